@@ -1,0 +1,165 @@
+//! The vocabulary of data: tables of parties, tasks, and the `Dataset` slot that provides them.
+//!
+//! Readers and splitters live in `fet-data`; scaling and the train/validation/test split live in
+//! [`crate::prepare`]. Nothing here reads a file.
+
+use std::fmt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::registry::{Plugin, SlotKind};
+
+/// A dense table, row by row.
+#[derive(Clone, PartialEq)]
+pub struct Matrix<T> {
+    columns: usize,
+    values: Vec<T>,
+}
+
+impl<T: Copy> Matrix<T> {
+    /// A table of `values.len() / columns` rows.
+    ///
+    /// # Panics
+    /// If the values do not fill whole rows: the caller made the table.
+    pub fn new(columns: usize, values: Vec<T>) -> Self {
+        let whole = if columns == 0 { values.is_empty() } else { values.len().is_multiple_of(columns) };
+        assert!(whole, "{} values do not fill rows of {columns}", values.len());
+        Self { columns, values }
+    }
+
+    /// How many rows there are; 0 for a table without columns.
+    pub fn rows(&self) -> usize {
+        self.values.len().checked_div(self.columns).unwrap_or(0)
+    }
+
+    /// How many columns there are.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// One row.
+    pub fn row(&self, index: usize) -> &[T] {
+        &self.values[index * self.columns..(index + 1) * self.columns]
+    }
+
+    /// All values, row by row.
+    pub fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// All values, to be changed in place.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+
+    /// The named rows, in the order given.
+    #[must_use]
+    pub fn select_rows(&self, rows: &[usize]) -> Self {
+        let values = rows.iter().flat_map(|&row| self.row(row)).copied().collect();
+        Self { columns: self.columns, values }
+    }
+
+    /// The named columns, in the order given.
+    #[must_use]
+    pub fn select_columns(&self, columns: &[usize]) -> Self {
+        let values = (0..self.rows()).flat_map(|r| columns.iter().map(move |&c| self.row(r)[c])).collect();
+        Self { columns: columns.len(), values }
+    }
+}
+
+/// Shows the shape, never the values: a table belongs to one party.
+impl<T: Copy> fmt::Debug for Matrix<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Matrix[{} x {}]", self.rows(), self.columns)
+    }
+}
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// A real number; the metric is the root mean squared error in the label's own unit.
+    #[default]
+    Regression,
+    /// 0 or 1; the metric is accuracy.
+    Binary,
+    /// One of `0..classes`; the metric is accuracy.
+    Multiclass,
+}
+
+/// What one party holds: the same kind of key as every other party, and features of its own.
+#[derive(Debug, Clone)]
+pub struct PartyTable {
+    /// The party's name.
+    pub name: String,
+    /// Fuzzy identifiers, [rows, m], raw.
+    pub keys: Matrix<f64>,
+    /// Features, [rows, d], raw; the keys are not among them.
+    pub features: Matrix<f32>,
+}
+
+impl PartyTable {
+    /// How many records the party holds.
+    pub fn rows(&self) -> usize {
+        self.keys.rows()
+    }
+}
+
+/// All parties' tables before any of them is scaled or linked.
+#[derive(Debug, Clone)]
+pub struct VerticalData {
+    /// What is predicted.
+    pub task: Task,
+    /// How many classes a label can name; 2 for a binary task, 1 for a regression.
+    pub classes: usize,
+    /// The party with the labels.
+    pub primary: PartyTable,
+    /// One label for each primary record: a number, or a class index.
+    pub labels: Vec<f32>,
+    /// The other parties.
+    pub secondaries: Vec<PartyTable>,
+    /// Whether keys are standardised before the model sees them (linkage always uses raw keys).
+    pub standardise_keys: bool,
+}
+
+/// Something that provides the parties' tables.
+///
+/// Law: the same settings and seed give the same tables.
+pub trait Dataset: Send + Sync {
+    /// Reads and checks the tables. All cells of the result are finite.
+    fn load(&self) -> Result<VerticalData, DataError>;
+}
+
+/// What a dataset is given besides its settings.
+#[derive(Debug, Clone, Copy)]
+pub struct DatasetContext<'a> {
+    /// The folder that relative file names start from.
+    pub folder: &'a Path,
+    /// The seed of the run.
+    pub seed: u64,
+}
+
+impl SlotKind for dyn Dataset {
+    const SLOT: &'static str = "data";
+    type Context<'a> = DatasetContext<'a>;
+}
+
+inventory::collect!(Plugin<dyn Dataset>);
+
+/// Data that cannot be used: where, and what is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {problem}")]
+pub struct DataError {
+    /// The file, with line and column where known, or the setting.
+    pub place: String,
+    /// What is wrong and what to do.
+    pub problem: String,
+}
+
+impl DataError {
+    /// `problem` at `place`.
+    pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
+        Self { place: place.to_string(), problem: problem.to_string() }
+    }
+}

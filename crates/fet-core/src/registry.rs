@@ -1,0 +1,147 @@
+//! Plug-ins: how a name in a TOML file becomes a component.
+//!
+//! A *slot* is a trait (`dyn Linker`, `dyn Encoder`, ...). A *recipe* is the typed, checked settings of
+//! one implementation of it. A [`Plugin`] ties a `kind` to a recipe and is submitted through `inventory`
+//! from the file that implements it; a [`Slot`] is the field of an experiment that holds one recipe by
+//! its kind. This module knows no slot and no plug-in by name, and it does not read files.
+//!
+//! inventory drops a crate that nothing names: the binary that wants a plug-in crate says
+//! `use that_crate as _;`. inventory gives no order either: [`plugins`] sorts by name.
+
+mod slot;
+
+use std::fmt::{Debug, Display};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use slot::Slot;
+
+/// A trait that plug-ins implement, and what is known when one of them is built.
+pub trait SlotKind: 'static {
+    /// The name of the slot as it stands in an experiment file.
+    const SLOT: &'static str;
+    /// What a recipe is given besides its own settings.
+    type Context<'a>;
+}
+
+/// The settings of one plug-in of the slot `T`, and how to build it.
+///
+/// Implementors derive `Deserialize` with `#[serde(default, deny_unknown_fields)]`: every field has a
+/// default, so that [`Plugin::defaults`] can show it, and a field nobody knows stops the run.
+pub trait Recipe<T: SlotKind + ?Sized>:
+    Serialize + DeserializeOwned + Default + Clone + Debug + Send + Sync + 'static
+{
+    /// Checks every value by itself. Nothing is built from settings that were not checked.
+    fn check(&self) -> Result<(), Violation>;
+
+    /// Builds the component; refuses what only the context shows to be impossible.
+    fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
+}
+
+/// A value that breaks a rule: which field, which rule, which value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{field}` {rule}; it is {value}")]
+pub struct Violation {
+    /// The field, with dots between the names of nested tables.
+    pub field: String,
+    /// The rule, as a phrase that follows the field's name.
+    pub rule: String,
+    /// The value that was given.
+    pub value: String,
+}
+
+impl Violation {
+    /// A violation of `rule` by `field`.
+    pub fn new(field: impl Into<String>, rule: impl Into<String>, value: impl Display) -> Self {
+        Self { field: field.into(), rule: rule.into(), value: value.to_string() }
+    }
+
+    /// The same violation seen from the table that encloses it.
+    #[must_use]
+    pub fn within(mut self, table: &str) -> Self {
+        self.field = format!("{table}.{}", self.field);
+        self
+    }
+}
+
+/// Why a table of settings was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// No plug-in of that name is linked into this program.
+    #[error("`{slot}.kind` must be one of {known}; it is \"{kind}\"{hint}")]
+    UnknownKind {
+        /// The slot.
+        slot: &'static str,
+        /// The name that was given.
+        kind: String,
+        /// The names that would have been understood, sorted.
+        known: String,
+        /// "; did you mean ...?" where a name is near.
+        hint: String,
+    },
+    /// The table does not say which plug-in it is for.
+    #[error("`{slot}.kind` is missing; it must be one of {known}")]
+    MissingKind {
+        /// The slot.
+        slot: &'static str,
+        /// The names that would have been understood, sorted.
+        known: String,
+    },
+    /// A field is unknown, of the wrong type or impossible.
+    #[error("`{field}`: {message}")]
+    Field {
+        /// The field, with dots between the names of nested tables.
+        field: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// A value breaks a rule.
+    #[error(transparent)]
+    Violation(#[from] Violation),
+}
+
+/// One implementation of the slot `T`, as registered by the file that holds it.
+pub struct Plugin<T: ?Sized + 'static> {
+    /// The name that selects it.
+    pub kind: &'static str,
+    /// One line on what it does.
+    pub summary: &'static str,
+    pub(crate) parse: fn(toml::Table) -> Result<Box<dyn slot::ErasedRecipe<T>>, SettingsError>,
+    defaults: fn() -> toml::Table,
+}
+
+impl<T: SlotKind + ?Sized> Plugin<T> {
+    /// A plug-in with the settings `R`.
+    pub const fn new<R: Recipe<T>>(kind: &'static str, summary: &'static str) -> Self {
+        Self { kind, summary, parse: slot::parse::<T, R>, defaults: slot::defaults::<T, R> }
+    }
+
+    /// Every setting of the plug-in with its default.
+    pub fn defaults(&self) -> toml::Table {
+        (self.defaults)()
+    }
+}
+
+/// The plug-ins of a slot that are linked into this program, sorted by name.
+pub fn plugins<T>() -> Vec<&'static Plugin<T>>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let mut all: Vec<_> = inventory::iter::<Plugin<T>>.into_iter().collect();
+    all.sort_by_key(|plugin| plugin.kind);
+    all
+}
+
+/// "; did you mean ...?" for the candidate nearest to `given`, or nothing where none is near.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(given, name), name))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| format!("; did you mean \"{name}\"?"))
+        .unwrap_or_default()
+}
