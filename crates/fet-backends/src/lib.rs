@@ -1,1 +1,112 @@
-//! Placeholder.
+//! Tensor backends by name, chosen at run time.
+//!
+//! The only crate that names a backend. It has no model and no data; that all devices compute the same is
+//! held by `tests/equivalence.rs`.
+
+use burn::tensor::Device;
+
+/// A device that was chosen.
+#[derive(Debug, Clone)]
+pub struct Backend {
+    /// Its name: `flex`, `ndarray`, `libtorch`, or `libtorch-cuda` with an optional `:index`.
+    pub name: String,
+    /// Where tensors live; without autodiff.
+    pub device: Device,
+    /// How many parties may compute at the same time. The pure-Rust backends do their element-wise work
+    /// on one thread, so parties on threads pay; LibTorch uses all cores for one party already.
+    pub party_threads: usize,
+}
+
+/// A device that cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// No device has this name.
+    #[error("`device` must be one of {known}; it is \"{name}\"{hint}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names that exist.
+        known: String,
+        /// "; did you mean ...?" where a name is near.
+        hint: String,
+    },
+    /// The device exists, but this program was built without it.
+    #[error(
+        "`device` \"{name}\" was not compiled in; build with `--features libtorch` \
+         (`cargo xtask libtorch` fetches LibTorch; it is then used by every `cargo xtask` command)"
+    )]
+    NotCompiled {
+        /// What was asked for.
+        name: String,
+    },
+    /// LibTorch was compiled in, but sees no such GPU.
+    #[error("`device` \"{name}\" is not there: LibTorch sees {found} CUDA devices")]
+    NoGpu {
+        /// What was asked for.
+        name: String,
+        /// How many GPUs LibTorch sees.
+        found: usize,
+    },
+}
+
+/// The device names, in the order in which they are listed.
+pub const NAMES: [&str; 4] = ["flex", "ndarray", "libtorch", "libtorch-cuda"];
+
+/// Whether the device `name` was compiled in.
+pub fn is_compiled(name: &str) -> bool {
+    match name {
+        "flex" | "ndarray" => true,
+        "libtorch" | "libtorch-cuda" => cfg!(feature = "libtorch"),
+        _ => false,
+    }
+}
+
+/// Opens a device by name.
+pub fn open(name: &str) -> Result<Backend, BackendError> {
+    let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let backend = |device, party_threads| Ok(Backend { name: name.to_string(), device, party_threads });
+    match name {
+        "flex" => backend(Device::flex(), cores),
+        "ndarray" => backend(ndarray(), cores),
+        _ => libtorch(name).and_then(|device| backend(device, 1)),
+    }
+}
+
+#[expect(deprecated, reason = "asked for by name; ARCHITECTURE.md records the way to its successor")]
+fn ndarray() -> Device {
+    Device::ndarray()
+}
+
+#[cfg(feature = "libtorch")]
+#[expect(deprecated, reason = "asked for by name; ARCHITECTURE.md records the way to its successor")]
+fn libtorch(name: &str) -> Result<Device, BackendError> {
+    if name == "libtorch" {
+        return Ok(Device::libtorch());
+    }
+    let index = match name.strip_prefix("libtorch-cuda") {
+        Some("") => Some(0),
+        Some(index) => index.strip_prefix(':').and_then(|index| index.parse::<usize>().ok()),
+        None => None,
+    };
+    let index = index.ok_or_else(|| unknown(name))?;
+    let found = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
+    if index < found { Ok(Device::libtorch_cuda(index)) } else { Err(BackendError::NoGpu { name: name.into(), found }) }
+}
+
+#[cfg(not(feature = "libtorch"))]
+fn libtorch(name: &str) -> Result<Device, BackendError> {
+    let base = name.split(':').next().unwrap_or(name);
+    if base == "libtorch" || base == "libtorch-cuda" {
+        return Err(BackendError::NotCompiled { name: name.to_string() });
+    }
+    Err(unknown(name))
+}
+
+fn unknown(name: &str) -> BackendError {
+    let known = NAMES.map(|name| format!("\"{name}\"")).join(", ");
+    let nearest = NAMES.iter().map(|known| (strsim::jaro_winkler(name, known), known));
+    let nearest = nearest.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
+    let hint = nearest.map(|(_, name)| format!("; did you mean \"{name}\"?")).unwrap_or_default();
+    BackendError::Unknown { name: name.to_string(), known, hint }
+}

@@ -1,2 +1,117 @@
-//! Placeholder.
-fn main() {}
+//! The `fet` command: what it is given, what it answers, and the exit code.
+//!
+//! 0: done. 1: a golden figure missed, or a run that failed. 2: the input is at fault. 130: interrupted.
+
+#![expect(clippy::print_stdout, reason = "a command answers on standard output")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use fet::experiment_file::{self, Source};
+use fet::run::{InputError, Log, Outcome};
+use fet::{golden, list, run};
+
+/// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
+///
+/// Data files are looked for in the folder that the environment variable FET_DATA names, else in `data`.
+#[derive(Debug, Parser)]
+#[command(version, propagate_version = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Train an experiment; the same command continues an interrupted run.
+    Run {
+        #[command(flatten)]
+        source: Source,
+        /// Where the results go [default: runs/NAME-sSEED].
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// How progress is told.
+        #[arg(long, value_enum, default_value_t)]
+        log: Log,
+    },
+    /// Show an experiment with every default filled in.
+    Show {
+        #[command(flatten)]
+        source: Source,
+        /// As one JSON object instead of TOML.
+        #[arg(long)]
+        json: bool,
+    },
+    /// List the plug-ins, of one slot or of all.
+    List {
+        /// method, linker, encoder, aggregator, privacy, data, data.source or device.
+        slot: Option<String>,
+    },
+    /// Compare this program with figures that another implementation wrote.
+    Golden {
+        /// A golden file.
+        file: PathBuf,
+        /// The tensor backend.
+        #[arg(long, default_value = "flex")]
+        device: String,
+    },
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match answer(arguments.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("fet: {error:#}");
+            ExitCode::from(if error.is::<InputError>() { 2 } else { 1 })
+        }
+    }
+}
+
+fn answer(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run { source, out, log } => train(&source, out, log),
+        Command::Show { source, json } => {
+            let experiment = experiment_file::load(&source).map_err(|e| InputError(e.to_string()))?;
+            fet_backends::open(&experiment.device).map_err(|e| InputError(e.to_string()))?;
+            if json {
+                println!("{}", experiment_file::resolved(&experiment));
+            } else {
+                print!("{}", experiment.to_table());
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::List { slot } => {
+            print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Golden { file, device } => {
+            let backend = fet_backends::open(&device).map_err(|e| InputError(e.to_string()))?;
+            let verdict = golden::check(&file, &backend).map_err(|e| InputError(e.to_string()))?;
+            println!("{}", serde_json::to_string(&verdict)?);
+            Ok(if verdict.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+        }
+    }
+}
+
+fn train(source: &Source, out: Option<PathBuf>, log: Log) -> anyhow::Result<ExitCode> {
+    let experiment = experiment_file::load(source).map_err(|e| InputError(e.to_string()))?;
+    let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
+    let folder = out.unwrap_or_else(default);
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
+    match run::run(&experiment, &folder, log, &stop)? {
+        Outcome::Done(report) => eprintln!("done: {}", report.display()),
+        Outcome::WasDone(report) => eprintln!("was done before: {}", report.display()),
+        Outcome::Interrupted(folder) => {
+            eprintln!("interrupted; what is done is in {}, and the same command continues it", folder.display());
+            return Ok(ExitCode::from(130));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,1 +1,69 @@
-//! Placeholder.
+//! An example of a plug-in in a crate of its own: the linker `grid`, which rounds keys to a grid before it
+//! looks for the nearest, as a party would that may only show coarse coordinates.
+//!
+//! Nothing in the workspace knows this file. The program that wants it names the crate once
+//! (`use custom_linker as _;` in `crates/fet/src/lib.rs`); an experiment then says
+//! `linker = { kind = "grid", neighbours = 20, step = 0.01 }`. Copy this crate to begin one of your own.
+
+use fet_core::data::Matrix;
+use fet_core::linker::{LinkError, Linker, Links, NearestSettings};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+/// Settings of `grid`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GridSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// The distance between two grid lines, in the keys' unit.
+    pub step: f64,
+}
+
+impl Default for GridSettings {
+    fn default() -> Self {
+        Self { neighbours: 20, step: 0.1 }
+    }
+}
+
+impl Recipe<dyn Linker> for GridSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if !(self.step > 0.0 && self.step.is_finite()) {
+            return Err(Violation::new("step", "must be positive", self.step));
+        }
+        self.nearest().check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Grid { nearest: self.nearest().build(&())?, step: self.step }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<GridSettings>("grid", "the K nearest keys after rounding to a grid (an example)")
+}
+
+impl GridSettings {
+    fn nearest(&self) -> NearestSettings {
+        NearestSettings { neighbours: self.neighbours, pad: false }
+    }
+}
+
+struct Grid {
+    nearest: Box<dyn Linker>,
+    step: f64,
+}
+
+impl Linker for Grid {
+    fn neighbours(&self) -> usize {
+        self.nearest.neighbours()
+    }
+
+    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError> {
+        let rounded = |keys: &Matrix<f64>| {
+            let round = |x: &f64| (x / self.step).round() * self.step;
+            Matrix::new(keys.columns(), keys.values().iter().map(round).collect())
+        };
+        self.nearest.link(&rounded(queries), &rounded(records), seed)
+    }
+}

@@ -1,0 +1,131 @@
+//! The `Encoder` slot: one secondary party's local model, from its neighbours' records to a representation.
+//!
+//! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] makes an `Encoder` of it: it
+//! keeps the autograd graph between forward and backward, which is cut at the party's boundary. To add one,
+//! copy `encoder/transformer.rs`.
+
+mod transformer;
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::model::{ModelShape, Pass};
+use crate::optimizer::OptimizerSettings;
+use crate::registry::{Plugin, SlotKind};
+use crate::rng::ChaCha8Rng;
+use crate::trainable::{Learner, Trainable};
+
+pub use transformer::TransformerSettings;
+
+/// The records that a batch of primary rows is linked with. Each record stands once, however many rows it
+/// is a neighbour of.
+#[derive(Debug, Clone)]
+pub struct NeighbourBatch {
+    /// Keys of the distinct records, [U, m], scaled.
+    pub keys: Tensor<2>,
+    /// Features of the distinct records, [U, d], scaled.
+    pub features: Tensor<2>,
+    /// Which record fills which slot, [B·K], nearest first within a row.
+    pub slots: Tensor<1, Int>,
+    /// B.
+    pub rows: usize,
+    /// K.
+    pub neighbours: usize,
+    /// How many of the K are real; the rest repeat them and must be masked out.
+    pub available: usize,
+}
+
+/// One party's local model.
+///
+/// Laws, held by the contract suite for every plug-in: backward after forward gives the gradient that an
+/// uncut graph would; all backends agree to a stated tolerance.
+pub trait Encoder: Send {
+    /// What is trained.
+    fn learner(&self) -> &dyn Learner;
+
+    /// What is trained, to be stepped or loaded.
+    fn learner_mut(&mut self) -> &mut dyn Learner;
+
+    /// The representation [B, K, H], without its graph; a tracked pass keeps the graph for
+    /// [`Encoder::backward`].
+    fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3>;
+
+    /// Back-propagates the gradient [B, K, H] with respect to the last tracked representation.
+    ///
+    /// # Panics
+    /// If there was no tracked forward pass before.
+    fn backward(&mut self, gradient: Tensor<3>);
+}
+
+/// What an encoder is built from besides its settings.
+#[derive(Debug)]
+pub struct EncoderContext<'a> {
+    /// Where it computes; an autodiff device.
+    pub device: &'a Device,
+    /// The stream of its initial weights.
+    pub weights: ChaCha8Rng,
+    /// K.
+    pub neighbours: usize,
+    /// m.
+    pub key_columns: usize,
+    /// d.
+    pub feature_columns: usize,
+    /// What the method's models have in common.
+    pub shape: &'a ModelShape,
+    /// How it is trained.
+    pub optimizer: &'a OptimizerSettings,
+}
+
+impl SlotKind for dyn Encoder {
+    const SLOT: &'static str = "encoder";
+    type Context<'a> = EncoderContext<'a>;
+}
+
+inventory::collect!(Plugin<dyn Encoder>);
+
+/// A module that maps neighbours to a representation.
+pub trait Network: Module {
+    /// # Shapes
+    /// - result: [B, K, H]
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3>;
+}
+
+/// A [`Network`] as an [`Encoder`].
+#[derive(Debug)]
+pub struct LocalModel<N> {
+    trainable: Trainable<N>,
+    pending: Option<Tensor<3>>,
+}
+
+impl<N: Network> LocalModel<N> {
+    /// Trains `network`, made in `context`.
+    pub fn new(network: N, context: &EncoderContext<'_>) -> Self {
+        let trainable = Trainable::new(network, context.optimizer.clone(), context.device);
+        Self { trainable, pending: None }
+    }
+}
+
+impl<N: Network + Send> Encoder for LocalModel<N> {
+    fn learner(&self) -> &dyn Learner {
+        &self.trainable
+    }
+
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        &mut self.trainable
+    }
+
+    fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3> {
+        if !tracked {
+            return self.trainable.untracked().forward(batch, pass);
+        }
+        let representation = self.trainable.module().forward(batch, pass);
+        self.pending = Some(representation.clone());
+        representation.without_autodiff()
+    }
+
+    fn backward(&mut self, gradient: Tensor<3>) {
+        let representation = self.pending.take().expect("backward follows a tracked forward");
+        let scalar = (representation * gradient.autodiff()).sum();
+        self.trainable.backward(&scalar, None);
+    }
+}

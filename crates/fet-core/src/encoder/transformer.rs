@@ -1,0 +1,85 @@
+//! `transformer`: the paper's secondary encoder: embedding, dynamic mask, self-attention over the K
+//! neighbours (paper, section 4; figure 2).
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use super::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use crate::model::{BlockChain, DynamicMask, Embedding, Init, Pass, padding_mask};
+use crate::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `transformer`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformerSettings {
+    /// How many pre-norm blocks.
+    pub blocks: usize,
+    /// Whether a learned mask weighs the links.
+    pub dynamic_mask: bool,
+}
+
+impl Default for TransformerSettings {
+    fn default() -> Self {
+        Self { blocks: 1, dynamic_mask: true }
+    }
+}
+
+impl Recipe<dyn Encoder> for TransformerSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.blocks == 0 {
+            return Err(Violation::new("blocks", "must be at least 1", 0));
+        }
+        Ok(())
+    }
+
+    fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
+        Ok(Box::new(LocalModel::new(Transformer::new(self, context), context)))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Encoder>::new::<TransformerSettings>(
+        "transformer",
+        "self-attention over the neighbours, with a learned mask",
+    )
+}
+
+#[derive(Module, Debug)]
+struct Transformer {
+    embedding: Embedding,
+    mask: Option<DynamicMask>,
+    chain: BlockChain,
+}
+
+impl Transformer {
+    fn new(settings: &TransformerSettings, context: &EncoderContext<'_>) -> Self {
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let (keys, features) = (context.key_columns, context.feature_columns);
+        Self {
+            embedding: Embedding::new(&mut init, keys, features, context.shape),
+            mask: settings.dynamic_mask.then(|| DynamicMask::new(&mut init, keys, context.neighbours)),
+            chain: BlockChain::new(&mut init, context.device, settings.blocks, context.shape),
+        }
+    }
+}
+
+impl Network for Transformer {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let (rows, neighbours) = (batch.rows, batch.neighbours);
+        let embedded = self.embedding.forward(batch.keys.clone(), batch.features.clone());
+        let width = embedded.dims()[1];
+        let x = embedded.select(0, batch.slots.clone()).reshape([rows, neighbours, width]);
+        let learned = self.mask.as_ref().map(|mask| {
+            let key_columns = batch.keys.dims()[1];
+            let keys = batch.keys.clone().select(0, batch.slots.clone());
+            mask.forward(keys.reshape([rows, neighbours * key_columns]))
+        });
+        let padding = padding_mask(rows, neighbours, batch.available, &batch.keys.device());
+        let mask = match (learned, padding) {
+            (Some(learned), Some(padding)) => Some(learned + padding),
+            (learned, padding) => learned.or(padding),
+        };
+        self.chain.forward(x, mask, pass)
+    }
+}

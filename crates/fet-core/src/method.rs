@@ -1,0 +1,132 @@
+//! The `Method` slot: what the primary and the secondaries compute, given the other slots.
+//!
+//! A method builds halves; the trainer runs them, and never asks which method it is. `fet` is in
+//! `method/`, the methods it is compared with are in the crate `fet-baselines`.
+
+mod fet;
+
+use burn::tensor::{Device, Tensor};
+
+use crate::encoder::Encoder;
+use crate::model::Pass;
+use crate::objective::Objective;
+use crate::registry::{Plugin, Slot, SlotKind, Violation};
+use crate::rng::ChaCha8Rng;
+use crate::trainable::Learner;
+
+pub use fet::{FetPrimary, FetSettings};
+
+/// Builds the halves of a split model.
+///
+/// Laws, held by the contract suite for every plug-in: it learns a tiny task, and does better than the best
+/// constant.
+pub trait Method: Send + Sync {
+    /// Whether other parties take part.
+    fn uses_secondaries(&self) -> bool;
+
+    /// The primary's half.
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation>;
+
+    /// One secondary's half; asked for only where [`Method::uses_secondaries`].
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation>;
+
+    /// The step size at the start.
+    fn learning_rate(&self) -> f64;
+
+    /// The share of secondaries that each training step leaves out, r_d.
+    fn party_dropout(&self) -> f64 {
+        0.0
+    }
+
+    /// After how many epochs the positional encodings of all parties are averaged; 0 for never.
+    fn pe_average_every(&self) -> usize {
+        0
+    }
+}
+
+impl SlotKind for dyn Method {
+    const SLOT: &'static str = "method";
+    type Context<'a> = ();
+}
+
+inventory::collect!(Plugin<dyn Method>);
+
+/// The primary's half of a model.
+pub trait Primary: Send {
+    /// What is trained.
+    fn learner(&self) -> &dyn Learner;
+
+    /// What is trained, to be stepped or loaded.
+    fn learner_mut(&mut self) -> &mut dyn Learner;
+
+    /// Forward, loss and backward of a training batch; the optimiser's step is separate.
+    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome;
+
+    /// The activated output [B, outputs] of an evaluation batch.
+    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2>;
+}
+
+/// Primary records of one batch, and their labels.
+#[derive(Debug, Clone)]
+pub struct PrimaryBatch {
+    /// Keys, [B, m], scaled.
+    pub keys: Tensor<2>,
+    /// Features, [B, d], scaled.
+    pub features: Tensor<2>,
+    /// Labels, scaled; empty at evaluation, where they are not needed.
+    pub labels: Vec<f32>,
+}
+
+/// What the aggregator made of the secondaries' representations.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// [B, K, H], without a graph.
+    pub tensor: Tensor<3>,
+    /// How many of the K positions any party filled with real neighbours.
+    pub available: usize,
+}
+
+/// What a training batch gave.
+#[derive(Debug)]
+pub struct TrainOutcome {
+    /// The mean loss of the batch.
+    pub loss: f64,
+    /// The gradient with respect to the memory, where there was one.
+    pub memory_gradient: Option<Tensor<3>>,
+    /// The activated output [B, outputs].
+    pub output: Tensor<2>,
+}
+
+/// What the primary's half is built from.
+#[derive(Debug)]
+pub struct PrimaryContext<'a> {
+    /// Where it computes; an autodiff device.
+    pub device: &'a Device,
+    /// The stream of its initial weights.
+    pub weights: ChaCha8Rng,
+    /// m.
+    pub key_columns: usize,
+    /// d.
+    pub feature_columns: usize,
+    /// Loss and number of outputs.
+    pub objective: Objective,
+}
+
+/// What a secondary's half is built from.
+#[derive(Debug)]
+pub struct SecondaryContext<'a> {
+    /// Where it computes; an autodiff device.
+    pub device: &'a Device,
+    /// The stream of its initial weights.
+    pub weights: ChaCha8Rng,
+    /// K.
+    pub neighbours: usize,
+    /// m.
+    pub key_columns: usize,
+    /// d.
+    pub feature_columns: usize,
+}

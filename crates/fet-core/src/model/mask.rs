@@ -1,0 +1,46 @@
+//! The dynamic mask: a learned, soft judgement of which links to believe (paper, section 4.3); and the
+//! hard mask of positions that are not there.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData, activation};
+
+use super::{Init, Linear, linear};
+
+/// M = W₂ GELU(W₁ vec(keys of the K neighbours)), added to attention logits per neighbour.
+///
+/// It sees the secondary's own keys only, so that no similarity crosses a party boundary.
+#[derive(Module, Debug)]
+pub struct DynamicMask {
+    /// W₁, mK → 2mK.
+    pub hidden: Linear,
+    /// W₂, 2mK → K.
+    pub output: Linear,
+}
+
+impl DynamicMask {
+    /// A mask over `neighbours` (K) keys of `key_columns` (m) dimensions.
+    pub fn new(init: &mut Init<'_>, key_columns: usize, neighbours: usize) -> Self {
+        let inputs = key_columns * neighbours;
+        let hidden = linear(init, inputs, 2 * inputs);
+        Self { hidden, output: linear(init, 2 * inputs, neighbours) }
+    }
+
+    /// # Shapes
+    /// - keys: [B, K·m], result: [B, K]
+    pub fn forward(&self, keys: Tensor<2>) -> Tensor<2> {
+        self.output.forward(activation::gelu(self.hidden.forward(keys)))
+    }
+}
+
+/// Far below any logit, and finite: an infinity would become NaN where a whole row is masked.
+const PADDED: f32 = -1e9;
+
+/// What keeps positions from `available` on out of attention, [rows, positions]; nothing where all are real.
+pub fn padding_mask(rows: usize, positions: usize, available: usize, device: &Device) -> Option<Tensor<2>> {
+    if available == positions {
+        return None;
+    }
+    let row: Vec<f32> = (0..positions).map(|k| if k < available { 0.0 } else { PADDED }).collect();
+    let mask = Tensor::<2>::from_data(TensorData::new(row, [1, positions]), device);
+    Some(mask.repeat_dim(0, rows))
+}

@@ -1,0 +1,244 @@
+//! First-order optimisers on flat host parameters.
+//!
+//! They run on the host so that every backend takes the same step, and on flat vectors so that a step is
+//! one pass over memory. A parameter that took no part in a backward pass is left alone.
+
+use serde::{Deserialize, Serialize};
+
+use crate::parameters::{FlatGradient, Parameters};
+use crate::registry::Violation;
+
+/// Which rule an optimiser follows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// Adam with L2 weight decay in the gradient and bias correction (Kingma & Ba 2015).
+    Adam,
+    /// LAMB without bias correction, with its trust ratio ‖w‖ clamped to [0, 10] (You et al. 2020).
+    Lamb,
+}
+
+/// Settings of an optimiser.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OptimizerSettings {
+    /// The rule.
+    pub kind: OptimizerKind,
+    /// The step size at the start.
+    pub learning_rate: f64,
+    /// Weight decay.
+    pub weight_decay: f64,
+    /// Decay of the first moment.
+    pub beta1: f64,
+    /// Decay of the second moment.
+    pub beta2: f64,
+    /// Added to the denominator.
+    pub epsilon: f64,
+}
+
+impl Default for OptimizerSettings {
+    fn default() -> Self {
+        Self::lamb()
+    }
+}
+
+impl OptimizerSettings {
+    /// LAMB as the paper uses it.
+    pub fn lamb() -> Self {
+        let kind = OptimizerKind::Lamb;
+        Self { kind, learning_rate: 1e-3, weight_decay: 1e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 }
+    }
+
+    /// Adam as the paper uses it for Solo.
+    pub fn adam() -> Self {
+        Self { kind: OptimizerKind::Adam, epsilon: 1e-8, ..Self::lamb() }
+    }
+
+    /// Checks every value.
+    pub fn check(&self) -> Result<(), Violation> {
+        let rules = [
+            ("learning_rate", self.learning_rate > 0.0, "must be positive", self.learning_rate),
+            ("weight_decay", self.weight_decay >= 0.0, "must not be negative", self.weight_decay),
+            ("beta1", (0.0..1.0).contains(&self.beta1), "must be at least 0 and below 1", self.beta1),
+            ("beta2", (0.0..1.0).contains(&self.beta2), "must be at least 0 and below 1", self.beta2),
+            ("epsilon", self.epsilon > 0.0, "must be positive", self.epsilon),
+        ];
+        for (field, holds, rule, value) in rules {
+            if !holds || !value.is_finite() {
+                return Err(Violation::new(field, rule, value).within("optimizer"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The moments of one model's parameters.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Moments {
+    /// Exponential average of gradients.
+    pub first: Vec<f32>,
+    /// Exponential average of squared gradients.
+    pub second: Vec<f32>,
+    /// Steps taken by each segment.
+    pub steps: Vec<u64>,
+}
+
+/// An optimiser with its state.
+#[derive(Debug, Clone)]
+pub struct Optimizer {
+    settings: OptimizerSettings,
+    moments: Moments,
+}
+
+impl Optimizer {
+    /// An optimiser that has taken no step.
+    pub fn new(settings: OptimizerSettings) -> Self {
+        Self { settings, moments: Moments::default() }
+    }
+
+    /// The state, for a checkpoint.
+    pub fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// Puts the state of a checkpoint back.
+    pub fn restore(&mut self, moments: Moments) {
+        self.moments = moments;
+    }
+
+    /// One step; `learning_rate` is the schedule's, not the settings'.
+    pub fn step(&mut self, learning_rate: f64, parameters: &mut Parameters, gradient: &FlatGradient) {
+        let (segments, values) = parameters.split_mut();
+        let moments = &mut self.moments;
+        moments.first.resize(values.len(), 0.0);
+        moments.second.resize(values.len(), 0.0);
+        moments.steps.resize(segments.len(), 0);
+        for (index, segment) in segments.iter().enumerate().filter(|&(index, _)| gradient.present[index]) {
+            moments.steps[index] += 1;
+            let range = segment.range.clone();
+            let part = Part {
+                values: &mut values[range.clone()],
+                gradient: &gradient.values[range.clone()],
+                first: &mut moments.first[range.clone()],
+                second: &mut moments.second[range],
+            };
+            match self.settings.kind {
+                OptimizerKind::Lamb => lamb(&self.settings, learning_rate, part),
+                OptimizerKind::Adam => adam(&self.settings, learning_rate, moments.steps[index], part),
+            }
+        }
+    }
+}
+
+/// One parameter with its gradient and moments.
+struct Part<'a> {
+    values: &'a mut [f32],
+    gradient: &'a [f32],
+    first: &'a mut [f32],
+    second: &'a mut [f32],
+}
+
+fn lamb(settings: &OptimizerSettings, learning_rate: f64, part: Part<'_>) {
+    let (beta1, beta2) = (settings.beta1 as f32, settings.beta2 as f32);
+    let (epsilon, decay) = (settings.epsilon as f32, settings.weight_decay as f32);
+    let (mut weight_norm, mut update_norm) = (0.0f64, 0.0f64);
+    for i in 0..part.values.len() {
+        let (w, g) = (part.values[i], part.gradient[i]);
+        part.first[i] = beta1 * part.first[i] + (1.0 - beta1) * g;
+        part.second[i] = beta2 * part.second[i] + (1.0 - beta2) * g * g;
+        let update = part.first[i] / (part.second[i].sqrt() + epsilon) + decay * w;
+        weight_norm += f64::from(w) * f64::from(w);
+        update_norm += f64::from(update) * f64::from(update);
+    }
+    let (weight_norm, update_norm) = (weight_norm.sqrt().min(10.0), update_norm.sqrt());
+    let trust = if weight_norm == 0.0 || update_norm == 0.0 { 1.0 } else { weight_norm / update_norm };
+    let rate = (learning_rate * trust) as f32;
+    for i in 0..part.values.len() {
+        let update = part.first[i] / (part.second[i].sqrt() + epsilon) + decay * part.values[i];
+        part.values[i] -= rate * update;
+    }
+}
+
+fn adam(settings: &OptimizerSettings, learning_rate: f64, step: u64, part: Part<'_>) {
+    let (beta1, beta2) = (settings.beta1 as f32, settings.beta2 as f32);
+    let (epsilon, decay) = (settings.epsilon as f32, settings.weight_decay as f32);
+    let correction1 = 1.0 - settings.beta1.powf(step as f64);
+    let correction2 = (1.0 - settings.beta2.powf(step as f64)).sqrt() as f32;
+    let rate = (learning_rate / correction1) as f32;
+    for i in 0..part.values.len() {
+        let g = part.gradient[i] + decay * part.values[i];
+        part.first[i] = beta1 * part.first[i] + (1.0 - beta1) * g;
+        part.second[i] = beta2 * part.second[i] + (1.0 - beta2) * g * g;
+        part.values[i] -= rate * part.first[i] / (part.second[i].sqrt() / correction2 + epsilon);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(settings: OptimizerSettings, weights: &[f32], gradients: &[&[f32]]) -> Vec<f32> {
+        let mut parameters = Parameters::default();
+        parameters.push("w", &[weights.len()], weights);
+        let mut optimizer = Optimizer::new(settings.clone());
+        for gradient in gradients {
+            let gradient = FlatGradient { values: gradient.to_vec(), present: vec![true] };
+            optimizer.step(settings.learning_rate, &mut parameters, &gradient);
+        }
+        parameters.values().to_vec()
+    }
+
+    fn close(found: &[f32], wanted: &[f64]) {
+        for (f, w) in found.iter().zip(wanted) {
+            assert!((f64::from(*f) - w).abs() < 1e-6, "{found:?} is not {wanted:?}");
+        }
+    }
+
+    /// By hand: m = 0.1 g, v = 0.001 g², so that each component of the update is ±0.1/√0.001 (up to ε).
+    #[test]
+    fn the_first_lamb_step_has_the_length_of_the_weights_times_the_rate() {
+        let settings = OptimizerSettings { weight_decay: 0.0, epsilon: 1e-12, ..OptimizerSettings::lamb() };
+        let r = 1e-3 * 5.0 / 2f64.sqrt();
+        close(&step(settings.clone(), &[3.0, 4.0], &[&[0.5, -0.25]]), &[3.0 - r, 4.0 + r]);
+        // A norm above 10 is clamped: the step is that of a weight of length 10.
+        let r = 1e-3 * 10.0 / 2f64.sqrt();
+        close(&step(settings.clone(), &[30.0, 40.0], &[&[0.5, -0.25]]), &[30.0 - r, 40.0 + r]);
+        // A weight of length 0 has trust ratio 1.
+        let r = 1e-3 * 0.1 / 0.001f64.sqrt();
+        close(&step(settings, &[0.0, 0.0], &[&[0.5, -0.25]]), &[-r, r]);
+    }
+
+    /// Adam with bias correction moves by the rate in the first step, whatever the gradient's size.
+    #[test]
+    fn the_first_adam_steps_have_the_length_of_the_rate() {
+        let settings = OptimizerSettings { weight_decay: 0.0, ..OptimizerSettings::adam() };
+        close(&step(settings.clone(), &[1.0, -1.0], &[&[0.3, -20.0]]), &[0.999, -0.999]);
+        close(&step(settings, &[1.0, -1.0], &[&[0.3, -20.0], &[0.3, -20.0]]), &[0.998, -0.998]);
+    }
+
+    #[test]
+    fn a_parameter_without_gradient_is_left_alone() {
+        let mut parameters = Parameters::default();
+        parameters.push("used", &[1], &[1.0]);
+        parameters.push("unused", &[1], &[1.0]);
+        let gradient = FlatGradient { values: vec![1.0, 0.0], present: vec![true, false] };
+        Optimizer::new(OptimizerSettings::lamb()).step(0.1, &mut parameters, &gradient);
+        assert_ne!(parameters.values()[0], 1.0);
+        assert_eq!(parameters.values()[1], 1.0);
+    }
+
+    #[test]
+    fn impossible_settings_are_refused() {
+        let check = |change: fn(&mut OptimizerSettings), field: &str| {
+            let mut settings = OptimizerSettings::lamb();
+            change(&mut settings);
+            assert_eq!(settings.check().expect_err("refused").field, format!("optimizer.{field}"));
+        };
+        check(|s| s.learning_rate = 0.0, "learning_rate");
+        check(|s| s.learning_rate = f64::NAN, "learning_rate");
+        check(|s| s.weight_decay = -1.0, "weight_decay");
+        check(|s| s.beta1 = 1.0, "beta1");
+        check(|s| s.beta2 = -0.1, "beta2");
+        check(|s| s.epsilon = 0.0, "epsilon");
+    }
+}

@@ -1,0 +1,127 @@
+//! The messages: all that ever crosses a party boundary.
+//!
+//! In one process they carry tensors untouched; turning them into bytes is the duty of a codec, which is
+//! not here. `Debug` shows shapes, never values. A message knows how many bytes a deployment would send
+//! for it.
+
+use std::fmt;
+
+use burn::tensor::Tensor;
+
+use crate::data::Matrix;
+use crate::parameters::Parameters;
+
+/// What the primary's side sends to a secondary.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Request {
+    /// Link these keys, one for each primary record, and keep the links.
+    Link(LinkKeys),
+    /// Represent the neighbours of these primary records.
+    Forward(Forward),
+    /// Learn from the gradient of the last training representation.
+    Backward(Backward),
+    /// Send the positional encoding's parameters.
+    ShareEncoding,
+    /// Take these as the positional encoding's parameters.
+    LoadEncoding(Parameters),
+}
+
+/// What a secondary answers.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Reply {
+    /// The keys are linked; this many neighbours are real for each record.
+    Linked {
+        /// How many of the K neighbours are real.
+        available: usize,
+    },
+    /// A representation.
+    Representation(Representation),
+    /// The positional encoding's parameters.
+    Encoding(Parameters),
+    /// Done; there is nothing to tell.
+    Done,
+}
+
+/// The primary's raw keys, as the linker needs them.
+#[derive(Debug, Clone)]
+pub struct LinkKeys {
+    /// [n, m].
+    pub keys: Matrix<f64>,
+}
+
+/// Primary records whose neighbours are to be represented.
+#[derive(Clone)]
+pub struct Forward {
+    /// The step, counted over the whole run; it keys dropout and noise.
+    pub round: u64,
+    /// Row numbers of primary records.
+    pub rows: Vec<usize>,
+    /// How many parties take part in the sum.
+    pub active: usize,
+    /// Whether a [`Backward`] will follow.
+    pub training: bool,
+}
+
+impl fmt::Debug for Forward {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Forward(round {}, {} rows, {} parties)", self.round, self.rows.len(), self.active)
+    }
+}
+
+/// One party's encoded neighbours.
+#[derive(Clone)]
+pub struct Representation {
+    /// [B, K, H].
+    pub tensor: Tensor<3>,
+}
+
+impl fmt::Debug for Representation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Representation{:?}", self.tensor.dims())
+    }
+}
+
+/// The gradient of the loss with respect to a party's representation.
+#[derive(Clone)]
+pub struct Backward {
+    /// [B, K, H].
+    pub gradient: Tensor<3>,
+    /// The step size of this epoch.
+    pub learning_rate: f64,
+}
+
+impl fmt::Debug for Backward {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backward{:?}", self.gradient.dims())
+    }
+}
+
+impl Request {
+    /// How many bytes of payload a deployment would send.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Link(message) => 8 * message.keys.values().len() as u64,
+            Self::Forward(message) => 4 * message.rows.len() as u64,
+            Self::Backward(message) => tensor_bytes(&message.gradient),
+            Self::ShareEncoding => 0,
+            Self::LoadEncoding(parameters) => 4 * parameters.values().len() as u64,
+        }
+    }
+}
+
+impl Reply {
+    /// How many bytes of payload a deployment would send.
+    pub fn bytes(&self) -> u64 {
+        match self {
+            Self::Representation(message) => tensor_bytes(&message.tensor),
+            Self::Encoding(parameters) => 4 * parameters.values().len() as u64,
+            Self::Linked { .. } | Self::Done => 0,
+        }
+    }
+}
+
+fn tensor_bytes(tensor: &Tensor<3>) -> u64 {
+    4 * tensor.dims().iter().map(|&d| d as u64).product::<u64>()
+}

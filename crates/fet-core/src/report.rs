@@ -1,0 +1,102 @@
+//! What a run leaves behind for people and programs to read: `report.json`.
+//!
+//! Everything but `cost` is the same, bit for bit, for the same seed, device and data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::federation::Traffic;
+use crate::objective::Metric;
+use crate::privacy::Spent;
+use crate::trainer::{EpochReport, Trainer};
+
+/// The report of a finished run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// Which program made it.
+    pub program: Program,
+    /// Every setting, with its default filled in.
+    pub experiment: serde_json::Value,
+    /// The seed.
+    pub seed: u64,
+    /// The device.
+    pub device: String,
+    /// What `validation` and `test` are.
+    pub metric: Metric,
+    /// How many rows each part has.
+    pub rows: Rows,
+    /// How many parties helped the primary.
+    pub secondaries: usize,
+    /// Trained parameters of all parties together.
+    pub parameters: usize,
+    /// What each epoch gave.
+    pub epochs: Vec<EpochReport>,
+    /// The epoch with the best validation metric.
+    pub best: Best,
+    /// Privacy spent; nothing where no other party takes part.
+    pub privacy: Option<Spent>,
+    /// Bytes of payload a deployment would have sent.
+    pub traffic: Traffic,
+    /// Time and memory.
+    pub cost: Cost,
+}
+
+/// Which program made a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The commit it was built from, where that is known.
+    pub commit: String,
+}
+
+/// Rows of each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Rows {
+    /// Trained on.
+    pub train: usize,
+    /// Validated on.
+    pub validation: usize,
+    /// Tested on.
+    pub test: usize,
+}
+
+/// The epoch that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Best {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Its validation metric, the best of all epochs.
+    pub validation: f64,
+    /// Its test metric: the result of the run.
+    pub test: f64,
+}
+
+/// Time and memory: what differs between runs of the same seed.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// From the start of the program to the end of training.
+    pub seconds: f64,
+    /// Loading, scaling, linking and building models, before the first step.
+    pub setup_seconds: f64,
+    /// Training rows per second, evaluation not counted.
+    pub train_rows_per_second: f64,
+    /// The most memory the process held; 0 where the system does not say.
+    pub peak_memory_bytes: u64,
+}
+
+impl Rows {
+    /// The rows of a trainer's split.
+    pub fn of(trainer: &Trainer) -> Self {
+        let split = trainer.split();
+        Self { train: split.train.len(), validation: split.validation.len(), test: split.test.len() }
+    }
+}
+
+impl Best {
+    /// The best epoch so far; nothing before the first.
+    pub fn of(trainer: &Trainer) -> Option<Self> {
+        let progress = trainer.progress();
+        let epoch = &progress.epochs[progress.best?];
+        Some(Self { epoch: epoch.epoch, validation: epoch.validation, test: epoch.test? })
+    }
+}

@@ -1,0 +1,220 @@
+//! A secondary party: its records, its links, its encoder. It meets the others only in [`Secondary::handle`].
+//!
+//! It has no labels and sees no other party's features. What it sends is what the privacy mechanism lets
+//! through.
+
+use std::fmt;
+use std::sync::Arc;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::data::Matrix;
+use crate::encoder::{Encoder, NeighbourBatch};
+use crate::linker::{LinkError, Linker, Links};
+use crate::model::{Embedding, Pass};
+use crate::parameters::ParameterError;
+use crate::prepare::{PreparedParty, ScaledTable};
+use crate::privacy::{PrivacyMechanism, Release};
+use crate::protocol::{Backward, Forward, Reply, Representation, Request};
+use crate::rng::{Purpose, stream};
+
+/// One party that helps the primary.
+pub struct Secondary {
+    /// The party's number, counted from 1; it keys all of its random streams.
+    number: usize,
+    seed: u64,
+    raw_keys: Matrix<f64>,
+    records: ScaledTable,
+    links: Option<Links>,
+    linker: Arc<dyn Linker>,
+    encoder: Box<dyn Encoder>,
+    privacy: Arc<dyn PrivacyMechanism>,
+    device: Device,
+    pending: Option<Pending>,
+    scratch: Vec<u32>,
+}
+
+/// The graph of a protected representation between forward and backward.
+struct Pending {
+    encoded: Tensor<3>,
+    protected: Tensor<3>,
+}
+
+/// What a secondary is made of besides its data.
+pub struct SecondaryParts {
+    /// Finds its neighbours.
+    pub linker: Arc<dyn Linker>,
+    /// Its half of the model.
+    pub encoder: Box<dyn Encoder>,
+    /// What protects its representations.
+    pub privacy: Arc<dyn PrivacyMechanism>,
+    /// Where it computes; an autodiff device.
+    pub device: Device,
+}
+
+impl Secondary {
+    /// Party `number` (from 1) with its records.
+    pub fn new(number: usize, seed: u64, party: PreparedParty, parts: SecondaryParts) -> Self {
+        Self {
+            number,
+            seed,
+            scratch: vec![u32::MAX; party.raw_keys.rows()],
+            raw_keys: party.raw_keys,
+            records: party.scaled,
+            links: None,
+            linker: parts.linker,
+            encoder: parts.encoder,
+            privacy: parts.privacy,
+            device: parts.device,
+            pending: None,
+        }
+    }
+
+    /// The party's name.
+    pub fn name(&self) -> &str {
+        &self.records.name
+    }
+
+    /// Its half of the model, for saving and for tests; not a message.
+    pub fn encoder(&self) -> &dyn Encoder {
+        self.encoder.as_ref()
+    }
+
+    /// Its half of the model, for loading.
+    pub fn encoder_mut(&mut self) -> &mut dyn Encoder {
+        self.encoder.as_mut()
+    }
+
+    /// Answers a message.
+    pub fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
+        match request {
+            Request::Link(message) => {
+                let links = self.linker.link(&message.keys, &self.raw_keys, self.seed)?;
+                let available = links.available();
+                self.links = Some(links);
+                Ok(Reply::Linked { available })
+            }
+            Request::Forward(message) => self.represent(&message).map(Reply::Representation),
+            Request::Backward(message) => self.learn(message).map(|()| Reply::Done),
+            Request::ShareEncoding => {
+                let parameters = self.encoder.learner().parameters().with_prefix(Embedding::POSITION);
+                Ok(Reply::Encoding(parameters))
+            }
+            Request::LoadEncoding(parameters) => {
+                self.encoder.learner_mut().load(&parameters)?;
+                Ok(Reply::Done)
+            }
+        }
+    }
+
+    fn represent(&mut self, message: &Forward) -> Result<Representation, SecondaryError> {
+        let batch = self.batch(message)?;
+        let mut pass = if message.training {
+            Pass::training(stream(self.seed, self.number, Purpose::Dropout, message.round))
+        } else {
+            Pass::evaluation()
+        };
+        let encoded = self.encoder.forward(&batch, &mut pass, message.training);
+        let encoded = self.blank_padding(encoded, &batch);
+        let tensor = if self.privacy.is_identity() {
+            encoded
+        } else {
+            let mut noise = stream(self.seed, self.number, Purpose::Noise, message.round);
+            let mut release = Release { active: message.active, noise: &mut noise };
+            let leaf = encoded.autodiff().require_grad();
+            let protected = self.privacy.protect(leaf.clone(), &mut release);
+            if message.training {
+                self.pending = Some(Pending { encoded: leaf, protected: protected.clone() });
+            }
+            protected.without_autodiff()
+        };
+        Ok(Representation { tensor })
+    }
+
+    fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {
+        let mut gradient = message.gradient;
+        if !self.privacy.is_identity() {
+            let pending = self.pending.take().ok_or(SecondaryError::NothingToLearn)?;
+            let mut gradients = (pending.protected * gradient.autodiff()).sum().backward();
+            gradient = pending.encoded.grad_remove(&mut gradients).ok_or(SecondaryError::NothingToLearn)?;
+        }
+        let [rows, neighbours, width] = gradient.dims();
+        let available = self.links.as_ref().map_or(neighbours, Links::available);
+        if available < neighbours {
+            let tail = [0..rows, available..neighbours, 0..width];
+            gradient = gradient.slice_fill(tail, 0.0);
+        }
+        self.encoder.backward(gradient);
+        self.encoder.learner_mut().step(message.learning_rate);
+        Ok(())
+    }
+
+    /// Each distinct neighbour of the batch once, and which of them fills which slot.
+    fn batch(&mut self, message: &Forward) -> Result<NeighbourBatch, SecondaryError> {
+        let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
+        let neighbours = links.neighbours();
+        let mut distinct: Vec<usize> = Vec::new();
+        let mut slots: Vec<i32> = Vec::with_capacity(message.rows.len() * neighbours);
+        for &row in &message.rows {
+            for &record in links.row(row) {
+                let place = &mut self.scratch[record as usize];
+                if *place == u32::MAX {
+                    *place = distinct.len() as u32;
+                    distinct.push(record as usize);
+                }
+                slots.push(*place as i32);
+            }
+        }
+        for &record in &distinct {
+            self.scratch[record] = u32::MAX;
+        }
+        let device = if message.training { self.device.clone() } else { self.device.clone().without_autodiff() };
+        Ok(NeighbourBatch {
+            keys: gather(&self.records.keys, &distinct, &device),
+            features: gather(&self.records.features, &distinct, &device),
+            slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
+            rows: message.rows.len(),
+            neighbours,
+            available: links.available(),
+        })
+    }
+
+    /// Positions that only repeat a neighbour leave as zeros.
+    fn blank_padding(&self, encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
+        if batch.available == batch.neighbours {
+            return encoded;
+        }
+        let width = encoded.dims()[2];
+        encoded.slice_fill([0..batch.rows, batch.available..batch.neighbours, 0..width], 0.0)
+    }
+}
+
+impl fmt::Debug for Secondary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secondary({}, {:?})", self.number, self.records.features)
+    }
+}
+
+/// Why a secondary could not answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SecondaryError {
+    /// Its records cannot be linked.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// Parameters do not fit its model.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+    /// Asked for a representation before it was linked.
+    #[error("a representation was asked for before the keys were linked")]
+    NotLinked,
+    /// A gradient came without a training representation before it.
+    #[error("a gradient came without a training representation before it")]
+    NothingToLearn,
+}
+
+/// The named rows of a table as a tensor.
+pub(crate) fn gather(table: &Matrix<f32>, rows: &[usize], device: &Device) -> Tensor<2> {
+    let values: Vec<f32> = rows.iter().flat_map(|&row| table.row(row)).copied().collect();
+    Tensor::from_data(TensorData::new(values, [rows.len(), table.columns()]), device)
+}

@@ -1,0 +1,104 @@
+//! The owner of a module, its flat parameters and its optimiser.
+//!
+//! `Module` is not object-safe, so what is erased behind `dyn Encoder` and `dyn Primary` is this owner.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor};
+
+use crate::optimizer::{Moments, Optimizer, OptimizerSettings};
+use crate::parameters::{FlatGradient, ParameterError, Parameters, gradients_of};
+
+/// What every party's model can do besides computing.
+pub trait Learner: Send {
+    /// The parameters as they are now.
+    fn parameters(&self) -> &Parameters;
+
+    /// The gradient of the last backward pass.
+    fn gradient(&self) -> &FlatGradient;
+
+    /// Overwrites the parameters that `parameters` names; the optimiser's moments stay.
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError>;
+
+    /// One optimiser step along the gradient of the last backward pass.
+    fn step(&mut self, learning_rate: f64);
+
+    /// The optimiser's state.
+    fn moments(&self) -> &Moments;
+
+    /// Puts an optimiser's state back.
+    fn restore(&mut self, moments: Moments);
+}
+
+/// A module that is trained.
+#[derive(Debug)]
+pub struct Trainable<M> {
+    module: M,
+    parameters: Parameters,
+    gradient: FlatGradient,
+    optimizer: Optimizer,
+    device: Device,
+}
+
+impl<M: Module> Trainable<M> {
+    /// Takes a module made on `device`, which must be an autodiff device.
+    pub fn new(module: M, optimizer: OptimizerSettings, device: &Device) -> Self {
+        let parameters = Parameters::of(&module);
+        let optimizer = Optimizer::new(optimizer);
+        Self { module, parameters, gradient: FlatGradient::default(), optimizer, device: device.clone() }
+    }
+
+    /// The module, whose parameters are tracked.
+    pub fn module(&self) -> &M {
+        &self.module
+    }
+
+    /// The module with untracked parameters, for evaluation.
+    pub fn untracked(&self) -> M {
+        self.module.valid()
+    }
+
+    /// Runs backward from a scalar and keeps the gradients of the module's parameters. `other` are further
+    /// leaves of the graph whose gradients are wanted.
+    pub fn backward(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
+        let mut gradients = scalar.backward();
+        let wanted = other.and_then(|leaf| leaf.grad_remove(&mut gradients));
+        self.gradient = gradients_of(&self.module, gradients);
+        wanted
+    }
+
+    fn refresh(&mut self) {
+        self.module = self.parameters.write(self.module.clone(), &self.device);
+    }
+}
+
+impl<M: Module> Learner for Trainable<M>
+where
+    M: Send,
+{
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn gradient(&self) -> &FlatGradient {
+        &self.gradient
+    }
+
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        self.parameters.overwrite(parameters)?;
+        self.refresh();
+        Ok(())
+    }
+
+    fn step(&mut self, learning_rate: f64) {
+        self.optimizer.step(learning_rate, &mut self.parameters, &self.gradient);
+        self.refresh();
+    }
+
+    fn moments(&self) -> &Moments {
+        self.optimizer.moments()
+    }
+
+    fn restore(&mut self, moments: Moments) {
+        self.optimizer.restore(moments);
+    }
+}

@@ -1,0 +1,348 @@
+//! Training: one plain loop over batches, and an evaluation after each epoch.
+//!
+//! The trainer plays the primary's side: it holds the primary's records, labels and model, and it knows the
+//! secondaries only through the messages of [`crate::protocol`]. It does not know which method it runs, and
+//! writes no files.
+
+mod setup;
+
+use std::time::Instant;
+
+use burn::tensor::Device;
+use rand::seq::{SliceRandom, index};
+use serde::{Deserialize, Serialize};
+
+use crate::aggregator::Aggregator;
+use crate::data::DataError;
+use crate::experiment::TrainSettings;
+use crate::federation::Federation;
+use crate::method::{Memory, Primary, PrimaryBatch};
+use crate::model::{Embedding, Pass};
+use crate::objective::Objective;
+use crate::parameters::{ParameterError, Parameters};
+use crate::prepare::{PreparedParty, Split};
+use crate::privacy::{PrivacyMechanism, Spent};
+use crate::protocol::{Backward, Forward, Reply, Request};
+use crate::registry::Violation;
+use crate::rng::{Purpose, stream};
+use crate::schedule::Plateau;
+use crate::secondary::{SecondaryError, gather};
+
+/// A run under way.
+pub struct Trainer {
+    settings: TrainSettings,
+    seed: u64,
+    device: Device,
+    objective: Objective,
+    split: Split,
+    records: PreparedParty,
+    labels: Vec<f32>,
+    primary: Box<dyn Primary>,
+    federation: Federation,
+    aggregator: Box<dyn Aggregator>,
+    privacy: std::sync::Arc<dyn PrivacyMechanism>,
+    party_dropout: f64,
+    pe_average_every: usize,
+    /// How many of the K neighbours each party has, as it said when it linked.
+    available: Vec<usize>,
+    progress: Progress,
+}
+
+/// How far a run is: with the parties' parameters and moments, all that a checkpoint needs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The schedule of the step size.
+    pub plateau: Plateau,
+    /// The epochs that are done.
+    pub epochs: Vec<EpochReport>,
+    /// Index into `epochs` of the best validation metric.
+    pub best: Option<usize>,
+    /// How many representations each secondary has released, in training and evaluation.
+    pub releases: u64,
+}
+
+/// What an epoch gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// The step size.
+    pub learning_rate: f64,
+    /// Mean training loss over the epoch's batches.
+    pub train_loss: f64,
+    /// Validation metric after the epoch.
+    pub validation: f64,
+    /// Test metric after the epoch; computed only where the validation metric is the best so far.
+    pub test: Option<f64>,
+}
+
+/// What a training step tells whoever watches.
+#[derive(Debug, Clone, Copy)]
+pub struct StepReport {
+    /// Rows trained on in this epoch so far.
+    pub rows: usize,
+    /// Rows of the epoch.
+    pub of: usize,
+    /// Mean training loss of the epoch so far.
+    pub loss: f64,
+    /// Training rows per second in this epoch so far.
+    pub rows_per_second: f64,
+}
+
+/// Why a run ended before its time.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// A setting that only shows to be impossible against the data or another setting.
+    #[error(transparent)]
+    Settings(#[from] Violation),
+    /// The data cannot be used.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A party could not do its part.
+    #[error("party \"{party}\": {source}")]
+    Party {
+        /// Its name.
+        party: String,
+        /// Why.
+        source: SecondaryError,
+    },
+    /// Parties could not do their part.
+    #[error(transparent)]
+    Secondary(#[from] SecondaryError),
+    /// Parameters do not fit the model.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+    /// The loss is no number any more.
+    #[error("training diverged: the loss is {loss} in epoch {epoch}; a smaller `learning_rate` may help")]
+    Diverged {
+        /// The epoch, from 1.
+        epoch: usize,
+        /// The loss.
+        loss: f64,
+    },
+    /// Someone asked to stop.
+    #[error("interrupted in epoch {epoch}")]
+    Interrupted {
+        /// The epoch, from 1.
+        epoch: usize,
+    },
+}
+
+impl Trainer {
+    /// Trains one epoch and evaluates it. `watch` is told of every step and says whether to go on.
+    pub fn epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<&EpochReport, RunError> {
+        let epoch = self.progress.epochs.len();
+        let learning_rate = self.progress.plateau.learning_rate();
+        let train_loss = self.train_rows(epoch, learning_rate, watch)?;
+        if self.pe_average_every > 0 && (epoch + 1).is_multiple_of(self.pe_average_every) {
+            self.average_encodings()?;
+        }
+        let validation = self.evaluate(Part::Validation)?;
+        let (patience, factor) = (self.settings.patience, self.settings.factor);
+        let direction = self.objective.metric().direction;
+        let best = self.progress.plateau.observe(validation, direction, patience, factor);
+        let test = if best { Some(self.evaluate(Part::Test)?) } else { None };
+        if best {
+            self.progress.best = Some(epoch);
+        }
+        let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test };
+        self.progress.epochs.push(report);
+        Ok(&self.progress.epochs[epoch])
+    }
+
+    /// Whether every epoch is done.
+    pub fn is_done(&self) -> bool {
+        self.progress.epochs.len() >= self.settings.epochs
+    }
+
+    /// Whether the last epoch is the best so far.
+    pub fn last_is_best(&self) -> bool {
+        self.progress.best.is_some_and(|best| best + 1 == self.progress.epochs.len())
+    }
+
+    /// How far the run is.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Continues where an interrupted run stopped; the parties' models are restored separately.
+    pub fn restore(&mut self, progress: Progress) {
+        self.progress = progress;
+    }
+
+    /// Loss, metric and outputs.
+    pub fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    /// Which rows are for what.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// The primary's half of the model.
+    pub fn primary(&self) -> &dyn Primary {
+        self.primary.as_ref()
+    }
+
+    /// The primary's half of the model, for loading.
+    pub fn primary_mut(&mut self) -> &mut dyn Primary {
+        self.primary.as_mut()
+    }
+
+    /// The secondaries.
+    pub fn federation(&self) -> &Federation {
+        &self.federation
+    }
+
+    /// The secondaries, for loading their models.
+    pub fn federation_mut(&mut self) -> &mut Federation {
+        &mut self.federation
+    }
+
+    /// What the releases so far have spent; nothing where no other party takes part.
+    pub fn spent(&self) -> Option<Spent> {
+        (!self.federation.is_empty()).then(|| self.privacy.spent(self.progress.releases))
+    }
+
+    fn train_rows(
+        &mut self,
+        epoch: usize,
+        learning_rate: f64,
+        watch: &mut dyn FnMut(StepReport) -> bool,
+    ) -> Result<f64, RunError> {
+        let mut rows = self.split.train.clone();
+        rows.shuffle(&mut stream(self.seed, 0, Purpose::Batches, epoch as u64));
+        let steps = rows.len().div_ceil(self.settings.batch_size) as u64;
+        let (start, mut done, mut total) = (Instant::now(), 0, 0.0);
+        for (step, batch) in rows.chunks(self.settings.batch_size).enumerate() {
+            let loss = self.step(epoch as u64 * steps + step as u64, batch, learning_rate)?;
+            if !loss.is_finite() {
+                return Err(RunError::Diverged { epoch: epoch + 1, loss });
+            }
+            done += batch.len();
+            total += loss * batch.len() as f64;
+            let rows_per_second = done as f64 / start.elapsed().as_secs_f64();
+            let report = StepReport { rows: done, of: rows.len(), loss: total / done as f64, rows_per_second };
+            if !watch(report) {
+                return Err(RunError::Interrupted { epoch: epoch + 1 });
+            }
+        }
+        Ok(total / rows.len() as f64)
+    }
+
+    /// One training step: forward at the active parties, aggregate, decode, and back.
+    fn step(&mut self, round: u64, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
+        let active = self.active_parties(round);
+        let memory = self.memory(round, rows, &active, true)?;
+        let batch = self.batch(rows, &self.device, true);
+        let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round));
+        let outcome = self.primary.train(&batch, memory, &mut pass);
+        if let Some(gradient) = outcome.memory_gradient {
+            let shares = self.aggregator.spread(gradient, active.len()).into_iter();
+            let messages = shares.map(|gradient| Request::Backward(Backward { gradient, learning_rate }));
+            self.federation.exchange(&active, messages.collect())?;
+        }
+        self.primary.learner_mut().step(learning_rate);
+        Ok(outcome.loss)
+    }
+
+    /// The parties that take part in a step: all but ⌊r_d·k⌋ drawn at random, at least one (paper, 4.4).
+    fn active_parties(&self, round: u64) -> Vec<usize> {
+        let count = self.federation.len();
+        let dropped = (self.party_dropout * count as f64).floor() as usize;
+        if dropped == 0 || count == 0 {
+            return (0..count).collect();
+        }
+        let mut rng = stream(self.seed, 0, Purpose::PartyDropout, round);
+        let mut active = index::sample(&mut rng, count, (count - dropped).max(1)).into_vec();
+        active.sort_unstable();
+        active
+    }
+
+    /// Asks the active parties for their representations and aggregates them.
+    fn memory(
+        &mut self,
+        round: u64,
+        rows: &[usize],
+        active: &[usize],
+        training: bool,
+    ) -> Result<Option<Memory>, RunError> {
+        if active.is_empty() {
+            return Ok(None);
+        }
+        let message = Forward { round, rows: rows.to_vec(), active: active.len(), training };
+        let replies = self.federation.exchange(active, vec![Request::Forward(message); active.len()])?;
+        self.progress.releases += 1;
+        let parts = replies.into_iter().map(|reply| match reply {
+            Reply::Representation(message) => message.tensor,
+            other => unreachable!("a party answers Forward with a representation, not {other:?}"),
+        });
+        let tensor = self.aggregator.combine(parts.collect());
+        let available = active.iter().map(|&party| self.available[party]).max().unwrap_or(0);
+        Ok(Some(Memory { tensor, available }))
+    }
+
+    fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
+        let label = |&row: &usize| self.objective.scale(self.labels[row]);
+        PrimaryBatch {
+            keys: gather(&self.records.scaled.keys, rows, device),
+            features: gather(&self.records.scaled.features, rows, device),
+            labels: if labels { rows.iter().map(label).collect() } else { Vec::new() },
+        }
+    }
+
+    /// The metric on a part of the rows, all parties taking part, nothing dropped.
+    fn evaluate(&mut self, part: Part) -> Result<f64, RunError> {
+        let rows = match part {
+            Part::Validation => self.split.validation.clone(),
+            Part::Test => self.split.test.clone(),
+        };
+        let everyone: Vec<usize> = (0..self.federation.len()).collect();
+        let device = self.device.clone().without_autodiff();
+        let mut scores = Vec::with_capacity(rows.len());
+        for rows in rows.chunks(self.settings.evaluation_batch_size) {
+            // Evaluation rounds are counted apart from training rounds, from the top.
+            let round = u64::MAX - self.progress.releases;
+            let memory = self.memory(round, rows, &everyone, false)?;
+            let output = self.primary.predict(&self.batch(rows, &device, false), memory);
+            let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
+            scores.extend(self.objective.score(output, &labels));
+        }
+        Ok(self.objective.metric_of(&scores))
+    }
+
+    /// Averages the positional encodings of all parties, the primary's too (paper, 4.2). Optimisers keep
+    /// their moments.
+    fn average_encodings(&mut self) -> Result<(), RunError> {
+        let mut encodings = vec![self.primary.learner().parameters().with_prefix(Embedding::POSITION)];
+        for reply in self.federation.broadcast(&Request::ShareEncoding)? {
+            match reply {
+                Reply::Encoding(encoding) => encodings.push(encoding),
+                other => unreachable!("a party answers ShareEncoding with an encoding, not {other:?}"),
+            }
+        }
+        let average = mean_of(&encodings);
+        self.primary.learner_mut().load(&average)?;
+        self.federation.broadcast(&Request::LoadEncoding(average))?;
+        Ok(())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Part {
+    Validation,
+    Test,
+}
+
+/// The mean of parameters with the same segments, computed in double precision in the given order.
+fn mean_of(all: &[Parameters]) -> Parameters {
+    let mut mean = all[0].clone();
+    let (_, values) = mean.split_mut();
+    for (index, value) in values.iter_mut().enumerate() {
+        let sum: f64 = all.iter().map(|one| f64::from(one.values()[index])).sum();
+        *value = (sum / all.len() as f64) as f32;
+    }
+    mean
+}

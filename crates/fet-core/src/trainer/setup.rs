@@ -1,0 +1,143 @@
+//! From an experiment to a trainer that is ready for its first epoch: data, links, models.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use burn::tensor::Device;
+
+use super::{Progress, RunError, Trainer};
+use crate::data::{DatasetContext, VerticalData};
+use crate::experiment::Experiment;
+use crate::federation::Federation;
+use crate::linker::Linker;
+use crate::method::{Method, PrimaryContext, SecondaryContext};
+use crate::model::Embedding;
+use crate::prepare::{Prepared, PreparedParty};
+use crate::privacy::PrivacyMechanism;
+use crate::protocol::{LinkKeys, Reply, Request};
+use crate::registry::Violation;
+use crate::rng::{Purpose, stream};
+use crate::schedule::Plateau;
+use crate::secondary::{Secondary, SecondaryParts};
+
+impl Trainer {
+    /// Loads the data that the experiment names and builds everything. File names start from `folder`;
+    /// tensors live on `device` (without autodiff); up to `threads` parties compute at a time.
+    pub fn new(
+        experiment: &Experiment,
+        folder: &Path,
+        device: &Device,
+        threads: usize,
+    ) -> Result<Self, RunError> {
+        let context = DatasetContext { folder, seed: experiment.seed };
+        let data = experiment.data.build(&context)?.load()?;
+        Self::with_data(experiment, data, device, threads)
+    }
+
+    /// The same on tables that are already there.
+    pub fn with_data(
+        experiment: &Experiment,
+        data: VerticalData,
+        device: &Device,
+        threads: usize,
+    ) -> Result<Self, RunError> {
+        let device = device.clone().autodiff();
+        let prepared = Prepared::new(data, experiment.seed)?;
+        let method = experiment.method.build(&())?;
+        let primary = method.primary(&PrimaryContext {
+            device: &device,
+            weights: stream(experiment.seed, 0, Purpose::Weights, 0),
+            key_columns: prepared.primary.scaled.keys.columns(),
+            feature_columns: prepared.primary.scaled.features.columns(),
+            objective: prepared.objective,
+        })?;
+        let builder = PartyBuilder {
+            experiment,
+            device: &device,
+            method: method.as_ref(),
+            linker: Arc::from(experiment.linker.build(&())?),
+            privacy: Arc::from(experiment.privacy.build(&())?),
+        };
+        let tables = if method.uses_secondaries() { prepared.secondaries } else { Vec::new() };
+        if method.uses_secondaries() && tables.is_empty() {
+            let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
+            return Err(Violation::new("data", rule, "one party").into());
+        }
+        let parties = tables.into_iter().enumerate().map(|(index, table)| builder.party(index + 1, table));
+        let federation = Federation::new(parties.collect::<Result<_, _>>()?, threads);
+        let encodings = primary.learner().parameters().with_prefix(Embedding::POSITION);
+        if method.pe_average_every() > 0 && encodings.segments().is_empty() {
+            let rule = "must be 0 for a model without positional encodings";
+            return Err(Violation::new("method.pe_average_every", rule, method.pe_average_every()).into());
+        }
+        let mut trainer = Self {
+            settings: experiment.train.clone(),
+            seed: experiment.seed,
+            device: device.clone(),
+            objective: prepared.objective,
+            split: prepared.split,
+            records: prepared.primary,
+            labels: prepared.labels,
+            primary,
+            federation,
+            aggregator: experiment.aggregator.build(&())?,
+            privacy: builder.privacy,
+            party_dropout: method.party_dropout(),
+            pe_average_every: method.pe_average_every(),
+            available: Vec::new(),
+            progress: Progress {
+                plateau: Plateau::new(method.learning_rate()),
+                epochs: Vec::new(),
+                best: None,
+                releases: 0,
+            },
+        };
+        trainer.link()?;
+        Ok(trainer)
+    }
+
+    /// Links every secondary with the primary's keys, once for the whole run. The linker itself uses all
+    /// cores, so the parties take their turns.
+    fn link(&mut self) -> Result<(), RunError> {
+        let keys = self.records.raw_keys.clone();
+        for index in 0..self.federation.len() {
+            let request = Request::Link(LinkKeys { keys: keys.clone() });
+            let replies = self.federation.exchange(&[index], vec![request]).map_err(|source| {
+                RunError::Party { party: self.federation.parties()[index].name().to_string(), source }
+            })?;
+            for reply in replies {
+                match reply {
+                    Reply::Linked { available } => self.available.push(available),
+                    other => unreachable!("a party answers Link with Linked, not {other:?}"),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct PartyBuilder<'a> {
+    experiment: &'a Experiment,
+    device: &'a Device,
+    method: &'a dyn Method,
+    linker: Arc<dyn Linker>,
+    privacy: Arc<dyn PrivacyMechanism>,
+}
+
+impl PartyBuilder<'_> {
+    fn party(&self, number: usize, table: PreparedParty) -> Result<Secondary, Violation> {
+        let encoder = self.method.secondary(
+            &self.experiment.encoder,
+            &SecondaryContext {
+                device: self.device,
+                weights: stream(self.experiment.seed, number, Purpose::Weights, 0),
+                neighbours: self.linker.neighbours(),
+                key_columns: table.scaled.keys.columns(),
+                feature_columns: table.scaled.features.columns(),
+            },
+        )?;
+        let (linker, privacy) = (Arc::clone(&self.linker), Arc::clone(&self.privacy));
+        let parts = SecondaryParts { linker, encoder, privacy, device: self.device.clone() };
+        Ok(Secondary::new(number, self.experiment.seed, table, parts))
+    }
+}

@@ -1,0 +1,26 @@
+//! Tells the program which commit it was built from, and where LibTorch lies if it is linked.
+
+use std::process::Command;
+
+fn main() {
+    println!("cargo::rustc-env=FET_COMMIT={}", commit().unwrap_or_else(|| "unknown".to_string()));
+    if let Some(head) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+        println!("cargo::rerun-if-changed={head}");
+    }
+    println!("cargo::rerun-if-env-changed=LIBTORCH");
+    if std::env::var_os("CARGO_FEATURE_LIBTORCH").is_some()
+        && let Ok(folder) = std::env::var("LIBTORCH")
+    {
+        // The program then starts without LD_LIBRARY_PATH.
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}/lib");
+    }
+}
+
+fn commit() -> Option<String> {
+    git(&["rev-parse", "HEAD"])
+}
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8(output.stdout).ok()?.trim().to_string())
+}

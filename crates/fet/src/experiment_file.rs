@@ -1,0 +1,88 @@
+//! Reading an experiment: the file, what the command line changes, the device.
+//!
+//! A file may also hold a table `ablation`, which is for `cargo xtask ablate` and is left aside here.
+
+use std::path::{Path, PathBuf};
+
+use fet_core::experiment::{Experiment, set};
+use fet_core::registry::SettingsError;
+
+/// What the command line says about an experiment.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Source {
+    /// The experiment, a TOML file.
+    pub file: PathBuf,
+    /// Changes a setting, as in `--set train.epochs=5`; can be given many times.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    pub sets: Vec<String>,
+    /// The tensor backend: flex, ndarray, libtorch, libtorch-cuda.
+    #[arg(long)]
+    pub device: Option<String>,
+    /// The seed of every random stream.
+    #[arg(long)]
+    pub seed: Option<u64>,
+}
+
+/// An experiment that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{}: {source}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// A setting is unknown or impossible.
+    #[error("{}: {source}", path.display())]
+    Settings {
+        /// The file.
+        path: PathBuf,
+        /// Which and why.
+        source: SettingsError,
+    },
+}
+
+/// Reads and checks an experiment.
+pub fn load(source: &Source) -> Result<Experiment, FileError> {
+    let path = source.file.clone();
+    let text = std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+    let mut table: toml::Table = toml::from_str(&text)
+        .map_err(|source| FileError::Syntax { path: path.clone(), source: Box::new(source) })?;
+    table.remove("ablation");
+    let refused = |source| FileError::Settings { path: path.clone(), source };
+    for assignment in &source.sets {
+        set(&mut table, assignment).map_err(refused)?;
+    }
+    if let Some(device) = &source.device {
+        table.insert("device".into(), device.clone().into());
+    }
+    if let Some(seed) = source.seed {
+        let seed = i64::try_from(seed).map_err(|_| {
+            let message = format!("must be below 2^63; it is {seed}");
+            refused(SettingsError::Field { field: "seed".into(), message })
+        })?;
+        table.insert("seed".into(), seed.into());
+    }
+    Experiment::from_table(table).map_err(refused)
+}
+
+/// The experiment as JSON, every default filled in.
+pub fn resolved(experiment: &Experiment) -> serde_json::Value {
+    serde_json::to_value(experiment).expect("settings are plain data")
+}
+
+/// The folder that data files are looked for in: `FET_DATA`, else `data`.
+pub fn data_folder() -> PathBuf {
+    std::env::var_os("FET_DATA").map_or_else(|| Path::new("data").to_path_buf(), PathBuf::from)
+}

@@ -1,0 +1,133 @@
+//! `fet golden`: this program against figures that another implementation wrote.
+//!
+//! A golden file is a safetensors file: parameters, inputs, outputs and gradients of the authors' PyTorch
+//! model, or a training run of it. The model here is put together from the same slots that a run uses; the
+//! graph is cut at every party boundary. Nothing is trained on data here.
+
+mod file;
+mod model;
+mod names;
+
+use std::path::Path;
+
+use fet_backends::Backend;
+use serde::Serialize;
+
+pub use file::{GoldenError, GoldenFile};
+use model::GoldenModel;
+
+/// The verdict on one file: one JSON line.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Verdict {
+    /// One forward and backward pass.
+    Pass {
+        /// The file's name.
+        file: String,
+        /// The device.
+        device: String,
+        /// Largest absolute difference of an output.
+        output_max_abs: f64,
+        /// Absolute difference of the loss.
+        loss_abs: f64,
+        /// Largest difference of a gradient, relative to the largest absolute value of that gradient.
+        grad_max_rel: f64,
+    },
+    /// A training run.
+    Training {
+        /// The file's name.
+        file: String,
+        /// The device.
+        device: String,
+        /// Largest absolute difference of a loss.
+        loss_max_abs: f64,
+        /// Largest difference of a parameter after it, relative to the parameter's largest absolute value.
+        param_max_rel: f64,
+    },
+}
+
+impl Verdict {
+    /// Whether the figures are met.
+    ///
+    /// Outputs and losses: 1e-5. Gradients and parameters: 1e-4, on `ndarray` 1e-3, whose exponential and
+    /// error functions are less exact.
+    pub fn is_met(&self) -> bool {
+        let relative = |device: &str| if device == "ndarray" { 1e-3 } else { 1e-4 };
+        match self {
+            Self::Pass { device, output_max_abs, loss_abs, grad_max_rel, .. } => {
+                *output_max_abs <= 1e-5 && *loss_abs <= 1e-5 && *grad_max_rel <= relative(device)
+            }
+            Self::Training { device, loss_max_abs, param_max_rel, .. } => {
+                *loss_max_abs <= 1e-5 && *param_max_rel <= relative(device)
+            }
+        }
+    }
+}
+
+/// Compares this program with the file at `path` on a device.
+pub fn check(path: &Path, backend: &Backend) -> Result<Verdict, GoldenError> {
+    let golden = GoldenFile::read(path)?;
+    let mut model = GoldenModel::new(&golden, &backend.device)?;
+    let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let device = backend.name.clone();
+    match golden.losses()? {
+        Some(losses) => {
+            let learning_rate = golden.number("lr")?;
+            let mut loss_max_abs = 0.0f64;
+            for expected in losses {
+                let loss = model.pass().loss;
+                loss_max_abs = loss_max_abs.max((loss - f64::from(expected)).abs());
+                model.step(learning_rate);
+            }
+            let param_max_rel = model.compare_parameters(&golden)?;
+            Ok(Verdict::Training { file, device, loss_max_abs: finite(loss_max_abs), param_max_rel })
+        }
+        None => {
+            let outcome = model.pass();
+            let expected = golden.floats("output")?;
+            let differences = outcome.output.iter().zip(&expected).map(|(a, b)| f64::from((a - b).abs()));
+            if outcome.output.len() != expected.len() {
+                let message = format!("`output` has {} values, not {}", expected.len(), outcome.output.len());
+                return Err(golden.bad(&message));
+            }
+            let output_max_abs = finite(differences.fold(0.0, largest));
+            let loss_abs = finite((outcome.loss - f64::from(golden.floats("loss")?[0])).abs());
+            let grad_max_rel = model.compare_gradients(&golden)?;
+            Ok(Verdict::Pass { file, device, output_max_abs, loss_abs, grad_max_rel })
+        }
+    }
+}
+
+/// The larger of two, where not-a-number is the largest of all.
+fn largest(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
+}
+
+/// JSON has no not-a-number: it becomes the largest figure, which no bound admits.
+fn finite(value: f64) -> f64 {
+    if value.is_finite() { value } else { f64::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_depend_on_the_device_for_gradients_only() {
+        let verdict = |device: &str, output, loss, grad| Verdict::Pass {
+            file: "x".into(),
+            device: device.into(),
+            output_max_abs: output,
+            loss_abs: loss,
+            grad_max_rel: grad,
+        };
+        assert!(verdict("flex", 9e-6, 9e-6, 9e-5).is_met());
+        assert!(!verdict("flex", 2e-5, 0.0, 0.0).is_met());
+        assert!(!verdict("flex", 0.0, 2e-5, 0.0).is_met());
+        assert!(!verdict("flex", 0.0, 0.0, 2e-4).is_met());
+        assert!(verdict("ndarray", 0.0, 0.0, 2e-4).is_met());
+        assert!(!verdict("ndarray", 0.0, 0.0, 2e-3).is_met());
+        assert!(!verdict("flex", finite(f64::NAN), 0.0, 0.0).is_met());
+        assert!(largest(f64::NAN, 1.0).is_nan() && largest(1.0, f64::NAN).is_nan());
+    }
+}

@@ -1,0 +1,112 @@
+//! Reading a golden file: named tensors, and a configuration in its metadata.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::SafeTensors;
+use safetensors::tensor::Dtype;
+use serde::de::DeserializeOwned;
+
+/// Why a golden file cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GoldenError {
+    /// It cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It is no golden file of a form this program knows, or it contradicts itself.
+    #[error("{}: {message}", path.display())]
+    Bad {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// It is of a method that this program does not have.
+    #[error("{}: not covered: this program has no golden check for the method \"{method}\"", path.display())]
+    NotCovered {
+        /// The file.
+        path: PathBuf,
+        /// The method.
+        method: String,
+    },
+}
+
+/// A golden file in memory.
+#[derive(Debug)]
+pub struct GoldenFile {
+    path: PathBuf,
+    settings: HashMap<String, String>,
+    tensors: HashMap<String, (Vec<usize>, Vec<f32>)>,
+}
+
+impl GoldenFile {
+    /// Reads a file; refuses one of a method that is not covered.
+    pub fn read(path: &Path) -> Result<Self, GoldenError> {
+        let bad = |message: String| GoldenError::Bad { path: path.to_path_buf(), message };
+        let bytes =
+            std::fs::read(path).map_err(|source| GoldenError::Io { path: path.to_path_buf(), source })?;
+        let not_one = |error| bad(format!("is no safetensors file: {error}"));
+        let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(not_one)?;
+        let settings = metadata.metadata().clone().ok_or_else(|| bad("has no metadata".into()))?;
+        if let Some(method) = settings.get("method").map(|method| method.trim_matches('"'))
+            && method != "fet"
+        {
+            return Err(GoldenError::NotCovered { path: path.to_path_buf(), method: method.to_string() });
+        }
+        let mut tensors = HashMap::new();
+        for (name, view) in SafeTensors::deserialize(&bytes).map_err(not_one)?.iter() {
+            let values = match view.dtype() {
+                Dtype::F32 => view.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+                Dtype::I64 => {
+                    view.data().as_chunks::<8>().0.iter().map(|b| i64::from_le_bytes(*b) as f32).collect()
+                }
+                other => return Err(bad(format!("`{name}` has the type {other:?}; F32 or I64 is expected"))),
+            };
+            tensors.insert(name.to_string(), (view.shape().to_vec(), values));
+        }
+        Ok(Self { path: path.to_path_buf(), settings, tensors })
+    }
+
+    /// An error about this file.
+    pub(super) fn bad(&self, message: &str) -> GoldenError {
+        GoldenError::Bad { path: self.path.clone(), message: message.to_string() }
+    }
+
+    /// A setting from the metadata, where values are JSON.
+    pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<T, GoldenError> {
+        let text = self.settings.get(name).ok_or_else(|| self.bad(&format!("the metadata lacks `{name}`")))?;
+        serde_json::from_str(text)
+            .map_err(|error| self.bad(&format!("the metadata's `{name}` is {text}: {error}")))
+    }
+
+    /// A setting that is a number.
+    pub(super) fn number(&self, name: &str) -> Result<f64, GoldenError> {
+        self.setting(name)
+    }
+
+    /// A tensor with its shape.
+    pub(super) fn tensor(&self, name: &str) -> Result<&(Vec<usize>, Vec<f32>), GoldenError> {
+        self.tensors.get(name).ok_or_else(|| self.bad(&format!("it lacks the tensor `{name}`")))
+    }
+
+    /// The values of a tensor.
+    pub(super) fn floats(&self, name: &str) -> Result<Vec<f32>, GoldenError> {
+        self.tensor(name).map(|(_, values)| values.clone())
+    }
+
+    /// The names of all tensors that begin with `prefix`, without it.
+    pub(super) fn names(&self, prefix: &str) -> Vec<&str> {
+        self.tensors.keys().filter_map(|name| name.strip_prefix(prefix)).collect()
+    }
+
+    /// The losses of a training run; nothing where the file holds a single pass.
+    pub(super) fn losses(&self) -> Result<Option<Vec<f32>>, GoldenError> {
+        if self.tensors.contains_key("losses") { self.floats("losses").map(Some) } else { Ok(None) }
+    }
+}

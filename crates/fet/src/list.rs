@@ -1,0 +1,82 @@
+//! `fet list`: the plug-ins of each slot, with their settings and defaults.
+
+use std::fmt::Write;
+
+use fet_core::aggregator::Aggregator;
+use fet_core::data::Dataset;
+use fet_core::encoder::Encoder;
+use fet_core::linker::Linker;
+use fet_core::method::Method;
+use fet_core::privacy::PrivacyMechanism;
+use fet_core::registry::{Plugin, SlotKind, did_you_mean, plugins};
+//TMP use fet_data::source::Source;
+
+/// One plug-in, as it is listed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The slot.
+    pub slot: &'static str,
+    /// The name that selects the plug-in.
+    pub kind: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+    /// Its settings with their defaults.
+    pub defaults: toml::Table,
+}
+
+/// Every plug-in in this program, by slot and name.
+pub fn entries() -> Vec<Entry> {
+    [
+        of::<dyn Method>(),
+        of::<dyn Linker>(),
+        of::<dyn Encoder>(),
+        of::<dyn Aggregator>(),
+        of::<dyn PrivacyMechanism>(),
+        of::<dyn Dataset>(),
+//TMP        of::<dyn Source>(),
+    ]
+    .concat()
+}
+
+/// The list as text; of one slot where `slot` names it.
+pub fn text(slot: Option<&str>) -> Result<String, String> {
+    let entries = entries();
+    let mut slots: Vec<&str> = entries.iter().map(|entry| entry.slot).collect();
+    slots.dedup();
+    slots.push("device");
+    if let Some(slot) = slot.filter(|slot| !slots.contains(slot)) {
+        let hint = did_you_mean(slot, slots.iter().copied());
+        return Err(format!("there is no slot \"{slot}\"; the slots are {}{hint}", slots.join(", ")));
+    }
+    let mut out = String::new();
+    for name in slots.into_iter().filter(|name| slot.is_none_or(|slot| slot == *name)) {
+        let _ = writeln!(out, "{name}");
+        for entry in entries.iter().filter(|entry| entry.slot == name) {
+            let _ = writeln!(out, "  {:<14} {}", entry.kind, entry.summary);
+            for line in entry.defaults.to_string().lines().filter(|line| !line.is_empty()) {
+                let _ = writeln!(out, "  {:<14}   {line}", "");
+            }
+        }
+        if name == "device" {
+            for device in fet_backends::NAMES {
+                let built = if fet_backends::is_compiled(device) { "" } else { "  (not in this build)" };
+                let _ = writeln!(out, "  {device}{built}");
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn of<T>() -> Vec<Entry>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let entry = |plugin: &&Plugin<T>| Entry {
+        slot: T::SLOT,
+        kind: plugin.kind,
+        summary: plugin.summary,
+        defaults: plugin.defaults(),
+    };
+    plugins::<T>().iter().map(entry).collect()
+}

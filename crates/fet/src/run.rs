@@ -1,0 +1,174 @@
+//! `fet run`: trains one experiment and writes what came of it.
+//!
+//! The folder of a run holds `checkpoint.safetensors` while it is under way, and `report.json` and
+//! `model.safetensors` once it is done. The report is written last: where it is, the run is whole.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use fet_backends::Backend;
+use fet_core::checkpoint;
+use fet_core::experiment::Experiment;
+use fet_core::parameters::Parameters;
+use fet_core::report::{Best, Cost, Program, Report, Rows};
+use fet_core::trainer::{RunError, StepReport, Trainer};
+
+use crate::experiment_file::{data_folder, resolved};
+use crate::output::{peak_memory, write_atomically};
+use crate::watch::Watch;
+
+pub use crate::watch::Log;
+
+const REPORT: &str = "report.json";
+const MODEL: &str = "model.safetensors";
+const CHECKPOINT: &str = "checkpoint.safetensors";
+
+/// How a run came to its end.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is done; this is its report.
+    Done(PathBuf),
+    /// The folder already held this run, done.
+    WasDone(PathBuf),
+    /// It was interrupted; the same command continues it.
+    Interrupted(PathBuf),
+}
+
+/// The input of a run is at fault, not the program: exit code 2.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct InputError(pub String);
+
+/// Trains `experiment` and writes into `folder`. Setting `stop` ends it after the step under way.
+pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+    let start = Instant::now();
+    let backend = fet_backends::open(&experiment.device).map_err(input)?;
+    let settings = resolved(experiment);
+    if let Some(outcome) = existing(folder, &settings)? {
+        return Ok(outcome);
+    }
+    let mut trainer = trainer(experiment, &backend)?;
+    // Only now is anything written: a run that cannot start leaves no trace.
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    let mut best = resume(&mut trainer, &settings, folder)?;
+    let setup_seconds = start.elapsed().as_secs_f64();
+    let rows = Rows::of(&trainer);
+    let mut watch = Watch::start(log, experiment.train.epochs, trainer.objective().metric().name, rows);
+    let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
+    while !trainer.is_done() {
+        let epoch = trainer.progress().epochs.len() + 1;
+        let began = Instant::now();
+        let mut training = 0.0;
+        watch.epoch_begins(epoch, rows.train);
+        let result = trainer.epoch(&mut |step: StepReport| {
+            watch.step(epoch, step);
+            training = step.rows as f64 / step.rows_per_second;
+            !stop.load(Ordering::Relaxed)
+        });
+        match result {
+            Ok(report) => watch.epoch_ends(report, began.elapsed().as_secs_f64()),
+            Err(RunError::Interrupted { .. }) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
+            Err(error) => return Err(error.into()),
+        }
+        trained_rows += rows.train;
+        trained_seconds += training;
+        if trainer.last_is_best() {
+            best = checkpoint::model(&trainer);
+        }
+        if !trainer.is_done() {
+            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &settings, &best))?;
+        }
+    }
+    let cost = Cost {
+        seconds: start.elapsed().as_secs_f64(),
+        setup_seconds,
+        train_rows_per_second: if trained_seconds > 0.0 { trained_rows as f64 / trained_seconds } else { 0.0 },
+        peak_memory_bytes: peak_memory(),
+    };
+    let report = report(&trainer, experiment, settings, &best, cost)?;
+    let metadata = HashMap::from([("experiment".to_string(), report.experiment.to_string())]);
+    write(&folder.join(MODEL), &checkpoint::to_safetensors(&best, metadata))?;
+    let path = folder.join(REPORT);
+    write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
+    remove(&folder.join(CHECKPOINT))?;
+    watch.done(&path);
+    Ok(Outcome::Done(path))
+}
+
+/// Loads the data, links it and builds the models; what fails here is the input's fault.
+pub fn trainer(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Trainer> {
+    Trainer::new(experiment, &data_folder(), &backend.device, backend.party_threads).map_err(input)
+}
+
+fn input(error: impl std::fmt::Display) -> anyhow::Error {
+    InputError(error.to_string()).into()
+}
+
+/// What the folder already holds: this run, another one, or nothing.
+fn existing(folder: &Path, settings: &serde_json::Value) -> anyhow::Result<Option<Outcome>> {
+    let path = folder.join(REPORT);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    let report: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|e| input(format!("{} is no report of a run ({e}); move it away", path.display())))?;
+    if report.get("experiment") == Some(settings) {
+        return Ok(Some(Outcome::WasDone(path)));
+    }
+    let message = "holds the report of a run with other settings; name another folder with --out";
+    Err(input(format!("{} {message}", folder.display())))
+}
+
+/// Continues from the folder's checkpoint, where it is of this run.
+fn resume(trainer: &mut Trainer, settings: &serde_json::Value, folder: &Path) -> anyhow::Result<Parameters> {
+    let path = folder.join(CHECKPOINT);
+    let Ok(bytes) = std::fs::read(&path) else { return Ok(Parameters::default()) };
+    match checkpoint::load(trainer, settings, &bytes) {
+        Ok(best) => {
+            eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
+            Ok(best)
+        }
+        Err(error) => bail!(InputError(format!("{}: {error}; remove it to start anew", path.display()))),
+    }
+}
+
+fn report(
+    trainer: &Trainer,
+    experiment: &Experiment,
+    settings: serde_json::Value,
+    best: &Parameters,
+    cost: Cost,
+) -> anyhow::Result<Report> {
+    Ok(Report {
+        program: Program {
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            commit: env!("FET_COMMIT").to_string(),
+        },
+        experiment: settings,
+        seed: experiment.seed,
+        device: experiment.device.clone(),
+        metric: trainer.objective().metric(),
+        rows: Rows::of(trainer),
+        secondaries: trainer.federation().len(),
+        parameters: best.values().len(),
+        epochs: trainer.progress().epochs.clone(),
+        best: Best::of(trainer).context("no epoch had a metric that is a number")?,
+        privacy: trainer.spent(),
+        traffic: trainer.federation().traffic(),
+        cost,
+    })
+}
+
+fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    write_atomically(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn remove(path: &Path) -> anyhow::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => Ok(()),
+    }
+}

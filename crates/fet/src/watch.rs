@@ -1,0 +1,105 @@
+//! Telling whoever watches a run how far it is: a bar on a terminal, plain lines elsewhere, or JSON lines.
+
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use fet_core::report::Rows;
+use fet_core::trainer::{EpochReport, StepReport};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::{Value, json};
+
+/// In what form progress is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Log {
+    /// A progress bar on a terminal, a line per epoch elsewhere; on standard error.
+    #[default]
+    Human,
+    /// One JSON object per line, on standard output.
+    Json,
+}
+
+/// Tells the progress of one run.
+pub(crate) struct Watch {
+    log: Log,
+    epochs: usize,
+    metric: &'static str,
+    bar: Option<ProgressBar>,
+    last: Instant,
+}
+
+impl Watch {
+    pub(crate) fn start(log: Log, epochs: usize, metric: &'static str, rows: Rows) -> Self {
+        let watch = Self { log, epochs, metric, bar: None, last: Instant::now() };
+        match log {
+            Log::Json => tell(&json!({"event": "start", "epochs": epochs, "metric": metric, "rows": rows})),
+            Log::Human => eprintln!(
+                "{} training, {} validation, {} test rows",
+                rows.train, rows.validation, rows.test
+            ),
+        }
+        watch
+    }
+
+    pub(crate) fn epoch_begins(&mut self, epoch: usize, rows: usize) {
+        if self.log == Log::Human && std::io::stderr().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
+            let style = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar.set_prefix(format!("epoch {epoch}/{}", self.epochs));
+            self.bar = Some(bar);
+        }
+    }
+
+    pub(crate) fn step(&mut self, epoch: usize, step: StepReport) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(step.rows as u64);
+            bar.set_message(format!("loss {:.4}  {:.0} rows/s", step.loss, step.rows_per_second));
+        }
+        if self.log == Log::Json && self.last.elapsed() >= Duration::from_millis(250) {
+            self.last = Instant::now();
+            tell(&json!({
+                "event": "progress",
+                "epoch": epoch,
+                "epochs": self.epochs,
+                "fraction": step.rows as f64 / step.of as f64,
+                "loss": step.loss,
+                "rows_per_second": step.rows_per_second,
+            }));
+        }
+    }
+
+    pub(crate) fn epoch_ends(&mut self, report: &EpochReport, seconds: f64) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+        match self.log {
+            Log::Json => tell(&json!({
+                "event": "epoch",
+                "epoch": report.epoch,
+                "epochs": self.epochs,
+                "loss": report.train_loss,
+                "validation": report.validation,
+                "test": report.test,
+                "seconds": seconds,
+            })),
+            Log::Human => {
+                let test = report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
+                eprintln!(
+                    "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s",
+                    report.epoch, self.epochs, report.train_loss, self.metric, report.validation
+                );
+            }
+        }
+    }
+
+    pub(crate) fn done(&self, report: &std::path::Path) {
+        if self.log == Log::Json {
+            tell(&json!({"event": "done", "report": report}));
+        }
+    }
+}
+
+fn tell(event: &Value) {
+    // Whoever reads the lines may have gone; the run goes on all the same.
+    let _ = writeln!(std::io::stdout(), "{event}");
+}
