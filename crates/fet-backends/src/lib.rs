@@ -91,7 +91,11 @@ fn libtorch(name: &str) -> Result<Device, BackendError> {
     };
     let index = index.ok_or_else(|| unknown(name))?;
     let found = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
-    if index < found { Ok(Device::libtorch_cuda(index)) } else { Err(BackendError::NoGpu { name: name.into(), found }) }
+    if index < found {
+        Ok(Device::libtorch_cuda(index))
+    } else {
+        Err(BackendError::NoGpu { name: name.into(), found })
+    }
 }
 
 #[cfg(not(feature = "libtorch"))]

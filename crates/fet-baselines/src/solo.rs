@@ -35,7 +35,11 @@ impl Default for SoloSettings {
 impl Recipe<dyn Method> for SoloSettings {
     fn check(&self) -> Result<(), Violation> {
         if self.hidden.contains(&0) {
-            return Err(Violation::new("hidden", "must name widths of at least 1", format!("{:?}", self.hidden)));
+            return Err(Violation::new(
+                "hidden",
+                "must name widths of at least 1",
+                format!("{:?}", self.hidden),
+            ));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(Violation::new("dropout", "must be at least 0 and below 1", self.dropout));

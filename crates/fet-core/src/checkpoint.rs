@@ -143,7 +143,8 @@ fn read(tensors: &SafeTensors<'_>, prefix: &str) -> Result<Parameters, Checkpoin
         if view.dtype() != Dtype::F32 {
             return Err(CheckpointError::Damaged(format!("`{name}` does not hold 32-bit floats")));
         }
-        let values: Vec<f32> = view.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
+        let values: Vec<f32> =
+            view.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
         found.push(&name[prefix.len()..], view.shape(), &values);
     }
     Ok(found)

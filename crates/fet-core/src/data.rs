@@ -1,4 +1,5 @@
-//! The vocabulary of data: tables of parties, tasks, and the `Dataset` slot that provides them.
+//! The vocabulary of data: tables of parties, tasks, and the slots that provide them: `Dataset` (what all
+//! parties hold) and `Source` (one labelled table).
 //!
 //! Readers and splitters live in `fet-data`; scaling and the train/validation/test split live in
 //! [`crate::prepare`]. Nothing here reads a file.
@@ -146,6 +147,34 @@ impl SlotKind for dyn Dataset {
 }
 
 inventory::collect!(Plugin<dyn Dataset>);
+
+/// Something that provides one labelled table, which a dataset may cut among parties.
+///
+/// Law: the same settings and files give the same table; every cell is finite.
+pub trait Source: Send + Sync {
+    /// Reads and checks the table.
+    fn read(&self) -> Result<Labelled, DataError>;
+}
+
+/// One labelled table.
+#[derive(Debug, Clone)]
+pub struct Labelled {
+    /// What is predicted.
+    pub task: Task,
+    /// How many classes a label can name; 2 for a binary task, 1 for a regression.
+    pub classes: usize,
+    /// [n, d].
+    pub features: Matrix<f32>,
+    /// n labels.
+    pub labels: Vec<f32>,
+}
+
+impl SlotKind for dyn Source {
+    const SLOT: &'static str = "data.source";
+    type Context<'a> = DatasetContext<'a>;
+}
+
+inventory::collect!(Plugin<dyn Source>);
 
 /// Data that cannot be used: where, and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -77,7 +77,10 @@ impl Experiment {
             SettingsError::Field { field: error.path().to_string(), message }
         })?;
         experiment.train.check()?;
-        if experiment.name.is_empty() || experiment.name.contains(['/', '\\']) || experiment.name.starts_with('.') {
+        if experiment.name.is_empty()
+            || experiment.name.contains(['/', '\\'])
+            || experiment.name.starts_with('.')
+        {
             let rule = "must be a plain file name: it names the folder of the results";
             return Err(Violation::new("name", rule, format!("\"{}\"", experiment.name)).into());
         }
@@ -104,7 +107,9 @@ impl TrainSettings {
             }
         }
         if !(self.factor > 0.0 && self.factor <= 1.0) {
-            return Err(Violation::new("factor", "must be above 0 and at most 1", self.factor).within("train"));
+            return Err(
+                Violation::new("factor", "must be above 0 and at most 1", self.factor).within("train")
+            );
         }
         Ok(())
     }
@@ -114,7 +119,8 @@ impl TrainSettings {
 /// Choosing another `kind` for a slot forgets the slot's other settings: they belong to the old kind.
 pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
     let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
-    let (path, text) = assignment.split_once('=').ok_or_else(|| bad("must have the form path=value".into()))?;
+    let (path, text) =
+        assignment.split_once('=').ok_or_else(|| bad("must have the form path=value".into()))?;
     let (path, text) = (path.trim(), text.trim());
     let value = toml::from_str::<toml::Table>(&format!("value = {text}"))
         .ok()

@@ -95,7 +95,10 @@ fn on_threads(work: Vec<(&mut Secondary, Request)>, threads: usize) -> Vec<Answe
     let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
     std::thread::scope(|scope| {
         let run = |share: Vec<(usize, (&mut Secondary, Request))>| {
-            share.into_iter().map(|(index, (party, request))| (index, party.handle(request))).collect::<Vec<_>>()
+            share
+                .into_iter()
+                .map(|(index, (party, request))| (index, party.handle(request)))
+                .collect::<Vec<_>>()
         };
         let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();
         for handle in handles {

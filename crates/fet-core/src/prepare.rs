@@ -27,7 +27,8 @@ impl Split {
         order.shuffle(&mut stream(seed, 0, Purpose::Split, 0));
         let (test, validation) = (rows / 5, rows / 10);
         if validation == 0 {
-            let problem = format!("no rows are left to validate on: 10 rows or more are needed; there are {rows}");
+            let problem =
+                format!("no rows are left to validate on: 10 rows or more are needed; there are {rows}");
             return Err(DataError::new("data", problem));
         }
         let validation_part = order.split_off(rows - validation);
@@ -79,8 +80,14 @@ impl Prepared {
         let keys = data.standardise_keys;
         let primary = prepare(data.primary, &split.train, keys);
         let all = |table: &PartyTable| (0..table.rows()).collect::<Vec<_>>();
-        let secondaries =
-            data.secondaries.into_iter().map(|t| { let rows = all(&t); prepare(t, &rows, keys) }).collect();
+        let secondaries = data
+            .secondaries
+            .into_iter()
+            .map(|t| {
+                let rows = all(&t);
+                prepare(t, &rows, keys)
+            })
+            .collect();
         Ok(Self { objective, split, primary, labels: data.labels, secondaries })
     }
 }

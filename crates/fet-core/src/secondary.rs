@@ -168,7 +168,8 @@ impl Secondary {
         for &record in &distinct {
             self.scratch[record] = u32::MAX;
         }
-        let device = if message.training { self.device.clone() } else { self.device.clone().without_autodiff() };
+        let device =
+            if message.training { self.device.clone() } else { self.device.clone().without_autodiff() };
         Ok(NeighbourBatch {
             keys: gather(&self.records.keys, &distinct, &device),
             features: gather(&self.records.features, &distinct, &device),

@@ -224,7 +224,8 @@ impl Trainer {
             done += batch.len();
             total += loss * batch.len() as f64;
             let rows_per_second = done as f64 / start.elapsed().as_secs_f64();
-            let report = StepReport { rows: done, of: rows.len(), loss: total / done as f64, rows_per_second };
+            let report =
+                StepReport { rows: done, of: rows.len(), loss: total / done as f64, rows_per_second };
             if !watch(report) {
                 return Err(RunError::Interrupted { epoch: epoch + 1 });
             }

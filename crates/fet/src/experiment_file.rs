@@ -56,7 +56,8 @@ pub enum FileError {
 /// Reads and checks an experiment.
 pub fn load(source: &Source) -> Result<Experiment, FileError> {
     let path = source.file.clone();
-    let text = std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+    let text =
+        std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
     let mut table: toml::Table = toml::from_str(&text)
         .map_err(|source| FileError::Syntax { path: path.clone(), source: Box::new(source) })?;
     table.remove("ablation");

@@ -49,16 +49,14 @@ pub enum Verdict {
 impl Verdict {
     /// Whether the figures are met.
     ///
-    /// Outputs and losses: 1e-5. Gradients and parameters: 1e-4, on `ndarray` 1e-3, whose exponential and
-    /// error functions are less exact.
+    /// Outputs and losses: 1e-5, absolute. Gradients and parameters: 1e-4 of their largest value.
     pub fn is_met(&self) -> bool {
-        let relative = |device: &str| if device == "ndarray" { 1e-3 } else { 1e-4 };
         match self {
-            Self::Pass { device, output_max_abs, loss_abs, grad_max_rel, .. } => {
-                *output_max_abs <= 1e-5 && *loss_abs <= 1e-5 && *grad_max_rel <= relative(device)
+            Self::Pass { output_max_abs, loss_abs, grad_max_rel, .. } => {
+                *output_max_abs <= 1e-5 && *loss_abs <= 1e-5 && *grad_max_rel <= 1e-4
             }
-            Self::Training { device, loss_max_abs, param_max_rel, .. } => {
-                *loss_max_abs <= 1e-5 && *param_max_rel <= relative(device)
+            Self::Training { loss_max_abs, param_max_rel, .. } => {
+                *loss_max_abs <= 1e-5 && *param_max_rel <= 1e-4
             }
         }
     }
@@ -113,21 +111,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_depend_on_the_device_for_gradients_only() {
-        let verdict = |device: &str, output, loss, grad| Verdict::Pass {
+    fn each_figure_has_its_bound() {
+        let verdict = |output, loss, grad| Verdict::Pass {
             file: "x".into(),
-            device: device.into(),
+            device: "flex".into(),
             output_max_abs: output,
             loss_abs: loss,
             grad_max_rel: grad,
         };
-        assert!(verdict("flex", 9e-6, 9e-6, 9e-5).is_met());
-        assert!(!verdict("flex", 2e-5, 0.0, 0.0).is_met());
-        assert!(!verdict("flex", 0.0, 2e-5, 0.0).is_met());
-        assert!(!verdict("flex", 0.0, 0.0, 2e-4).is_met());
-        assert!(verdict("ndarray", 0.0, 0.0, 2e-4).is_met());
-        assert!(!verdict("ndarray", 0.0, 0.0, 2e-3).is_met());
-        assert!(!verdict("flex", finite(f64::NAN), 0.0, 0.0).is_met());
+        assert!(verdict(9e-6, 9e-6, 9e-5).is_met());
+        assert!(!verdict(2e-5, 0.0, 0.0).is_met());
+        assert!(!verdict(0.0, 2e-5, 0.0).is_met());
+        assert!(!verdict(0.0, 0.0, 2e-4).is_met());
+        assert!(!verdict(finite(f64::NAN), 0.0, 0.0).is_met());
         assert!(largest(f64::NAN, 1.0).is_nan() && largest(1.0, f64::NAN).is_nan());
     }
 }

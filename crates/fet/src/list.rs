@@ -3,13 +3,12 @@
 use std::fmt::Write;
 
 use fet_core::aggregator::Aggregator;
-use fet_core::data::Dataset;
+use fet_core::data::{Dataset, Source};
 use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, SlotKind, did_you_mean, plugins};
-//TMP use fet_data::source::Source;
 
 /// One plug-in, as it is listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,7 +32,7 @@ pub fn entries() -> Vec<Entry> {
         of::<dyn Aggregator>(),
         of::<dyn PrivacyMechanism>(),
         of::<dyn Dataset>(),
-//TMP        of::<dyn Source>(),
+        of::<dyn Source>(),
     ]
     .concat()
 }

@@ -109,7 +109,10 @@ fn train(source: &Source, out: Option<PathBuf>, log: Log) -> anyhow::Result<Exit
         Outcome::Done(report) => eprintln!("done: {}", report.display()),
         Outcome::WasDone(report) => eprintln!("was done before: {}", report.display()),
         Outcome::Interrupted(folder) => {
-            eprintln!("interrupted; what is done is in {}, and the same command continues it", folder.display());
+            eprintln!(
+                "interrupted; what is done is in {}, and the same command continues it",
+                folder.display()
+            );
             return Ok(ExitCode::from(130));
         }
     }

@@ -52,7 +52,8 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     }
     let mut trainer = trainer(experiment, &backend)?;
     // Only now is anything written: a run that cannot start leaves no trace.
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut best = resume(&mut trainer, &settings, folder)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = Rows::of(&trainer);
@@ -85,7 +86,11 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     let cost = Cost {
         seconds: start.elapsed().as_secs_f64(),
         setup_seconds,
-        train_rows_per_second: if trained_seconds > 0.0 { trained_rows as f64 / trained_seconds } else { 0.0 },
+        train_rows_per_second: if trained_seconds > 0.0 {
+            trained_rows as f64 / trained_seconds
+        } else {
+            0.0
+        },
         peak_memory_bytes: peak_memory(),
     };
     let report = report(&trainer, experiment, settings, &best, cost)?;

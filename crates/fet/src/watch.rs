@@ -32,10 +32,9 @@ impl Watch {
         let watch = Self { log, epochs, metric, bar: None, last: Instant::now() };
         match log {
             Log::Json => tell(&json!({"event": "start", "epochs": epochs, "metric": metric, "rows": rows})),
-            Log::Human => eprintln!(
-                "{} training, {} validation, {} test rows",
-                rows.train, rows.validation, rows.test
-            ),
+            Log::Human => {
+                eprintln!("{} training, {} validation, {} test rows", rows.train, rows.validation, rows.test)
+            }
         }
         watch
     }
@@ -83,7 +82,8 @@ impl Watch {
                 "seconds": seconds,
             })),
             Log::Human => {
-                let test = report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
+                let test =
+                    report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
                 eprintln!(
                     "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s",
                     report.epoch, self.epochs, report.train_loss, self.metric, report.validation

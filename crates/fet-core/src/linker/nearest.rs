@@ -69,7 +69,8 @@ impl Linker for Nearest {
             8 => by_tree::<8>(queries, records, available),
             _ => Ok(by_distance(queries, records, available)),
         }?;
-        let repeated = |row: &Vec<(f64, u32)>| row.iter().copied().cycle().take(neighbours).collect::<Vec<_>>();
+        let repeated =
+            |row: &Vec<(f64, u32)>| row.iter().copied().cycle().take(neighbours).collect::<Vec<_>>();
         let flat: Vec<(f64, u32)> = found.iter().flat_map(repeated).collect();
         let indices = flat.iter().map(|&(_, index)| index).collect();
         let similarities = flat.iter().map(|&(squared, _)| -squared.sqrt() as f32).collect();
@@ -161,7 +162,8 @@ mod tests {
     #[test]
     fn identical_keys_are_no_trouble() {
         let same = Matrix::new(2, [1.0, 2.0].repeat(5_000));
-        let links = Nearest(NearestSettings { neighbours: 3, pad: false }).link(&same, &same, 0).expect("linkable");
+        let links =
+            Nearest(NearestSettings { neighbours: 3, pad: false }).link(&same, &same, 0).expect("linkable");
         assert!(links.similarities(4_999).iter().all(|&s| s == 0.0));
     }
 

@@ -2,9 +2,9 @@
 
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig};
-use burn::tensor::{Device, Tensor, activation};
+use burn::tensor::{Device, Tensor};
 
-use super::{Attention, Init, Linear, ModelShape, Pass, linear};
+use super::{Attention, Gelu, Init, Linear, ModelShape, Pass, linear};
 
 /// The layer norms of one place in a chain: one for each block, or one for all of them.
 #[derive(Module, Debug)]
@@ -33,6 +33,7 @@ pub struct FeedForward {
     pub hidden: Linear,
     /// 2H → H.
     pub output: Linear,
+    gelu: Gelu,
     dropout: f64,
 }
 
@@ -40,13 +41,13 @@ impl FeedForward {
     /// A feed-forward layer of width H.
     pub fn new(init: &mut Init<'_>, width: usize, dropout: f64) -> Self {
         let hidden = linear(init, width, 2 * width);
-        Self { hidden, output: linear(init, 2 * width, width), dropout }
+        Self { hidden, output: linear(init, 2 * width, width), gelu: Gelu::new(init.device()), dropout }
     }
 
     /// # Shapes
     /// - input and result: [B, L, H]
     pub fn forward(&self, input: Tensor<3>, pass: &mut Pass) -> Tensor<3> {
-        let hidden = activation::gelu(self.hidden.forward(input));
+        let hidden = self.gelu.forward(self.hidden.forward(input));
         self.output.forward(pass.dropout(hidden, self.dropout))
     }
 }

@@ -2,9 +2,9 @@
 //! group; paper, section 4.2).
 
 use burn::module::{Module, Param};
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 
-use super::{Init, Linear, linear};
+use super::{Gelu, Init, Linear, linear};
 
 /// PE(x) = W₂ GELU(W₁ f), f = [cos r, sin r]/√H, r = x·Wr.
 #[derive(Module, Debug)]
@@ -15,6 +15,7 @@ pub struct FourierEncoding {
     pub hidden: Linear,
     /// W₂, 2H → H.
     pub output: Linear,
+    gelu: Gelu,
 }
 
 impl FourierEncoding {
@@ -24,6 +25,7 @@ impl FourierEncoding {
             frequencies: init.normal([key_columns, width / 2], frequency_std),
             hidden: linear(init, width, 2 * width),
             output: linear(init, 2 * width, width),
+            gelu: Gelu::new(init.device()),
         }
     }
 
@@ -34,6 +36,6 @@ impl FourierEncoding {
         let width = 2 * projected.dims()[1];
         let features = Tensor::cat(vec![projected.clone().cos(), projected.sin()], 1);
         let features = features.div_scalar((width as f64).sqrt());
-        self.output.forward(activation::gelu(self.hidden.forward(features)))
+        self.output.forward(self.gelu.forward(self.hidden.forward(features)))
     }
 }

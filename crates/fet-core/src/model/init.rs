@@ -20,6 +20,11 @@ impl<'a> Init<'a> {
         Self { rng, device }
     }
 
+    /// Where parameters are put.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
     /// Uniform in (-bound, bound).
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let draw = |_| ((self.rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;

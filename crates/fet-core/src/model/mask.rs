@@ -2,9 +2,9 @@
 //! hard mask of positions that are not there.
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData, activation};
+use burn::tensor::{Device, Tensor, TensorData};
 
-use super::{Init, Linear, linear};
+use super::{Gelu, Init, Linear, linear};
 
 /// M = W₂ GELU(W₁ vec(keys of the K neighbours)), added to attention logits per neighbour.
 ///
@@ -15,6 +15,7 @@ pub struct DynamicMask {
     pub hidden: Linear,
     /// W₂, 2mK → K.
     pub output: Linear,
+    gelu: Gelu,
 }
 
 impl DynamicMask {
@@ -22,13 +23,13 @@ impl DynamicMask {
     pub fn new(init: &mut Init<'_>, key_columns: usize, neighbours: usize) -> Self {
         let inputs = key_columns * neighbours;
         let hidden = linear(init, inputs, 2 * inputs);
-        Self { hidden, output: linear(init, 2 * inputs, neighbours) }
+        Self { hidden, output: linear(init, 2 * inputs, neighbours), gelu: Gelu::new(init.device()) }
     }
 
     /// # Shapes
     /// - keys: [B, K·m], result: [B, K]
     pub fn forward(&self, keys: Tensor<2>) -> Tensor<2> {
-        self.output.forward(activation::gelu(self.hidden.forward(keys)))
+        self.output.forward(self.gelu.forward(self.hidden.forward(keys)))
     }
 }
 

@@ -80,7 +80,8 @@ impl GoldenFile {
 
     /// A setting from the metadata, where values are JSON.
     pub(super) fn setting<T: DeserializeOwned>(&self, name: &str) -> Result<T, GoldenError> {
-        let text = self.settings.get(name).ok_or_else(|| self.bad(&format!("the metadata lacks `{name}`")))?;
+        let text =
+            self.settings.get(name).ok_or_else(|| self.bad(&format!("the metadata lacks `{name}`")))?;
         serde_json::from_str(text)
             .map_err(|error| self.bad(&format!("the metadata's `{name}` is {text}: {error}")))
     }

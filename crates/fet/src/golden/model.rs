@@ -151,7 +151,9 @@ impl GoldenModel {
             prefix == "grad." || before.ok() != after.ok()
         };
         if let Some(name) = wanted.into_iter().find(moved) {
-            return Err(golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have")));
+            return Err(
+                golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have"))
+            );
         }
         Ok(finite(worst))
     }
@@ -239,7 +241,9 @@ fn neighbours(golden: &GoldenFile, party: usize, device: &Device) -> Result<Neig
     let neighbours: usize = golden.setting("neighbours")?;
     let slots = keys.dims()[0];
     if neighbours == 0 || !slots.is_multiple_of(neighbours) {
-        return Err(golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours a row")));
+        return Err(
+            golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours a row"))
+        );
     }
     Ok(NeighbourBatch {
         features: flat(golden, &format!("input.data.{party}"), device)?,

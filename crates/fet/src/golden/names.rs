@@ -72,8 +72,16 @@ mod tests {
         check(1, "embedding.position.output.bias", "positional_encodings.1.mlp.2.bias");
         check(3, "mask.hidden.weight", "dynamic_mask_layers.3.0.weight");
         check(0, "output.bias", "output_layer.bias");
-        check(1, "chain.blocks.2.attention.projection.weight", "self_attns.1.attn_blocks.2.attn.in_proj_weight");
-        check(0, "chain.blocks.0.memory_attention.output.bias", "agg_attn.agg_attn_blocks.0.attn.out_proj.bias");
+        check(
+            1,
+            "chain.blocks.2.attention.projection.weight",
+            "self_attns.1.attn_blocks.2.attn.in_proj_weight",
+        );
+        check(
+            0,
+            "chain.blocks.0.memory_attention.output.bias",
+            "agg_attn.agg_attn_blocks.0.attn.out_proj.bias",
+        );
         check(0, "chain.blocks.1.feed_forward.hidden.bias", "agg_attn.ffn_blocks.1.linear1.bias");
         check(0, "chain.memory_norms.each.0.gamma", "agg_attn.attn_norm2.weight");
         check(1, "chain.attention_norms.each.0.beta", "self_attns.1.attn_norm.bias");

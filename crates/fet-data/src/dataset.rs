@@ -1,0 +1,5 @@
+//! What several parties hold: the plug-ins of the `data` slot, whose contract is `fet_core::data::Dataset`.
+
+pub(crate) mod linked;
+mod pca;
+pub(crate) mod split;

@@ -1,0 +1,223 @@
+//! `split`: one labelled table cut by columns among many parties that link by noisy keys (paper, 7.1).
+//!
+//! Rows and columns are shuffled by seed and the columns cut into equal parts. The true key of a row is the
+//! first part's leading principal components, fitted on the first 70 % of the shuffled rows; every party sees
+//! it with noise of its own. Each secondary's rows stand in an order of their own: a row number says nothing.
+
+use fet_core::data::{
+    DataError, Dataset, DatasetContext, Labelled, Matrix, PartyTable, Source, VerticalData,
+};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::rng::{Purpose, stream};
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, Normal};
+use serde::{Deserialize, Serialize};
+
+use super::pca::project;
+
+/// Settings of `split`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SplitSettings {
+    /// How many parties, the primary among them; 2 to 128.
+    pub parties: usize,
+    /// Dimensions of the key, at most the columns of the first part.
+    pub key_dims: usize,
+    /// Standard deviation of each party's noise on its keys (the true key has 1 in each dimension).
+    pub key_noise: f64,
+    /// How many rows to use, drawn by seed; 0 for all.
+    pub rows: usize,
+    /// The table that is cut.
+    pub source: Slot<dyn Source>,
+}
+
+impl Default for SplitSettings {
+    fn default() -> Self {
+        let source = Slot::of("digits").expect("this crate registers it");
+        Self { parties: 4, key_dims: 4, key_noise: 0.05, rows: 0, source }
+    }
+}
+
+impl Recipe<dyn Dataset> for SplitSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if !(2..=128).contains(&self.parties) {
+            return Err(Violation::new("parties", "must be 2 to 128", self.parties));
+        }
+        if self.key_dims == 0 {
+            return Err(Violation::new("key_dims", "must be at least 1", 0));
+        }
+        if !(self.key_noise >= 0.0 && self.key_noise.is_finite()) {
+            return Err(Violation::new("key_noise", "must not be negative", self.key_noise));
+        }
+        Ok(())
+    }
+
+    fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Dataset>, Violation> {
+        let source = self.source.build(context)?;
+        Ok(Box::new(Split { settings: self.clone(), source, seed: context.seed }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Dataset>::new::<SplitSettings>("split", "one table cut by columns among parties with noisy keys")
+}
+
+struct Split {
+    settings: SplitSettings,
+    source: Box<dyn Source>,
+    seed: u64,
+}
+
+impl Dataset for Split {
+    fn load(&self) -> Result<VerticalData, DataError> {
+        let SplitSettings { parties, key_dims, key_noise, rows, .. } = self.settings;
+        let Labelled { task, classes, features, labels } = self.source.read()?;
+        let refuse = |field: &str, problem: String| Err(DataError::new(format!("`data.{field}`"), problem));
+        if parties > features.columns() {
+            let problem =
+                format!("must not exceed the {} columns of the table; it is {parties}", features.columns());
+            return refuse("parties", problem);
+        }
+        if rows > features.rows() {
+            return refuse("rows", format!("must not exceed the table's {}; it is {rows}", features.rows()));
+        }
+        let mut rng = stream(self.seed, 0, Purpose::Parties, 0);
+        let mut order: Vec<usize> = (0..features.rows()).collect();
+        order.shuffle(&mut rng);
+        if rows > 0 {
+            order.truncate(rows);
+        }
+        let mut columns: Vec<usize> = (0..features.columns()).collect();
+        columns.shuffle(&mut rng);
+        let features = features.select_rows(&order);
+        let parts: Vec<Matrix<f32>> =
+            equal_parts(&columns, parties).into_iter().map(|part| features.select_columns(part)).collect();
+        if key_dims > parts[0].columns() {
+            let problem =
+                format!("must not exceed the {} columns of a part; it is {key_dims}", parts[0].columns());
+            return refuse("key_dims", problem);
+        }
+        let fit = (order.len() * 7 / 10).max(1);
+        let truth = project(&parts[0], fit, key_dims);
+        let mut tables = parts.into_iter().enumerate().map(|(party, part)| {
+            let keys = noisy(&truth, key_noise, self.seed, party);
+            self.table(party, keys, part)
+        });
+        let primary = tables.next().expect("there are two parties or more");
+        let secondaries = tables.collect();
+        let labels = order.iter().map(|&row| labels[row]).collect();
+        Ok(VerticalData { task, classes, primary, labels, secondaries, standardise_keys: false })
+    }
+}
+
+impl Split {
+    /// The table of a party; a secondary's rows are put into an order of their own.
+    fn table(&self, party: usize, keys: Matrix<f64>, features: Matrix<f32>) -> PartyTable {
+        if party == 0 {
+            return PartyTable { name: "primary".to_string(), keys, features };
+        }
+        let mut order: Vec<usize> = (0..features.rows()).collect();
+        order.shuffle(&mut stream(self.seed, party, Purpose::Parties, 1));
+        PartyTable {
+            name: format!("party {party}"),
+            keys: keys.select_rows(&order),
+            features: features.select_rows(&order),
+        }
+    }
+}
+
+/// Cuts `columns` into `count` parts whose sizes differ by one at most, larger ones first.
+fn equal_parts(columns: &[usize], count: usize) -> Vec<&[usize]> {
+    let (size, larger) = (columns.len() / count, columns.len() % count);
+    let start = |part: usize| part * size + part.min(larger);
+    (0..count).map(|part| &columns[start(part)..start(part + 1)]).collect()
+}
+
+fn noisy(truth: &Matrix<f64>, deviation: f64, seed: u64, party: usize) -> Matrix<f64> {
+    let mut keys = truth.clone();
+    if deviation > 0.0 {
+        let normal = Normal::new(0.0, deviation).expect("a deviation was checked to be finite");
+        let mut rng = stream(seed, party, Purpose::KeyNoise, 0);
+        keys.values_mut().iter_mut().for_each(|key| *key += normal.sample(&mut rng));
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn load(change: impl Fn(&mut SplitSettings), seed: u64) -> Result<VerticalData, String> {
+        let mut settings = SplitSettings::default();
+        change(&mut settings);
+        settings.check().map_err(|e| e.to_string())?;
+        let dataset =
+            settings.build(&DatasetContext { folder: Path::new("."), seed }).map_err(|e| e.to_string())?;
+        dataset.load().map_err(|e| e.to_string())
+    }
+
+    /// How many of the first 200 primary rows have their own record as the nearest of the first secondary,
+    /// told by a label that this test smuggles along by row order.
+    fn nearest_is_own(key_noise: f64) -> usize {
+        let data = load(|s| s.key_noise = key_noise, 3).expect("a split");
+        let mut order: Vec<usize> = (0..1_797).collect();
+        order.shuffle(&mut stream(3, 1, Purpose::Parties, 1));
+        let (primary, secondary) = (&data.primary.keys, &data.secondaries[0].keys);
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
+        let nearest = |row: usize| {
+            (0..1_797).min_by(|&a, &b| {
+                distance(primary.row(row), secondary.row(a))
+                    .total_cmp(&distance(primary.row(row), secondary.row(b)))
+            })
+        };
+        (0..200).filter(|&row| nearest(row).is_some_and(|found| order[found] == row)).count()
+    }
+
+    #[test]
+    fn keys_link_rows_and_noise_blurs_the_links() {
+        assert_eq!(nearest_is_own(0.0), 200);
+        let (little, much) = (nearest_is_own(0.01), nearest_is_own(0.3));
+        assert!(little > 190 && much < 100, "{little} and {much} of 200");
+    }
+
+    #[test]
+    fn parts_partition_the_columns_and_keep_rows_together() {
+        let data = load(|s| s.parties = 5, 1).expect("a split");
+        let widths: Vec<usize> = std::iter::once(&data.primary)
+            .chain(&data.secondaries)
+            .map(|table| table.features.columns())
+            .collect();
+        assert_eq!(widths, [13, 13, 13, 13, 12]);
+        // Every pixel of the source stands with exactly one party.
+        let whole = SplitSettings::default().source;
+        let whole = whole.build(&DatasetContext { folder: Path::new("."), seed: 0 }).expect("sound").read();
+        let whole: f64 = whole.expect("digits").features.values().iter().map(|&x| f64::from(x)).sum();
+        let tables = std::iter::once(&data.primary).chain(&data.secondaries);
+        let parts: f64 = tables.flat_map(|table| table.features.values()).map(|&x| f64::from(x)).sum();
+        assert_eq!(parts, whole);
+    }
+
+    #[test]
+    fn the_seed_decides() {
+        let keys =
+            |seed| load(|s| s.rows = 100, seed).expect("a split").secondaries[1].keys.values().to_vec();
+        assert_eq!(keys(1), keys(1));
+        assert_ne!(keys(1), keys(2));
+    }
+
+    #[test]
+    fn impossible_settings_are_refused() {
+        let check = |change: fn(&mut SplitSettings), part: &str| {
+            let error = load(change, 0).expect_err("refused");
+            assert!(error.contains(part), "{part} in {error}");
+        };
+        check(|s| s.parties = 1, "`parties` must be 2 to 128; it is 1");
+        check(|s| s.parties = 65, "must not exceed the 64 columns of the table; it is 65");
+        check(|s| s.key_noise = -1.0, "`key_noise` must not be negative; it is -1");
+        check(|s| s.key_noise = f64::NAN, "must not be negative; it is NaN");
+        check(|s| s.key_dims = 17, "must not exceed the 16 columns of a part; it is 17");
+        check(|s| s.key_dims = 0, "`key_dims` must be at least 1");
+        check(|s| s.rows = 1_798, "must not exceed the table's 1797; it is 1798");
+    }
+}

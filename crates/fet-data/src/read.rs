@@ -1,0 +1,67 @@
+//! Opening files: where they are looked for, decompression, and what is said when they are not there.
+
+pub(crate) mod csv;
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{DataError, Task};
+use flate2::read::MultiGzDecoder;
+
+/// Opens `file` below `folder` (or as it is, where absolute); a name ending in `.gz` is decompressed.
+pub(crate) fn open(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf, Box<dyn Read>), DataError> {
+    if file.is_empty() {
+        return Err(DataError::new(format!("`data.{setting}`"), "must name a file; it is \"\""));
+    }
+    let path = folder.join(file);
+    if path.is_dir() {
+        return Err(DataError::new(path.display(), "is a folder; a file is expected"));
+    }
+    let opened = File::open(&path).map_err(|error| {
+        let advice = format!(
+            "cannot be opened ({error}); relative names start from {}, which the environment variable FET_DATA sets",
+            folder.display()
+        );
+        DataError::new(path.display(), advice)
+    })?;
+    let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
+        Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(opened))))
+    } else {
+        Box::new(BufReader::with_capacity(1 << 18, opened))
+    };
+    Ok((path, reader))
+}
+
+/// The whole of a file.
+pub(crate) fn bytes(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf, Vec<u8>), DataError> {
+    let (path, mut reader) = open(folder, file, setting)?;
+    let mut bytes = Vec::new();
+    reader
+        .read_to_end(&mut bytes)
+        .map_err(|error| DataError::new(path.display(), format!("cannot be read: {error}")))?;
+    Ok((path, bytes))
+}
+
+/// How many classes the labels of a task have, after checking that each label is one.
+///
+/// `place` names a label's row for a message.
+pub(crate) fn classes(
+    task: Task,
+    labels: &[f32],
+    place: impl Fn(usize) -> String,
+) -> Result<usize, DataError> {
+    let most = match task {
+        Task::Regression => return Ok(1),
+        Task::Binary => 1.0,
+        Task::Multiclass => 9_999.0,
+    };
+    let is_class = |y: f32| y.fract() == 0.0 && (0.0..=most).contains(&y);
+    if let Some(row) = labels.iter().position(|&y| !is_class(y)) {
+        let expected = if task == Task::Binary { "0 or 1" } else { "a class number, 0, 1, 2, ..." };
+        let problem = format!("the label must be {expected} for this task; it is {}", labels[row]);
+        return Err(DataError::new(place(row), problem));
+    }
+    let largest = labels.iter().copied().fold(0.0, f32::max) as usize;
+    Ok(if task == Task::Binary { 2 } else { largest + 1 })
+}

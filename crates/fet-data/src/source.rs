@@ -1,0 +1,12 @@
+//! One labelled table, before it is cut among parties: the plug-ins of the `data.source` slot, whose contract
+//! is `fet_core::data::Source`.
+
+mod csv;
+mod digits;
+mod idx;
+mod libsvm;
+
+pub use csv::CsvSettings;
+pub use digits::DigitsSettings;
+pub use idx::IdxSettings;
+pub use libsvm::LibsvmSettings;

@@ -1,0 +1,54 @@
+//! `csv`: a labelled table in a CSV file.
+
+use std::path::PathBuf;
+
+use fet_core::data::{DataError, DatasetContext, Labelled, Source, Task};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use crate::read::classes;
+use crate::read::csv::NumberTable;
+
+/// Settings of `csv`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CsvSettings {
+    /// The file; may end in `.gz`.
+    pub file: String,
+    /// The column with the label.
+    pub label: String,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// What is predicted.
+    pub task: Task,
+}
+
+impl Recipe<dyn Source> for CsvSettings {
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
+        Ok(Box::new(Csv { settings: self.clone(), folder: context.folder.to_path_buf() }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Source>::new::<CsvSettings>("csv", "a labelled table in a CSV file")
+}
+
+struct Csv {
+    settings: CsvSettings,
+    folder: PathBuf,
+}
+
+impl Source for Csv {
+    fn read(&self) -> Result<Labelled, DataError> {
+        let CsvSettings { file, label, drop, task } = &self.settings;
+        let mut table = NumberTable::read(&self.folder, file, "source.file", drop)?;
+        let labels = table.take(std::slice::from_ref(label))?;
+        let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
+        let classes = classes(*task, &labels, |row| table.place(row, label))?;
+        Ok(Labelled { task: *task, classes, features: table.features()?, labels })
+    }
+}

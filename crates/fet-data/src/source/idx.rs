@@ -1,0 +1,138 @@
+//! `idx`: images and labels in the format of MNIST.
+
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use crate::read::{bytes, classes};
+
+/// Settings of `idx`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IdxSettings {
+    /// Files of images, read one after another; may end in `.gz`.
+    pub images: Vec<String>,
+    /// The files of their labels, in the same order.
+    pub labels: Vec<String>,
+}
+
+impl Recipe<dyn Source> for IdxSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.images.len() != self.labels.len() {
+            let rule = format!("must name as many files as `images` ({})", self.images.len());
+            return Err(Violation::new("labels", rule, self.labels.len()));
+        }
+        Ok(())
+    }
+
+    fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
+        if self.images.is_empty() {
+            return Err(Violation::new("images", "must name at least one file", "[]"));
+        }
+        Ok(Box::new(Idx { settings: self.clone(), folder: context.folder.to_path_buf() }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Source>::new::<IdxSettings>("idx", "images and labels in the format of MNIST")
+}
+
+struct Idx {
+    settings: IdxSettings,
+    folder: PathBuf,
+}
+
+impl Source for Idx {
+    fn read(&self) -> Result<Labelled, DataError> {
+        let (mut pixels, mut labels, mut columns) = (Vec::new(), Vec::new(), 0);
+        for (image_file, label_file) in self.settings.images.iter().zip(&self.settings.labels) {
+            let (path, shape, values) = read(&self.folder, image_file, "source.images", 3)?;
+            let (label_path, _, classes) = read(&self.folder, label_file, "source.labels", 1)?;
+            if shape[0] != classes.len() {
+                let problem =
+                    format!("has {} labels; {} has {} images", classes.len(), path.display(), shape[0]);
+                return Err(DataError::new(label_path.display(), problem));
+            }
+            let size = shape[1] * shape[2];
+            if columns != 0 && columns != size {
+                let problem = format!("has images of {size} pixels; the file before it has {columns}");
+                return Err(DataError::new(path.display(), problem));
+            }
+            columns = size;
+            pixels.extend(values.into_iter().map(f32::from));
+            labels.extend(classes.into_iter().map(f32::from));
+        }
+        let classes = classes(Task::Multiclass, &labels, |row| format!("label {}", row + 1))?;
+        Ok(Labelled { task: Task::Multiclass, classes, features: Matrix::new(columns, pixels), labels })
+    }
+}
+
+/// An idx file of unsigned bytes with `dimensions` dimensions: its path, shape and values.
+fn read(
+    folder: &Path,
+    file: &str,
+    setting: &str,
+    dimensions: usize,
+) -> Result<(PathBuf, Vec<usize>, Vec<u8>), DataError> {
+    let (path, bytes) = bytes(folder, file, setting)?;
+    let bad = |problem: String| DataError::new(path.display(), problem);
+    let header = 4 + 4 * dimensions;
+    let magic = [0, 0, 8, dimensions as u8];
+    if bytes.len() < header || bytes[..4] != magic {
+        let found = &bytes[..bytes.len().min(4)];
+        return Err(bad(format!(
+            "is no idx file of {dimensions} dimensions: it begins with {found:?}, not {magic:?}"
+        )));
+    }
+    let sizes = bytes[4..header].as_chunks::<4>().0;
+    let shape: Vec<usize> = sizes.iter().map(|size| u32::from_be_bytes(*size) as usize).collect();
+    let expected = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
+    if expected != Some(bytes.len() - header) {
+        return Err(bad(format!("its header promises {shape:?} values; {} are there", bytes.len() - header)));
+    }
+    Ok((path, shape, bytes[header..].to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(dimensions: &[u32], values: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![0, 0, 8, dimensions.len() as u8];
+        bytes.extend(dimensions.iter().flat_map(|d| d.to_be_bytes()));
+        bytes.extend(values);
+        bytes
+    }
+
+    fn source(images: &[u8], labels: &[u8]) -> Result<Labelled, DataError> {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("i"), images).expect("writable");
+        std::fs::write(folder.path().join("l"), labels).expect("writable");
+        let settings =
+            IdxSettings { images: vec!["i".into(), "i".into()], labels: vec!["l".into(), "l".into()] };
+        Idx { settings, folder: folder.path().to_path_buf() }.read()
+    }
+
+    #[test]
+    fn files_are_read_one_after_another() {
+        let data = source(&file(&[2, 1, 2], &[1, 2, 3, 255]), &file(&[2], &[0, 4])).expect("good files");
+        assert_eq!(data.features.values(), [1.0, 2.0, 3.0, 255.0, 1.0, 2.0, 3.0, 255.0]);
+        assert_eq!((data.labels, data.classes), (vec![0.0, 4.0, 0.0, 4.0], 5));
+    }
+
+    #[test]
+    fn damaged_files_are_refused() {
+        let good = file(&[2, 1, 2], &[1, 2, 3, 4]);
+        let check = |images: &[u8], labels: &[u8], part: &str| {
+            let error = source(images, labels).expect_err("refused").to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        };
+        check(&good[..good.len() - 1], &file(&[2], &[0, 1]), "promises [2, 1, 2] values; 3 are there");
+        check(b"PK\x03\x04", &file(&[2], &[0, 1]), "no idx file of 3 dimensions");
+        check(b"", &file(&[2], &[0, 1]), "no idx file");
+        check(&good, &file(&[3], &[0, 1, 2]), "has 3 labels");
+        check(&good, &good, "no idx file of 1 dimensions");
+    }
+}

@@ -1,0 +1,141 @@
+//! `libsvm`: a labelled table of sparse rows, `label index:value ...`, as the LIBSVM collection has it.
+//!
+//! Rows become dense: meant for tables like gisette, which are dense in truth.
+
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use crate::read::{bytes, classes};
+
+/// Settings of `libsvm`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LibsvmSettings {
+    /// The file; may end in `.gz`.
+    pub file: String,
+    /// How many columns there are; 0 for the largest index seen.
+    pub columns: usize,
+    /// What is predicted; labels of -1 and +1 become 0 and 1 for a binary task.
+    pub task: Task,
+}
+
+impl Default for LibsvmSettings {
+    fn default() -> Self {
+        Self { file: String::new(), columns: 0, task: Task::Binary }
+    }
+}
+
+impl Recipe<dyn Source> for LibsvmSettings {
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
+        Ok(Box::new(Libsvm { settings: self.clone(), folder: context.folder.to_path_buf() }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Source>::new::<LibsvmSettings>("libsvm", "a labelled table of sparse rows, index:value")
+}
+
+struct Libsvm {
+    settings: LibsvmSettings,
+    folder: PathBuf,
+}
+
+impl Source for Libsvm {
+    fn read(&self) -> Result<Labelled, DataError> {
+        let (path, bytes) = bytes(&self.folder, &self.settings.file, "source.file")?;
+        let text =
+            String::from_utf8(bytes).map_err(|_| DataError::new(path.display(), "is not valid UTF-8"))?;
+        parse(&path, &text, &self.settings)
+    }
+}
+
+fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled, DataError> {
+    let place = |line: usize| format!("{} line {}", path.display(), line + 1);
+    let (mut labels, mut rows, mut widest) = (Vec::new(), Vec::new(), 0);
+    for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
+        let mut words = row.split_ascii_whitespace();
+        let label = words.next().unwrap_or_default();
+        let label = finite(label).ok_or_else(|| {
+            DataError::new(place(line), format!("the label must be a finite number; it is \"{label}\""))
+        })?;
+        labels.push(if settings.task == Task::Binary && label == -1.0 { 0.0 } else { label });
+        let mut cells: Vec<(usize, f32)> = Vec::new();
+        for word in words {
+            let cell =
+                word.split_once(':').and_then(|(index, value)| Some((index.parse().ok()?, finite(value)?)));
+            let Some((index, value)) = cell else {
+                return Err(DataError::new(
+                    place(line),
+                    format!("must have the form index:number; it is \"{word}\""),
+                ));
+            };
+            if index == 0 || cells.last().is_some_and(|&(last, _)| index <= last) {
+                let problem = format!("indices must begin at 1 and ascend; one is {index}");
+                return Err(DataError::new(place(line), problem));
+            }
+            if settings.columns > 0 && index > settings.columns {
+                let problem =
+                    format!("indices must not exceed `columns` ({}); one is {index}", settings.columns);
+                return Err(DataError::new(place(line), problem));
+            }
+            cells.push((index, value));
+            widest = widest.max(index);
+        }
+        rows.push(cells);
+    }
+    if widest == 0 {
+        return Err(DataError::new(path.display(), "has no rows with features"));
+    }
+    let columns = if settings.columns > 0 { settings.columns } else { widest };
+    let mut values = vec![0.0; rows.len() * columns];
+    for (row, cells) in values.chunks_exact_mut(columns).zip(&rows) {
+        for &(index, value) in cells {
+            row[index - 1] = value;
+        }
+    }
+    let classes = classes(settings.task, &labels, |row| format!("{} row {}", path.display(), row + 1))?;
+    Ok(Labelled { task: settings.task, classes, features: Matrix::new(columns, values), labels })
+}
+
+fn finite(text: &str) -> Option<f32> {
+    text.parse::<f32>().ok().filter(|number| number.is_finite())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, columns: usize, task: Task) -> Result<Labelled, DataError> {
+        parse(Path::new("x.svm"), text, &LibsvmSettings { file: "x.svm".into(), columns, task })
+    }
+
+    #[test]
+    fn rows_become_dense() {
+        let data = read("+1 1:0.5 3:-2\n\n-1 2:7 \n", 0, Task::Binary).expect("a good file");
+        assert_eq!(data.features.values(), [0.5, 0.0, -2.0, 0.0, 7.0, 0.0]);
+        assert_eq!((data.labels, data.classes), (vec![1.0, 0.0], 2));
+        assert_eq!(read("2 1:1\n", 5, Task::Multiclass).expect("a good file").features.columns(), 5);
+    }
+
+    #[test]
+    fn damaged_rows_are_refused() {
+        let check = |text: &str, part: &str| {
+            let error = read(text, 4, Task::Binary).expect_err("refused").to_string();
+            assert!(error.contains("x.svm") && error.contains(part), "{part} in {error}");
+        };
+        check("", "no rows");
+        check("one 1:1\n", "line 1: the label must be a finite number; it is \"one\"");
+        check("1 1:1\n1 0:1\n", "line 2: indices must begin at 1");
+        check("1 2:1 2:1\n", "ascend; one is 2");
+        check("1 5:1\n", "must not exceed `columns` (4); one is 5");
+        check("1 1:NaN\n", "index:number; it is \"1:NaN\"");
+        check("3 1:1\n", "must be 0 or 1");
+    }
+}

@@ -1,0 +1,125 @@
+//! The command as a user meets it: a whole run, what it writes, and the external example plug-in.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub(crate) const TINY: &str = r#"
+name = "tiny"
+[data]
+kind = "split"
+rows = 200
+parties = 3
+[train]
+epochs = 2
+[method]
+kind = "fet"
+hidden = 16
+heads = 2
+[linker]
+kind = "nearest"
+neighbours = 4
+"#;
+
+pub(crate) fn fet(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fet"))
+        .current_dir(folder)
+        .args(arguments)
+        .env("FET_DATA", folder)
+        .output()
+        .expect("the program starts")
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_run_leaves_a_report_and_a_model() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let output = fet(folder.path(), &["run", "tiny.toml", "--seed", "3", "--log", "json", "--out", "result"]);
+    assert!(output.status.success(), "{output:?}");
+    let events: Vec<Value> =
+        out(&output).lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect();
+    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((count("start"), count("epoch"), count("done")), (1, 2, 1), "{events:?}");
+    let text = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["seed"], 3);
+    assert_eq!(report["experiment"]["encoder"]["dynamic_mask"], true, "defaults are filled in");
+    assert_eq!(report["epochs"].as_array().map(Vec::len), Some(2));
+    assert_eq!(report["rows"]["train"], 140);
+    assert!(report["privacy"]["epsilon"].is_null(), "no guarantee, no number");
+    let shown = fet(folder.path(), &["show", "tiny.toml", "--seed", "3", "--json"]);
+    let shown: Value = serde_json::from_str(&out(&shown)).expect("JSON");
+    assert_eq!(shown, report["experiment"], "show says what run does");
+    let model = std::fs::read(folder.path().join("result/model.safetensors")).expect("a model");
+    let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
+    for name in ["primary.output.weight", "party1.embedding.input.weight", "party2.mask.hidden.bias"] {
+        assert!(tensors.tensor(name).is_ok(), "{name} in {:?}", tensors.names());
+    }
+    let values: usize = tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>()).sum();
+    assert_eq!(report["parameters"], values);
+}
+
+#[test]
+fn a_shown_experiment_is_an_experiment() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let first = out(&fet(folder.path(), &["show", "tiny.toml"]));
+    std::fs::write(folder.path().join("again.toml"), &first).expect("writable");
+    assert_eq!(out(&fet(folder.path(), &["show", "again.toml"])), first);
+}
+
+#[test]
+fn a_linker_from_another_crate_runs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let sets = ["--set", "linker.kind=grid", "--set", "linker.step=0.5", "--set", "train.epochs=1"];
+    let output = fet(folder.path(), &[&["run", "tiny.toml", "--out", "grid"], sets.as_slice()].concat());
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(folder.path().join("grid/report.json")).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(report["experiment"]["linker"]["kind"], "grid");
+    assert_eq!(report["experiment"]["linker"]["neighbours"], 20, "its own defaults, not those of `nearest`");
+}
+
+#[test]
+fn golden_answers_with_one_json_line_and_an_exit_code() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let file = |name: &str| golden.join(name).display().to_string();
+    let output = fet(folder.path(), &["golden", &file("no_mask.safetensors"), "--device", "flex"]);
+    assert_eq!(output.status.code(), Some(0));
+    let line: Value = serde_json::from_str(&out(&output)).expect("JSON");
+    for field in ["file", "device", "output_max_abs", "loss_abs", "grad_max_rel"] {
+        assert!(!line[field].is_null(), "{field} in {line}");
+    }
+    let output = fet(folder.path(), &["golden", &file("lamb_20_steps.safetensors")]);
+    let line: Value = serde_json::from_str(&out(&output)).expect("JSON");
+    assert!(line["loss_max_abs"].is_f64() && line["param_max_rel"].is_f64(), "{line}");
+    let output = fet(folder.path(), &["golden", "nothing.safetensors"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+/// The experiments that come with the program are sound, and `base.toml` shows every default.
+#[test]
+fn the_experiments_of_the_repository_are_sound() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&root).expect("the folder of experiments") {
+        let path = entry.expect("a readable folder").path();
+        let output = fet(&root, &["show", &path.display().to_string()]);
+        assert!(output.status.success(), "{}: {output:?}", path.display());
+        if path.ends_with("base.toml") {
+            let written: toml::Table =
+                toml::from_str(&std::fs::read_to_string(&path).expect("readable")).expect("TOML");
+            let shown: toml::Table = toml::from_str(&out(&output)).expect("TOML");
+            assert_eq!(written, shown, "base.toml shows every default");
+        }
+        seen += 1;
+    }
+    assert!(seen >= 5, "quickstart, base, hdb, house and mnist at least");
+}

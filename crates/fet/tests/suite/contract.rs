@@ -1,0 +1,220 @@
+//! The laws of each slot, one suite over every plug-in that is linked into the program.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use fet_core::aggregator::Aggregator;
+use fet_core::data::Matrix;
+use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
+use fet_core::linker::Linker;
+use fet_core::model::{ModelShape, Pass};
+use fet_core::optimizer::OptimizerSettings;
+use fet_core::parameters::{Parameters, host};
+use fet_core::privacy::{PrivacyMechanism, Release};
+use fet_core::registry::{Plugin, Slot, SlotKind, plugins};
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
+use rand::RngExt;
+
+use crate::support::devices;
+
+/// Every plug-in of a slot with its default settings.
+fn all<T>() -> Vec<Slot<T>>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let found: Vec<_> = plugins::<T>().iter().map(|p| Slot::of(p.kind).expect("sound defaults")).collect();
+    assert!(!found.is_empty(), "the slot {} has plug-ins", T::SLOT);
+    found
+}
+
+fn rng(round: u64) -> ChaCha8Rng {
+    stream(11, 0, Purpose::Linking, round)
+}
+
+fn keys(rows: usize, columns: usize, round: u64) -> Matrix<f64> {
+    let mut rng = rng(round);
+    Matrix::new(columns, (0..rows * columns).map(|_| rng.random()).collect())
+}
+
+fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Tensor<D> {
+    let mut rng = rng(round);
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.random::<f32>() - 0.5).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+#[test]
+fn linkers_sort_stay_in_range_honour_k_and_repeat() {
+    for slot in all::<dyn Linker>() {
+        for columns in [1, 2, 4] {
+            let linker = slot.build(&()).expect("sound defaults");
+            let (queries, records) = (keys(30, columns, 1), keys(100, columns, 2));
+            let links = linker.link(&queries, &records, 3).expect("linkable");
+            assert_eq!((links.rows(), links.neighbours()), (30, linker.neighbours()), "{slot:?}");
+            for query in 0..30 {
+                assert!(links.row(query).iter().all(|&record| record < 100), "{slot:?}");
+                assert!(links.similarities(query).is_sorted_by(|a, b| a >= b), "{slot:?}");
+                let mut distinct = links.row(query)[..links.available()].to_vec();
+                distinct.sort_unstable();
+                distinct.dedup();
+                assert_eq!(distinct.len(), links.available(), "{slot:?} names no record twice");
+            }
+            let again = slot.build(&()).expect("sound defaults").link(&queries, &records, 3);
+            assert!(again.is_ok_and(|again| again == links), "{slot:?} repeats");
+            assert!(linker.link(&queries, &keys(100, columns + 1, 2), 3).is_err(), "{slot:?}: other keys");
+            let few = linker.link(&queries, &keys(linker.neighbours() - 1, columns, 2), 3);
+            assert!(few.is_err(), "{slot:?}: fewer records than K");
+        }
+    }
+}
+
+#[test]
+fn aggregators_are_symmetric_average_equals_to_itself_and_spread_by_the_adjoint() {
+    for backend in devices() {
+        for slot in all::<dyn Aggregator>() {
+            let aggregator = slot.build(&()).expect("sound defaults");
+            let part = |round| random([3, 4, 5], round, &backend.device);
+            let values = |parts: &[u64]| host(aggregator.combine(parts.iter().map(|&r| part(r)).collect()));
+            let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
+            assert!(close(&values(&[1, 2, 3]), &values(&[3, 1, 2])), "{slot:?}: order");
+            assert!(close(&values(&[1, 1, 1]), &host(part(1))), "{slot:?}: the mean of equals");
+            // <A x, g> = <x, A* g>
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+            let gradient = part(9);
+            let left = dot(&values(&[1, 2, 3]), &host(gradient.clone()));
+            let shares = aggregator.spread(gradient, 3);
+            let right: f64 =
+                shares.into_iter().zip([1, 2, 3]).map(|(g, r)| dot(&host(part(r)), &host(g))).sum();
+            assert!((left - right).abs() < 1e-5, "{slot:?}: {left} and {right}");
+        }
+    }
+}
+
+struct EncoderCase {
+    shape: ModelShape,
+    optimizer: OptimizerSettings,
+    device: Device,
+}
+
+impl EncoderCase {
+    fn new(device: &Device, positional_encoding: bool) -> Self {
+        let shape = ModelShape {
+            hidden: 8,
+            heads: 2,
+            dropout: 0.25,
+            positional_encoding,
+            frequency_std: 1.0,
+            shared_norm: false,
+        };
+        Self { shape, optimizer: OptimizerSettings::lamb(), device: device.clone().autodiff() }
+    }
+
+    fn build(&self, slot: &Slot<dyn Encoder>) -> Box<dyn Encoder> {
+        let context = EncoderContext {
+            device: &self.device,
+            weights: rng(20),
+            neighbours: 4,
+            key_columns: 2,
+            feature_columns: 3,
+            shape: &self.shape,
+            optimizer: &self.optimizer,
+        };
+        slot.build(&context).expect("sound defaults")
+    }
+
+    /// Three rows with four neighbours among five records.
+    fn batch(&self, tracked: bool) -> NeighbourBatch {
+        let device = if tracked { self.device.clone() } else { self.device.clone().without_autodiff() };
+        NeighbourBatch {
+            keys: random([5, 2], 30, &device),
+            features: random([5, 3], 31, &device),
+            slots: Tensor::<1, Int>::from_data([0, 1, 2, 3, 1, 2, 3, 4, 4, 0, 0, 2], &device),
+            rows: 3,
+            neighbours: 4,
+            available: 4,
+        }
+    }
+}
+
+/// The directional derivative of <R(θ), g> by central differences, against the gradient that backward
+/// leaves; dropout is on, with the same masks each time.
+#[test]
+fn encoders_differentiate_what_they_compute() {
+    for backend in devices() {
+        for (slot, encoding) in all::<dyn Encoder>().iter().flat_map(|slot| [(slot, true), (slot, false)]) {
+            let case = EncoderCase::new(&backend.device, encoding);
+            let mut encoder = case.build(slot);
+            let start = encoder.learner().parameters().clone();
+            let gradient = random([3, 4, 8], 40, &backend.device);
+            let weights = host(gradient.clone());
+            let pass = || Pass::training(rng(41));
+            let representation = encoder.forward(&case.batch(true), &mut pass(), true);
+            assert_eq!(representation.dims(), [3, 4, 8], "{slot:?}");
+            encoder.backward(gradient);
+            let found = encoder.learner().gradient().values.clone();
+            let length = found.iter().map(|g| f64::from(g * g)).sum::<f64>().sqrt();
+            assert!(length > 0.0, "{slot:?} has a gradient");
+            let step = 1e-2 / length;
+            let mut value = |sign: f64| {
+                let mut moved = Parameters::default();
+                for segment in start.segments() {
+                    let values =
+                        start.values()[segment.range.clone()].iter().zip(&found[segment.range.clone()]);
+                    let values: Vec<f32> =
+                        values.map(|(w, g)| (f64::from(*w) + sign * step * f64::from(*g)) as f32).collect();
+                    moved.push(&segment.name, &segment.shape, &values);
+                }
+                encoder.learner_mut().load(&moved).expect("the same names");
+                let output = host(encoder.forward(&case.batch(true), &mut pass(), true));
+                output.iter().zip(&weights).map(|(a, b)| f64::from(a * b)).sum::<f64>()
+            };
+            let numeric = (value(1.0) - value(-1.0)) / (2.0 * step);
+            let analytic = length * length;
+            let difference = (numeric - analytic).abs() / analytic;
+            assert!(difference < 1e-2, "{slot:?} on {}: {numeric} and {analytic}", backend.name);
+        }
+    }
+}
+
+#[test]
+fn encoders_evaluate_without_dropout_and_see_each_record_once() {
+    for slot in all::<dyn Encoder>() {
+        let case = EncoderCase::new(&crate::support::flex().device, true);
+        let mut encoder = case.build(&slot);
+        let batch = case.batch(false);
+        let evaluate = |encoder: &mut Box<dyn Encoder>, batch: &NeighbourBatch| {
+            host(encoder.forward(batch, &mut Pass::evaluation(), false))
+        };
+        let output = evaluate(&mut encoder, &batch);
+        assert_eq!(output, evaluate(&mut encoder, &batch), "{slot:?}: evaluation repeats");
+        // A record told apart for each slot gives what a record shared between slots gives.
+        let slots = batch.slots.clone();
+        let apart = NeighbourBatch {
+            keys: batch.keys.clone().select(0, slots.clone()),
+            features: batch.features.clone().select(0, slots),
+            slots: Tensor::<1, Int>::arange(0..12, &batch.keys.device()),
+            ..batch
+        };
+        for (a, b) in output.iter().zip(evaluate(&mut encoder, &apart)) {
+            assert!((a - b).abs() < 1e-5, "{slot:?}");
+        }
+    }
+}
+
+#[test]
+fn mechanisms_keep_the_shape_and_account_monotonically() {
+    for slot in all::<dyn PrivacyMechanism>() {
+        let mechanism = slot.build(&()).expect("sound defaults");
+        let representation = random([3, 4, 5], 50, &crate::support::flex().device);
+        let mut noise = rng(51);
+        let protected =
+            mechanism.protect(representation.clone(), &mut Release { active: 2, noise: &mut noise });
+        assert_eq!(protected.dims(), [3, 4, 5], "{slot:?}");
+        if mechanism.is_identity() {
+            assert_eq!(host(protected), host(representation), "{slot:?} changes nothing");
+        }
+        // No release, no loss; and no number for a loss that is not bounded.
+        let epsilon = |releases| mechanism.spent(releases).epsilon.unwrap_or(f64::INFINITY);
+        assert_eq!(epsilon(0), 0.0, "{slot:?}");
+        assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(10), "{slot:?}");
+        assert!(!mechanism.spent(1).statement.is_empty(), "{slot:?} says what it assumes");
+    }
+}

@@ -1,0 +1,131 @@
+//! Bad input: one clear message that names file, field, rule and value; exit code 2; nothing written.
+
+use std::path::Path;
+
+use crate::command::{TINY, fet};
+
+const LINKED: &str = r#"
+name = "linked"
+[data]
+kind = "linked"
+label = "y"
+primary = { file = "p.csv", keys = ["a", "b"] }
+secondaries = [{ file = "s.csv", keys = ["a", "b"] }]
+[linker]
+kind = "nearest"
+neighbours = 3
+[method]
+kind = "fet"
+hidden = 8
+heads = 2
+[train]
+epochs = 1
+"#;
+
+/// Runs a bad experiment and checks what the user is told.
+fn refuse(folder: &Path, file: &str, arguments: &[&str], parts: &[&str]) {
+    let output = fet(folder, &[&["run", file, "--out", "result"], arguments].concat());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+    for part in parts {
+        assert!(message.contains(part), "{arguments:?}: \"{part}\" in: {message}");
+    }
+    assert_eq!(message.lines().count(), 1, "one message: {message}");
+    assert!(output.stdout.is_empty());
+    assert!(!folder.join("result").exists(), "nothing is written");
+}
+
+#[test]
+fn settings() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let check = |set: &str, parts: &[&str]| {
+        let parts = [&["tiny.toml"], parts].concat();
+        refuse(folder.path(), "tiny.toml", &["--set", set], &parts);
+    };
+    check("encoder.kind=transfomer", &["encoder", "kind", "\"transfomer\"", "did you mean \"transformer\""]);
+    check("method.kind=42", &["method", "kind", "must be a string", "42"]);
+    check("method.hiden=8", &["method", "unknown field `hiden`", "expected one of", "`hidden`"]);
+    check("method.hidden=wide", &["method", "hidden", "invalid type", "\"wide\""]);
+    check("train.epoch=1", &["train", "unknown field `epoch`", "`epochs`"]);
+    check("traim.epochs=1", &["unknown field `traim`", "`train`"]);
+    check("train.epochs=0", &["train.epochs", "must be at least 1", "0"]);
+    check("train.epochs=-1", &["train.epochs", "-1"]);
+    check("train.batch_size=1.5", &["train.batch_size", "1.5"]);
+    check("train.factor=0", &["train.factor", "must be above 0", "it is 0"]);
+    check("linker.neighbours=0", &["linker", "neighbours", "must be at least 1", "it is 0"]);
+    check("method.heads=3", &["method", "hidden", "multiple of `heads` (3)", "it is 16"]);
+    check("method.heads=0", &["method", "heads", "must be at least 1"]);
+    check("method.party_dropout=1", &["method", "party_dropout", "below 1", "it is 1"]);
+    check("method.dropout=-0.1", &["method", "dropout", "at least 0", "-0.1"]);
+    check("method.frequency_std=0", &["method", "frequency_std", "must be positive"]);
+    check("method.optimizer.learning_rate=-1", &["optimizer.learning_rate", "must be positive", "-1"]);
+}
+
+#[test]
+fn settings_that_only_the_data_refutes() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let check = |sets: &[&str], parts: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        refuse(folder.path(), "tiny.toml", &sets, parts);
+    };
+    check(&["linker.neighbours=201"], &["party 1", "linker.neighbours", "200 records", "201", "linker.pad"]);
+    check(&["data.rows=9"], &["no rows are left", "9"]);
+    check(&["data.parties=65"], &["data", "parties", "65"]);
+}
+
+#[test]
+fn devices_and_files() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    refuse(
+        folder.path(),
+        "tiny.toml",
+        &["--device", "flexx"],
+        &["`device`", "\"flexx\"", "did you mean \"flex\""],
+    );
+    if !fet_backends::is_compiled("libtorch") {
+        let parts = ["`device`", "libtorch", "not compiled in", "--features libtorch"];
+        refuse(folder.path(), "tiny.toml", &["--device", "libtorch"], &parts);
+    }
+    refuse(folder.path(), "nothing.toml", &[], &["nothing.toml", "No such file"]);
+    std::fs::write(folder.path().join("broken.toml"), "name = ").expect("writable");
+    let output = fet(folder.path(), &["run", "broken.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(message.contains("broken.toml") && message.contains("line 1"), "{message}");
+}
+
+#[test]
+fn tables() {
+    let good =
+        "a,b,x,y\n".to_string() + &(0..20).map(|i| format!("{i},{},0.5,{i}\n", 2 * i)).collect::<String>();
+    let secondary = "a,b,z\n0,0,1\n3,6,2\n9,9,3\n";
+    let check = |primary: &str, secondary: &str, sets: &[&str], parts: &[&str]| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("linked.toml"), LINKED).expect("writable");
+        std::fs::write(folder.path().join("p.csv"), primary).expect("writable");
+        std::fs::write(folder.path().join("s.csv"), secondary).expect("writable");
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        if parts.is_empty() {
+            let output =
+                fet(folder.path(), &[&["run", "linked.toml", "--out", "result"], sets.as_slice()].concat());
+            assert!(output.status.success(), "{output:?}");
+        } else {
+            refuse(folder.path(), "linked.toml", &sets, parts);
+        }
+    };
+    check(&good, secondary, &[], &[]);
+    check(&good, secondary, &["data.label=price"], &["p.csv", "price"]);
+    check(&good, secondary, &["data.primary.file=q.csv"], &["q.csv", "FET_DATA"]);
+    check(&good, secondary, &["linker.neighbours=4"], &["3 records", "4"]);
+    check(&(good.clone() + "1,2,3\n"), secondary, &[], &["p.csv", "line 22"]);
+    check(&(good.clone() + "1,2,three,4\n"), secondary, &[], &["p.csv", "line 22", "x", "three"]);
+    check(&(good.clone() + "1,2,NaN,4\n"), secondary, &[], &["p.csv", "line 22", "x", "NaN"]);
+    check(&(good.clone() + "1,2,inf,4\n"), secondary, &[], &["p.csv", "line 22", "x", "inf"]);
+    check("a,b,x,y\n", secondary, &[], &["p.csv", "no"]);
+    check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["no rows are left"]);
+    check(&good, "a,c,z\n0,0,1\n", &[], &["s.csv", "`b`"]);
+    check(&good, &format!("{secondary}x,1,1\n"), &[], &["s.csv", "line 5", "`a`", "x"]);
+}

@@ -1,0 +1,125 @@
+//! Every method learns a small task; and the parts of the Federated Transformer do what they are for.
+
+use fet_core::data::Task;
+use fet_core::method::Method;
+use fet_core::objective::Direction;
+use fet_core::registry::plugins;
+
+use crate::support::{experiment, flex, losses, square, trainer};
+
+/// Trains `epochs` epochs and gives the best validation metric.
+fn train(task: Task, sets: &[&str], epochs: usize) -> f64 {
+    let experiment = experiment(sets);
+    let mut trainer = trainer(&experiment, square(600, task), &flex()).expect("a trainer");
+    for _ in 0..epochs {
+        losses(&mut trainer);
+    }
+    let best = trainer.progress().best.expect("an epoch");
+    trainer.progress().epochs[best].validation
+}
+
+/// The metric of the best constant: the standard deviation of the label, or the largest class's share.
+fn constant(task: Task) -> f64 {
+    let labels = square(600, task).labels;
+    let n = labels.len() as f64;
+    match task {
+        Task::Regression => {
+            let mean = labels.iter().map(|&y| f64::from(y)).sum::<f64>() / n;
+            (labels.iter().map(|&y| (f64::from(y) - mean).powi(2)).sum::<f64>() / n).sqrt()
+        }
+        Task::Binary | Task::Multiclass => {
+            let count = |class: f32| labels.iter().filter(|&&y| y == class).count();
+            [0.0, 1.0, 2.0].map(count).into_iter().max().unwrap_or(0) as f64 / n
+        }
+    }
+}
+
+#[test]
+fn every_method_beats_the_best_constant() {
+    for plugin in plugins::<dyn Method>() {
+        let kind = format!("method.kind={}", plugin.kind);
+        for (task, direction) in [
+            (Task::Regression, Direction::Minimise),
+            (Task::Binary, Direction::Maximise),
+            (Task::Multiclass, Direction::Maximise),
+        ] {
+            let (found, constant) = (train(task, &[&kind], 12), constant(task));
+            assert!(
+                direction.improves(found, constant),
+                "{}: {found}, the best constant {constant}",
+                plugin.kind
+            );
+        }
+    }
+}
+
+/// Two thirds of what the label depends on lies with the others, so that FeT must get well below what the
+/// primary can know alone.
+#[test]
+fn fet_uses_what_the_other_parties_know() {
+    let sets = ["method.kind=fet", "method.hidden=32", "linker.neighbours=2", "method.frequency_std=1"];
+    let solo = train(Task::Regression, &["method.kind=solo"], 40);
+    let fet = train(Task::Regression, &sets, 40);
+    assert!(fet < 0.7 * solo, "fet {fet}, solo {solo}");
+}
+
+#[test]
+fn averaging_makes_the_parties_encodings_equal_and_leaves_the_rest_alone() {
+    let experiment = experiment(&["method.pe_average_every=2"]);
+    let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("a trainer");
+    let mut equal = Vec::new();
+    for _ in 0..4 {
+        losses(&mut trainer);
+        let all = fet_core::checkpoint::model(&trainer);
+        let part = |party: &str, name: &str| {
+            all.get(&format!("{party}.embedding.{name}")).expect("a parameter").to_vec()
+        };
+        let name = "position.frequencies";
+        equal.push(
+            part("primary", name) == part("party1", name) && part("party1", name) == part("party2", name),
+        );
+        assert_ne!(part("party1", "input.weight"), part("party2", "input.weight"));
+    }
+    assert_eq!(equal, [false, true, false, true], "after every second epoch");
+}
+
+#[test]
+fn a_dropped_party_sends_nothing_and_does_not_move() {
+    let bytes = |rate: &str| {
+        let experiment = experiment(&[rate]);
+        let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("a trainer");
+        let before = trainer.federation().traffic().received;
+        losses(&mut trainer);
+        trainer.federation().traffic().received - before
+    };
+    let hidden_bytes = 4 * 4 * 16;
+    let (train, evaluation) = (140, 20 + 40);
+    assert_eq!(bytes("method.party_dropout=0"), 2 * hidden_bytes * (train + evaluation));
+    assert_eq!(bytes("method.party_dropout=0.49"), 2 * hidden_bytes * (train + evaluation));
+    assert_eq!(bytes("method.party_dropout=0.5"), hidden_bytes * (train + 2 * evaluation));
+    // At least one party stays, however high the rate.
+    assert_eq!(bytes("method.party_dropout=0.99"), hidden_bytes * (train + 2 * evaluation));
+}
+
+#[test]
+fn fewer_records_than_neighbours_are_padded_on_request() {
+    let mut data = square(200, Task::Regression);
+    for party in &mut data.secondaries {
+        party.keys = party.keys.select_rows(&[0, 1, 2]);
+        party.features = party.features.select_rows(&[0, 1, 2]);
+    }
+    let refused =
+        trainer(&experiment(&[]), data.clone(), &flex()).map(|_| ()).expect_err("refused").to_string();
+    assert!(refused.contains("party \"first\"") && refused.contains("3 records"), "{refused}");
+    // The repeats change nothing: K = 3 without them and K = 4 with them see the same, but for the shape of
+    // the dynamic mask, which is left out.
+    let run = |sets: &[&str]| {
+        let sets =
+            [&["encoder.kind=transformer", "encoder.dynamic_mask=false", "method.dropout=0"], sets].concat();
+        losses(&mut trainer(&experiment(&sets), data.clone(), &flex()).expect("a trainer"))
+    };
+    let (exact, padded) = (run(&["linker.neighbours=3"]), run(&["linker.neighbours=4", "linker.pad=true"]));
+    for (a, b) in exact.iter().zip(&padded) {
+        assert!((a - b).abs() < 1e-5 * a, "{exact:?} and {padded:?}");
+    }
+}

@@ -1,0 +1,12 @@
+//! The program's tests, one binary: contract suites of the slots, golden figures, equivalence of devices,
+//! and the command itself.
+
+mod command;
+mod contract;
+mod equivalence;
+mod errors;
+mod golden;
+mod learning;
+mod plugins;
+mod repeat;
+mod support;

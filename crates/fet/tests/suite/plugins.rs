@@ -1,0 +1,38 @@
+//! Which plug-ins the program has: inventory silently drops a crate that nothing names.
+
+use fet::list::{entries, text};
+
+#[test]
+fn every_plugin_is_linked_in() {
+    let found: Vec<String> =
+        entries().iter().map(|entry| format!("{}: {}", entry.slot, entry.kind)).collect();
+    let expected = [
+        "method: fet",
+        "method: solo",
+        "linker: grid",
+        "linker: nearest",
+        "encoder: transformer",
+        "aggregator: average",
+        "privacy: none",
+        "data: linked",
+        "data: split",
+        "data.source: csv",
+        "data.source: digits",
+        "data.source: idx",
+        "data.source: libsvm",
+    ];
+    assert_eq!(found, expected);
+    assert!(entries().iter().all(|entry| !entry.summary.is_empty()));
+}
+
+#[test]
+fn a_list_shows_settings_and_devices() {
+    let all = text(None).expect("the whole list");
+    for part in ["nearest", "neighbours = 20", "dynamic_mask = true", "flex", "frequency_std"] {
+        assert!(all.contains(part), "{part} in\n{all}");
+    }
+    let linkers = text(Some("linker")).expect("a slot");
+    assert!(linkers.contains("nearest") && !linkers.contains("transformer"));
+    let wrong = text(Some("linkers")).expect_err("no such slot");
+    assert!(wrong.contains("did you mean \"linker\""), "{wrong}");
+}

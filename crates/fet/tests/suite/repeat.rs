@@ -1,0 +1,90 @@
+//! Runs repeat: the same seed gives the same report, and an interrupted run ends as an unbroken one.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fet::run::{Log, Outcome, run};
+use fet_core::checkpoint;
+use fet_core::data::Task;
+use fet_core::experiment::Experiment;
+use serde_json::Value;
+
+use crate::support::{devices, experiment, flex, losses, square, trainer};
+
+fn digits(device: &str, sets: &[&str]) -> Experiment {
+    let device = format!("device={device}");
+    let base = ["data.rows=300", "data.parties=3", "train.epochs=2", "method.party_dropout=0.5", &device];
+    experiment(&[&base, sets].concat())
+}
+
+/// A report without the only part that may differ.
+fn report(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("a report");
+    let mut report: Value = serde_json::from_str(&text).expect("JSON");
+    report.as_object_mut().expect("an object").remove("cost").expect("the cost");
+    report
+}
+
+fn train(experiment: &Experiment, folder: &Path) -> Outcome {
+    run(experiment, folder, Log::Human, &AtomicBool::new(false)).expect("a run")
+}
+
+#[test]
+fn the_same_seed_gives_the_same_report_on_every_device() {
+    for backend in devices() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (a, b, c) = (folder.path().join("a"), folder.path().join("b"), folder.path().join("c"));
+        train(&digits(&backend.name, &[]), &a);
+        train(&digits(&backend.name, &[]), &b);
+        assert_eq!(report(&a), report(&b), "{}", backend.name);
+        let model = |folder: &Path| std::fs::read(folder.join("model.safetensors")).expect("a model");
+        assert!(model(&a) == model(&b), "the models are the same bytes");
+        train(&digits(&backend.name, &["seed=1"]), &c);
+        assert_ne!(report(&a)["epochs"], report(&c)["epochs"], "another seed, another run");
+    }
+}
+
+#[test]
+fn an_interrupted_run_continues_bit_for_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
+    let experiment = digits("flex", &["train.epochs=4", "method.pe_average_every=2"]);
+    train(&experiment, &whole);
+    // Stops within an epoch that has a checkpoint before it, by the clock of the checkpoint itself.
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !broken.join("checkpoint.safetensors").exists() {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let outcome = run(&experiment, &broken, Log::Human, &stop).expect("a run");
+        assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
+    });
+    assert!(!broken.join("report.json").exists(), "no report before the run is whole");
+    assert!(matches!(train(&experiment, &broken), Outcome::Done(_)));
+    assert_eq!(report(&whole), report(&broken));
+    assert!(!broken.join("checkpoint.safetensors").exists(), "nothing is left to continue");
+    assert!(matches!(train(&experiment, &broken), Outcome::WasDone(_)));
+}
+
+#[test]
+fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
+    let experiment = experiment(&[]);
+    let settings = serde_json::json!({"name": "test"});
+    let mut first = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
+    losses(&mut first);
+    let bytes = checkpoint::save(&first, &settings, &checkpoint::model(&first));
+    let mut second = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
+    let refuse = |trainer: &mut _, settings: &Value, bytes: &[u8]| {
+        checkpoint::load(trainer, settings, bytes).expect_err("refused").to_string()
+    };
+    assert!(refuse(&mut second, &serde_json::json!({"name": "other"}), &bytes).contains("other settings"));
+    assert!(refuse(&mut second, &settings, &bytes[..bytes.len() / 2]).contains("damaged"));
+    assert!(refuse(&mut second, &settings, b"").contains("damaged"));
+    let best = checkpoint::load(&mut second, &settings, &bytes).expect("its own checkpoint");
+    assert_eq!(best.values().len(), checkpoint::model(&second).values().len());
+    assert_eq!(checkpoint::model(&first), checkpoint::model(&second));
+    assert_eq!(losses(&mut first), losses(&mut second), "the next epoch is the same");
+}

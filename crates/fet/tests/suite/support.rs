@@ -1,0 +1,107 @@
+//! Small data with a known answer, experiments on it, and the devices of this build.
+
+use fet_backends::{Backend, BackendError};
+use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
+use fet_core::experiment::{Experiment, set};
+use fet_core::rng::{Purpose, stream};
+use fet_core::trainer::{RunError, StepReport, Trainer};
+use rand::RngExt;
+
+/// Every device that this build has and this machine can open.
+pub(crate) fn devices() -> Vec<Backend> {
+    let mut found = Vec::new();
+    for name in fet_backends::NAMES {
+        match fet_backends::open(name) {
+            Ok(backend) => found.push(backend),
+            Err(BackendError::NotCompiled { .. }) => eprintln!("skipped {name}: not compiled in"),
+            Err(BackendError::NoGpu { .. }) => eprintln!("skipped {name}: no GPU on this machine"),
+            Err(error) => panic!("{name}: {error}"),
+        }
+    }
+    found
+}
+
+/// The device of tests that need only one.
+pub(crate) fn flex() -> Backend {
+    fet_backends::open("flex").expect("flex is always compiled in")
+}
+
+/// Points in the unit square; each of two secondaries holds a noisy copy of every point with one number of
+/// its own, and the label is a function of all three parties' numbers.
+pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
+    let mut rng = stream(5, 0, Purpose::Parties, 0);
+    let points: Vec<f64> = (0..2 * rows).map(|_| rng.random()).collect();
+    let mut column = || (0..rows).map(|_| rng.random::<f32>() - 0.5).collect::<Vec<f32>>();
+    let (own, first, second) = (column(), column(), column());
+    let score = |i: usize| 0.5 * own[i] + 1.5 * first[i] - 1.5 * second[i];
+    let label = |i: usize| match task {
+        Task::Regression => 100.0 + 10.0 * score(i),
+        Task::Binary => f32::from(u8::from(score(i) > 0.0)),
+        Task::Multiclass => [0.0, 1.0, 2.0][usize::from(score(i) > -0.3) + usize::from(score(i) > 0.3)],
+    };
+    let labels = (0..rows).map(label).collect();
+    let mut noise = stream(5, 0, Purpose::KeyNoise, 0);
+    let mut secondary = |name: &str, column: &[f32]| {
+        let keys = points.iter().map(|x| x + 0.001 * (noise.random::<f64>() - 0.5)).collect();
+        let order: Vec<usize> = (0..rows).rev().collect();
+        PartyTable {
+            name: name.to_string(),
+            keys: Matrix::new(2, keys).select_rows(&order),
+            features: Matrix::new(1, column.to_vec()).select_rows(&order),
+        }
+    };
+    VerticalData {
+        task,
+        classes: 3,
+        secondaries: vec![secondary("first", &first), secondary("second", &second)],
+        primary: PartyTable {
+            name: "primary".to_string(),
+            keys: Matrix::new(2, points.clone()),
+            features: Matrix::new(1, own),
+        },
+        labels,
+        standardise_keys: true,
+    }
+}
+
+/// A small, quick experiment; `sets` change it as the command line would.
+pub(crate) fn experiment(sets: &[&str]) -> Experiment {
+    let mut table = toml::Table::new();
+    for assignment in [
+        "name=test",
+        "data.kind=split",
+        "method.kind=fet",
+        "method.hidden=16",
+        "method.heads=2",
+        "method.dropout=0.1",
+        "linker.kind=nearest",
+        "linker.neighbours=4",
+        "train.batch_size=32",
+    ]
+    .iter()
+    .chain(sets)
+    {
+        set(&mut table, assignment).expect("a well-formed assignment");
+    }
+    Experiment::from_table(table).expect("a sound experiment")
+}
+
+/// A trainer for the experiment on the data.
+pub(crate) fn trainer(
+    experiment: &Experiment,
+    data: VerticalData,
+    backend: &Backend,
+) -> Result<Trainer, RunError> {
+    Trainer::with_data(experiment, data, &backend.device, backend.party_threads)
+}
+
+/// Trains one epoch and gives the running mean loss after each step.
+pub(crate) fn losses(trainer: &mut Trainer) -> Vec<f64> {
+    let mut losses = Vec::new();
+    let mut watch = |step: StepReport| {
+        losses.push(step.loss);
+        true
+    };
+    trainer.epoch(&mut watch).expect("the epoch is trained");
+    losses
+}
