@@ -71,7 +71,14 @@ impl Default for TrainSettings {
 
 impl Experiment {
     /// Reads and checks a table.
-    pub fn from_table(table: toml::Table) -> Result<Self, SettingsError> {
+    ///
+    /// A slot's table that names no `kind` is for the default plug-in.
+    pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
+        for (slot, kind) in defaults::KINDS {
+            if let Some(toml::Value::Table(settings)) = table.get_mut(slot) {
+                settings.entry("kind").or_insert_with(|| kind.into());
+            }
+        }
         let experiment: Self = serde_path_to_error::deserialize(table).map_err(|error| {
             let message = error.inner().message().trim_end().to_string();
             SettingsError::Field { field: error.path().to_string(), message }
@@ -147,30 +154,78 @@ mod defaults {
     //! Which plug-in stands in a slot that the file does not mention.
 
     use super::{Aggregator, Encoder, Linker, Method, PrivacyMechanism, Slot};
+    use crate::registry::{Plugin, SlotKind};
 
-    const PRESENT: &str = "fet-core registers its own default plug-ins";
+    /// Each slot that has a default, and its default.
+    pub(super) const KINDS: [(&str, &str); 5] = [
+        ("method", "fet"),
+        ("linker", "nearest"),
+        ("encoder", "transformer"),
+        ("aggregator", "average"),
+        ("privacy", "none"),
+    ];
 
     pub(super) fn device() -> String {
         "flex".to_string()
     }
 
     pub(super) fn method() -> Slot<dyn Method> {
-        Slot::of("fet").expect(PRESENT)
+        of()
     }
 
     pub(super) fn linker() -> Slot<dyn Linker> {
-        Slot::of("nearest").expect(PRESENT)
+        of()
     }
 
     pub(super) fn encoder() -> Slot<dyn Encoder> {
-        Slot::of("transformer").expect(PRESENT)
+        of()
     }
 
     pub(super) fn aggregator() -> Slot<dyn Aggregator> {
-        Slot::of("average").expect(PRESENT)
+        of()
     }
 
     pub(super) fn privacy() -> Slot<dyn PrivacyMechanism> {
-        Slot::of("none").expect(PRESENT)
+        of()
+    }
+
+    fn of<T>() -> Slot<T>
+    where
+        T: SlotKind + ?Sized,
+        Plugin<T>: inventory::Collect,
+    {
+        let kind = KINDS.iter().find(|(slot, _)| *slot == T::SLOT).map(|(_, kind)| *kind);
+        Slot::of(kind.unwrap_or_default()).expect("fet-core registers its own default plug-ins")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_change_tables() {
+        let check = |assignments: &[&str], expected: &str| {
+            let mut table: toml::Table = toml::from_str("[method]\nkind = 'fet'\nhidden = 8").expect("TOML");
+            for assignment in assignments {
+                set(&mut table, assignment).expect("a good assignment");
+            }
+            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{assignments:?}");
+        };
+        check(&["method.hidden=16"], "[method]\nkind = 'fet'\nhidden = 16");
+        check(&["method.kind=fet"], "[method]\nkind = 'fet'\nhidden = 8");
+        check(&["method.kind=solo"], "[method]\nkind = 'solo'");
+        check(&["method.kind=solo", "method.hidden=[4]"], "[method]\nkind = 'solo'\nhidden = [4]");
+        check(&["a.b.c=text"], "a.b.c = 'text'\n[method]\nkind = 'fet'\nhidden = 8");
+        check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
+    }
+
+    #[test]
+    fn assignments_that_make_no_sense_are_refused() {
+        for assignment in ["method", "=1", "method..x=1", "method.hidden.x=1"] {
+            let mut table: toml::Table = toml::from_str("[method]\nhidden = 8").expect("TOML");
+            let error = set(&mut table, assignment).expect_err("refused").to_string();
+            assert!(error.contains(assignment), "{error}");
+        }
     }
 }
