@@ -1,177 +1,145 @@
-//! `cargo xtask ablate`: every variant of an experiment with every seed, then a table.
+//! `ablate`: a study, from an ablation file to a table.
 //!
-//! Each cell (a variant with a seed) is one run of the `fet` program in a folder of its own, named by the
-//! settings that went into it. A cell is done when its report is there, so the same command continues a
-//! sweep. Training happens in `fet`.
+//! A cell is one variant with one seed. The order of things: read the file, build `fet`, let `fet show` check
+//! every cell, leave out the cells that are done, run the others, write the tables. Nothing is trained here,
+//! and no setting is understood here: both are `fet`'s.
 
 mod cell;
+mod event;
+mod fet;
 mod file;
-mod live;
+mod plan;
+mod queue;
+mod report;
 mod results;
+mod statistics;
 mod table;
+mod view;
 
+use std::io::{IsTerminal, stdout};
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::process::ExitCode;
 
-use anyhow::{Context, bail};
+use anyhow::Result;
 
-use crate::InputError;
-use crate::workspace::{Cargo, root, target};
 use cell::Cell;
-use file::Ablation;
-use live::Live;
+use fet::{Base, Fet};
+use plan::{Plan, Selection};
+use queue::Outcome;
+use report::Report;
+use results::Finished;
+use table::Table;
+use view::View;
 
-/// Settings of `cargo xtask ablate`.
-#[derive(Debug, Clone, clap::Args)]
+use crate::output::{answer, write_atomically};
+
+/// The arguments of `ablate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// An experiment with a table `[ablation]`.
+    /// The experiment file with its [ablation] table.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
-    /// Changes a setting of every variant, as in `--set train.epochs=5`; a variant's own change wins.
+    /// Change a setting of the base; can be given many times. A variant's own change wins.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
-    /// How many cells train at a time.
-    #[arg(long, default_value_t = 1)]
-    jobs: usize,
-    /// The tensor backend of every cell.
-    #[arg(long)]
+    /// Cells at a time; they then share the cores, so that their seconds and rows/s say less.
+    #[arg(long, default_value = "1", value_name = "N")]
+    jobs: NonZeroUsize,
+    /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
+    #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// These seeds instead of the file's, as in `--seeds 0,1,2`.
-    #[arg(long, value_delimiter = ',')]
-    seeds: Vec<u64>,
-    /// Only the variants of these names.
+    /// Seeds in place of the file's.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
+    seeds: Option<Vec<u64>>,
+    /// Only this variant; can be given many times. The tables then hold these alone.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Where results go.
-    #[arg(long, default_value = "runs")]
+    /// The folder of the results.
+    #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
-    /// Only list the cells.
+    /// Say what would run, and run nothing.
     #[arg(long)]
     dry_run: bool,
 }
 
-pub(crate) fn ablate(arguments: &Arguments) -> anyhow::Result<ExitCode> {
-    if arguments.jobs == 0 {
-        bail!(InputError("`--jobs` must be at least 1; it is 0".into()));
-    }
-    let mut ablation = Ablation::read(&arguments.file)?;
-    ablation.choose(&arguments.only, &arguments.seeds)?;
-    let program = Program::build()?;
-    let cells = cells(&ablation, arguments, &program)?;
-    let missing: Vec<&Cell> = cells.iter().filter(|cell| !cell.is_done()).collect();
-    eprintln!("{}: {} cells, {} of them done before", ablation.name, cells.len(), cells.len() - missing.len());
+const AFTER_HELP: &str = "\
+An ablation file is an experiment file with one more table:
+
+  [ablation]
+  seeds = [0, 1]
+  [[ablation.variants]]
+  name = \"FeT\"
+  [[ablation.variants]]
+  name = \"FeT without mask\"
+  set = [\"encoder.dynamic_mask=false\"]
+  [ablation.axes]                        # optional: every variant with every value
+  \"linker.neighbours\" = [1, 5, 10]
+
+The results are DIR/NAME/results.csv, DIR/NAME/table.md, and a folder per cell in DIR/NAME/cells. A cell that
+is done is not run again, so the same command continues a study that was interrupted.
+The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.";
+
+/// `cargo xtask ablate`.
+pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
+    let selection = Selection { seeds: arguments.seeds.clone(), only: arguments.only.clone() };
+    let plan = Plan::read(&arguments.file, &selection)?;
+    let base = Base { file: &arguments.file, sets: &arguments.sets, device: arguments.device.as_deref() };
+    let fet = Fet::locate()?;
+    // All are checked before the first one starts.
+    let cells = cell::resolve(&plan, &fet, &base, &arguments.out)?;
+    let Some(first) = cells.first() else { return Ok(ExitCode::SUCCESS) };
+    let folder = first.study.clone();
+    let missing: Vec<&Cell> = cells.iter().filter(|cell| Report::of(cell).is_none()).collect();
+    let done = cells.len() - missing.len();
     if arguments.dry_run {
-        for cell in &cells {
-            println!("{}  {}", if cell.is_done() { "done   " } else { "missing" }, cell.title());
-        }
+        dry_run(&cells, &fet, &base);
         return Ok(ExitCode::SUCCESS);
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
-    let failed = train(&missing, arguments.jobs, &program, &stop);
-    if stop.load(Ordering::Relaxed) {
-        let done = cells.iter().filter(|cell| cell.is_done()).count();
-        eprintln!("interrupted: {done} of {} cells are done; the same command continues", cells.len());
-        return Ok(ExitCode::from(130));
+    if done > 0 {
+        eprintln!("{done} of {} cells were done", cells.len());
     }
-    let results = results::collect(&cells)?;
-    let folder = arguments.out.join(&ablation.name);
-    results::write_csv(&folder.join("results.csv"), &results)?;
-    let table = table::Table::new(&results, ablation.seeds.len());
-    results::write(&folder.join("table.md"), table.markdown().as_bytes())?;
-    println!("{}", table.terminal());
-    println!("results: {}", folder.join("results.csv").display());
-    for (cell, log) in &failed {
-        eprintln!("failed: {}\n{log}", cell.title());
-    }
-    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// Trains the cells, `jobs` at a time; gives those that failed with the end of their logs.
-fn train<'a>(
-    cells: &[&'a Cell],
-    jobs: usize,
-    program: &Program,
-    stop: &AtomicBool,
-) -> Vec<(&'a Cell, String)> {
-    let live = Live::new(cells.len());
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let failed = std::sync::Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..jobs.min(cells.len()) {
-            scope.spawn(|| {
-                while !stop.load(Ordering::Relaxed) {
-                    let Some(cell) = cells.get(next.fetch_add(1, Ordering::Relaxed)) else { break };
-                    if let Err(log) = cell.train(program, &live)
-                        && !stop.load(Ordering::Relaxed)
-                        && let Ok(mut failed) = failed.lock()
-                    {
-                        failed.push((*cell, log));
-                    }
-                }
-            });
+    let view = View::new(done, cells.len());
+    let outcome = queue::run(&missing, &fet, &base, arguments.jobs, &view)?;
+    drop(view);
+    let results: Vec<Finished> =
+        cells.iter().filter_map(|cell| Some(Finished { cell, report: Report::of(cell)? })).collect();
+    match outcome {
+        Outcome::Interrupted => {
+            let done = results.len();
+            eprintln!("interrupted: {done} of {} cells are done; the same command resumes", cells.len());
+            Ok(ExitCode::from(130))
         }
-    });
-    live.finish();
-    failed.into_inner().unwrap_or_default()
-}
-
-/// Every variant with every seed, each checked by the program before any starts.
-fn cells(ablation: &Ablation, arguments: &Arguments, program: &Program) -> anyhow::Result<Vec<Cell>> {
-    let folder = arguments.out.join(&ablation.name).join("cells");
-    let mut cells = Vec::new();
-    for variant in &ablation.variants {
-        for &seed in &ablation.seeds {
-            let mut sets = arguments.sets.clone();
-            sets.extend(variant.set.iter().cloned());
-            let run = cell::Settings {
-                file: arguments.file.clone(),
-                sets,
-                device: arguments.device.clone(),
-                seed,
-            };
-            cells.push(Cell::new(&variant.name, run, &folder, program)?);
+        Outcome::Ended { failed } => {
+            conclude(&plan, &results, &folder)?;
+            if failed > 0 {
+                eprintln!("{failed} of {} cells failed; the same command tries them again", cells.len());
+                return Ok(ExitCode::from(1));
+            }
+            Ok(ExitCode::SUCCESS)
         }
     }
-    Ok(cells)
 }
 
-/// The `fet` program.
-pub(crate) struct Program {
-    path: PathBuf,
-    cargo: Cargo,
-}
-
-impl Program {
-    /// Builds the program; the variable FET_BIN names one that is there already.
-    fn build() -> anyhow::Result<Self> {
-        let cargo = Cargo::new()?;
-        if let Some(path) = std::env::var_os("FET_BIN").map(PathBuf::from) {
-            return Ok(Self { path, cargo });
-        }
-        let mut command = cargo.command("build");
-        let status = command.args(["--release", "-p", "fet"]).status().context("cannot run cargo")?;
-        if !status.success() {
-            bail!("the program `fet` could not be built");
-        }
-        Ok(Self { path: target()?.join("release").join(format!("fet{}", std::env::consts::EXE_SUFFIX)), cargo })
-    }
-
-    /// A call of the program.
-    pub(crate) fn command(&self) -> Command {
-        self.cargo.with_environment(Command::new(&self.path))
-    }
-
-    #[cfg(test)]
-    pub(crate) fn at(path: &Path) -> Self {
-        Self { path: path.to_path_buf(), cargo: Cargo::without_libtorch() }
+fn dry_run(cells: &[Cell], fet: &Fet, base: &Base<'_>) {
+    for cell in cells {
+        let state = if Report::of(cell).is_some() { "done   " } else { "missing" };
+        answer(format!("{state}  {}, seed {}", cell.variant, cell.seed));
+        answer(format!("         {}", fet.run_line(base, cell)));
     }
 }
 
-/// `path` as a user would read it: from the workspace's root where it lies below it.
-fn shown(path: &Path) -> String {
-    path.strip_prefix(root()).unwrap_or(path).display().to_string()
+/// Writes the tables and shows the one for people.
+fn conclude(plan: &Plan, results: &[Finished<'_>], folder: &Path) -> Result<()> {
+    let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let table = Table::new(&names, results);
+    write_atomically(&folder.join("results.csv"), &results::csv(results, folder))?;
+    write_atomically(&folder.join("table.md"), &table.markdown())?;
+    answer(table.text(stdout().is_terminal()));
+    for note in results::notes(results) {
+        answer(note);
+    }
+    answer(format!("Results: {0}/results.csv, {0}/table.md, {0}/cells", folder.display()));
+    Ok(())
 }

@@ -1,76 +1,74 @@
-//! The workspace's own commands: `cargo xtask ablate`, `test`, `check`, `bench`, `libtorch`.
+//! The workspace's own commands, as `cargo xtask <command>`: what they are given and the exit codes.
 //!
-//! It links no tensor library, so that it is built in seconds, and drives the `fet` program.
-
-#![expect(clippy::print_stdout, reason = "a command answers on standard output")]
+//! It links no tensor library, so that it is built in seconds, and computes nothing itself: it drives `cargo`
+//! and the `fet` command.
 
 mod ablate;
-mod checks;
+mod check;
 mod libtorch;
+mod output;
 mod workspace;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// Commands of the Federated Transformer workspace.
+use output::Failed;
+
+/// The commands of the Federated Transformer's workspace.
 #[derive(Debug, Parser)]
-#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", after_help = AFTER_HELP)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
 }
 
+const AFTER_HELP: &str = "\
+Examples:
+  cargo xtask ablate                                  the quickstart study, from the build to the table
+  cargo xtask ablate --dry-run                        which cells that is, and which are done
+  cargo xtask libtorch                                fetch LibTorch, the fastest device on a CPU
+  cargo xtask check                                   everything CI checks
+
+Exit codes: 0 done; 1 a cell, a test or a build failed; 2 the input is at fault; 130 interrupted.
+`cargo xtask <command> --help` says more.";
+
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Train every variant of an experiment with every seed, and compare them in a table.
-    ///
-    /// Cells that are done are skipped: the same command continues what was interrupted.
+    /// Run an ablation study: every variant with every seed; resumes where it was left.
     Ablate(ablate::Arguments),
-    /// Run all tests; with LibTorch where `cargo xtask libtorch` has set it up.
-    Test {
-        /// Passed on to `cargo test`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
-    /// Everything a change must pass: format, lints, feature sets, documentation, tests.
-    Check {
-        /// Leave out the tests.
-        #[arg(long)]
-        fast: bool,
-    },
-    /// Measure speed; raw numbers are printed and kept by criterion under `target/criterion`.
-    Bench {
-        /// Passed on to `cargo bench`.
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
-    },
-    /// Fetch the LibTorch that the backends `libtorch` and `libtorch-cuda` are built with.
+    /// Set LibTorch up, for the device `libtorch`.
     Libtorch(libtorch::Arguments),
+    /// Run every test of the workspace.
+    Test(check::Passed),
+    /// Check format, lints, feature sets, documentation and tests; stops at the first failure.
+    Check(check::Arguments),
+    /// Run the benchmarks.
+    Bench(check::Passed),
 }
-
-/// The input of a command is at fault: exit code 2.
-#[derive(Debug)]
-pub(crate) struct InputError(pub(crate) String);
-
-impl std::fmt::Display for InputError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InputError {}
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let outcome = match Arguments::parse().command {
         Command::Ablate(arguments) => ablate::ablate(&arguments),
-        Command::Test { arguments } => checks::test(&arguments),
-        Command::Check { fast } => checks::check(fast),
-        Command::Bench { arguments } => checks::bench(&arguments),
-        Command::Libtorch(arguments) => libtorch::set_up(&arguments),
+        Command::Libtorch(arguments) => libtorch::libtorch(&arguments),
+        Command::Test(passed) => check::test(&passed),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Bench(passed) => check::bench(&passed),
     };
-    result.unwrap_or_else(|error| {
+    outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");
-        ExitCode::from(if error.is::<InputError>() { 2 } else { 1 })
+        ExitCode::from(if error.is::<Failed>() { 1 } else { 2 })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Arguments;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        Arguments::command().debug_assert();
+    }
 }

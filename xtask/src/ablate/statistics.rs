@@ -1,0 +1,56 @@
+//! Mean, sample standard deviation and median.
+//!
+//! No test of significance: with a handful of seeds the numbers themselves say it better.
+
+/// The mean; not a number where there are no values.
+pub(crate) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The sample standard deviation, which divides by n - 1; none below two values.
+pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
+    let mean = mean(values);
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
+}
+
+/// The median, of an even number of values the mean of the middle two; not a number where there are none.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        let check = |values: &[f64], expected_mean: f64, deviation: Option<f64>, expected_median: f64| {
+            assert!((mean(values) - expected_mean).abs() < 1e-12, "mean of {values:?}");
+            assert!((median(values) - expected_median).abs() < 1e-12, "median of {values:?}");
+            match (standard_deviation(values), deviation) {
+                (Some(found), Some(deviation)) => assert!((found - deviation).abs() < 1e-12, "{values:?}"),
+                (found, deviation) => assert_eq!(found, deviation, "{values:?}"),
+            }
+        };
+        check(&[2.0], 2.0, None, 2.0);
+        check(&[1.0, 3.0], 2.0, Some(2.0_f64.sqrt()), 2.0);
+        check(&[3.0, 3.0, 3.0], 3.0, Some(0.0), 3.0);
+        // statistics.stdev([2, 4, 4, 4, 5, 5, 7, 9]) of Python, as below.
+        check(&[9.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 2.0], 5.0, Some(2.138_089_935_299_395), 4.5);
+        check(&[5.0, 1.0, 100.0], 106.0 / 3.0, Some(56.038_677_119_765_54), 5.0);
+    }
+
+    #[test]
+    fn no_values_have_no_mean() {
+        assert!(mean(&[]).is_nan() && median(&[]).is_nan());
+        assert_eq!(standard_deviation(&[]), None);
+    }
+}

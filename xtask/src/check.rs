@@ -1,0 +1,146 @@
+//! `test`, `check` and `bench`: one way to call cargo for people and for CI.
+//!
+//! What needs LibTorch is included exactly where LibTorch is set up, and the commands say which it is.
+//! Nothing here installs anything; `cargo xtask libtorch` does.
+
+use std::env;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::libtorch;
+use crate::workspace::{Workspace, exit_code};
+
+/// What stands after `--` is passed on to cargo.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Passed {
+    /// Passed on to cargo, as in `-- linker` or `-- --test suite -- --nocapture`.
+    #[arg(last = true, value_name = "CARGO ARGUMENTS")]
+    arguments: Vec<String>,
+}
+
+/// The arguments of `check`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    /// Leave the tests out.
+    #[arg(long)]
+    fast: bool,
+}
+
+/// `cargo xtask test`.
+pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
+    pass_on(&["test", "--release", "--workspace", "--no-fail-fast"], passed)
+}
+
+/// `cargo xtask bench`.
+pub(crate) fn bench(passed: &Passed) -> Result<ExitCode> {
+    pass_on(&["bench", "--workspace"], passed)
+}
+
+/// `cargo xtask check`.
+pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let has_libtorch = announce(&workspace)?;
+    for step in steps(has_libtorch, arguments.fast) {
+        let line = step.join(" ");
+        eprintln!("\ncheck: cargo {line}");
+        let start = Instant::now();
+        let words: Vec<&str> = step.iter().map(String::as_str).collect();
+        let mut cargo = workspace.cargo(&words)?;
+        if words[0] == "doc" {
+            deny_warnings(&mut cargo);
+        }
+        let status = cargo.status().context("cannot run cargo")?;
+        let seconds = start.elapsed().as_secs_f64();
+        if !status.success() {
+            eprintln!("check: FAILED after {seconds:.1} s: cargo {line}");
+            return Ok(exit_code(status));
+        }
+        eprintln!("check: ok, {seconds:.1} s");
+    }
+    eprintln!("\ncheck: all is well{}", if arguments.fast { "; the tests were left out" } else { "" });
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The steps of `check`, the cheap ones first. All share the release profile, so that little is built twice.
+fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
+    let feature: &[&str] = if has_libtorch { &["--features", FEATURE] } else { &[] };
+    let mut steps = vec![
+        words(&[&["fmt", "--all", "--check"]]),
+        words(&[
+            &["clippy", "--release", "--workspace", "--all-targets"],
+            feature,
+            &["--", "-D", "warnings"],
+        ]),
+        words(&[&["check", "--release", "-p", "fet", "--no-default-features"]]),
+    ];
+    if has_libtorch {
+        steps.push(words(&[&["check", "--release", "-p", "fet", "--features", "libtorch"]]));
+    }
+    steps.push(words(&[&["doc", "--release", "--no-deps", "--workspace"], feature]));
+    if !fast {
+        steps.push(words(&[&["test", "--release", "--workspace", "--no-fail-fast"], feature]));
+    }
+    steps
+}
+
+/// The feature as the whole workspace names it.
+const FEATURE: &str = "fet/libtorch";
+
+fn words(parts: &[&[&str]]) -> Vec<String> {
+    parts.concat().iter().map(ToString::to_string).collect()
+}
+
+fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
+    let workspace = Workspace::find()?;
+    let mut cargo = workspace.cargo(arguments)?;
+    if announce(&workspace)? {
+        cargo.args(["--features", FEATURE]);
+    }
+    let status = cargo.args(&passed.arguments).status().context("cannot run cargo")?;
+    Ok(exit_code(status))
+}
+
+/// Says which devices are covered; returns whether LibTorch is among them.
+fn announce(workspace: &Workspace) -> Result<bool> {
+    match libtorch::folder(&workspace.target)? {
+        Some(folder) => {
+            eprintln!("devices: flex, ndarray, libtorch (LibTorch in {})", folder.display());
+            Ok(true)
+        }
+        None => {
+            eprintln!(
+                "devices: flex, ndarray (LibTorch is not set up: its part is left out; \
+                 `cargo xtask libtorch` fetches it)"
+            );
+            Ok(false)
+        }
+    }
+}
+
+fn deny_warnings(cargo: &mut Command) {
+    let mut flags = env::var("RUSTDOCFLAGS").unwrap_or_default();
+    flags.push_str(" -D warnings");
+    cargo.env("RUSTDOCFLAGS", flags.trim());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_follow_libtorch_and_fast() {
+        let check = |has_libtorch, fast, commands: &[&str], with_feature: usize| {
+            let steps = steps(has_libtorch, fast);
+            let first: Vec<&str> = steps.iter().map(|step| step[0].as_str()).collect();
+            assert_eq!(first, commands, "libtorch {has_libtorch}, fast {fast}");
+            let feature = steps.iter().filter(|step| step.contains(&"--features".to_string())).count();
+            assert_eq!(feature, with_feature, "libtorch {has_libtorch}, fast {fast}");
+        };
+        check(false, false, &["fmt", "clippy", "check", "doc", "test"], 0);
+        check(false, true, &["fmt", "clippy", "check", "doc"], 0);
+        check(true, false, &["fmt", "clippy", "check", "check", "doc", "test"], 4);
+        check(true, true, &["fmt", "clippy", "check", "check", "doc"], 3);
+    }
+}

@@ -1,0 +1,185 @@
+//! `libtorch`: sets LibTorch up in `<target>/libtorch`, and tells the other commands where it is.
+//!
+//! LibTorch is PyTorch's C++ library; the feature `libtorch` of `fet` links it. The set-up takes what a CPU
+//! needs out of the wheels on PyPI; it compiles nothing and touches nothing outside the build folder.
+//! For a GPU, set LIBTORCH to an installed LibTorch that has CUDA.
+
+mod unpack;
+mod wheels;
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use crate::output::answer;
+use crate::workspace::Workspace;
+
+/// The arguments of `libtorch`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct Arguments {
+    /// Set it up anew even where it is set up.
+    #[arg(long)]
+    force: bool,
+    /// Keep the downloaded wheels (900 MB).
+    #[arg(long)]
+    keep_downloads: bool,
+    /// Print the environment for plain cargo, as in: eval "$(cargo xtask libtorch --print-env)".
+    #[arg(long, conflicts_with_all = ["force", "keep_downloads"])]
+    print_env: bool,
+}
+
+const AFTER_HELP: &str = "\
+It downloads 900 MB with pip, for Linux on x86-64, and keeps 500 MB of it in the build folder. An interrupted
+set-up is continued by the same command. Where the environment variable LIBTORCH names an installed LibTorch
+(2.9.0, with its `lib` and `include`), that one is used as it is and nothing is fetched.";
+
+const HOW_TO_USE_ANOTHER: &str = "to use an installed LibTorch 2.9.0 instead, set the environment variable \
+                                  LIBTORCH to its folder (the one with `lib` and `include`)";
+
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+
+/// `cargo xtask libtorch`.
+pub(crate) fn libtorch(arguments: &Arguments) -> Result<ExitCode> {
+    let target = Workspace::find()?.target;
+    if arguments.print_env {
+        let Some(folder) = folder(&target)? else {
+            bail!("LibTorch is not set up; `cargo xtask libtorch` fetches it");
+        };
+        answer(exports(&environment_of(&folder, None)));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(folder) = given()? {
+        answer(format!("LIBTORCH is set: {} is used as it is.", folder.display()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = target.join("libtorch");
+    if unpack::is_complete(&folder) && !arguments.force {
+        answer(format!("LibTorch {} is set up in {}; nothing to do.", wheels::VERSION, folder.display()));
+    } else {
+        set_up(&target, &folder, arguments.keep_downloads)?;
+    }
+    answer(NEXT);
+    Ok(ExitCode::SUCCESS)
+}
+
+const NEXT: &str = "\
+Next: `cargo xtask test` and `cargo xtask check` now include it, and
+      `cargo xtask ablate --device libtorch` trains on it.
+      With plain cargo: eval \"$(cargo xtask libtorch --print-env)\", then --features fet/libtorch.";
+
+/// The folder of the LibTorch in use: what LIBTORCH names, else what `cargo xtask libtorch` set up, else none.
+pub(crate) fn folder(target: &Path) -> Result<Option<PathBuf>> {
+    let own = target.join("libtorch");
+    Ok(given()?.or_else(|| unpack::is_complete(&own).then_some(own)))
+}
+
+/// What cargo and `fet` need in their environment to build with LibTorch and to find it; none where there is
+/// no LibTorch.
+pub(crate) fn environment(target: &Path) -> Result<Option<Vec<(String, String)>>> {
+    let library_path = env::var(LIBRARY_PATH).ok();
+    Ok(folder(target)?.map(|folder| environment_of(&folder, library_path.as_deref())))
+}
+
+fn environment_of(folder: &Path, library_path: Option<&str>) -> Vec<(String, String)> {
+    let lib = folder.join("lib").display().to_string();
+    let library_path = match library_path.filter(|path| !path.is_empty()) {
+        Some(path) if path.split(':').next() == Some(&lib) => path.to_string(),
+        Some(path) => format!("{lib}:{path}"),
+        None => lib,
+    };
+    // Threads that wait must not spin: the parties' threads want the cores.
+    let variables = [
+        ("LIBTORCH", folder.display().to_string()),
+        (LIBRARY_PATH, library_path),
+        ("OMP_WAIT_POLICY", "passive".to_string()),
+    ];
+    variables.map(|(name, value)| (name.to_string(), value)).to_vec()
+}
+
+/// The folder that LIBTORCH names, if it is set.
+fn given() -> Result<Option<PathBuf>> {
+    let Some(folder) = env::var_os("LIBTORCH").filter(|folder| !folder.is_empty()) else { return Ok(None) };
+    let folder = PathBuf::from(folder);
+    for needed in ["lib", "include"] {
+        if !folder.join(needed).is_dir() {
+            bail!("LIBTORCH must name a LibTorch folder, but {} holds no `{needed}`", folder.display());
+        }
+    }
+    // Cargo works in the workspace's root, not where LIBTORCH was written.
+    folder.canonicalize().map(Some).context("cannot resolve LIBTORCH")
+}
+
+fn set_up(target: &Path, folder: &Path, keep_downloads: bool) -> Result<()> {
+    check_platform(env::consts::OS, env::consts::ARCH)?;
+    let downloads = target.join("libtorch-download");
+    let wheels = wheels::fetch(&downloads)?;
+    let bytes = unpack::unpack(&wheels, folder)?;
+    if !keep_downloads {
+        fs::remove_dir_all(&downloads).with_context(|| format!("cannot remove {}", downloads.display()))?;
+    }
+    let megabytes = bytes / 1_000_000;
+    answer(format!("LibTorch {} is set up in {} ({megabytes} MB).", wheels::VERSION, folder.display()));
+    Ok(())
+}
+
+fn check_platform(os: &str, arch: &str) -> Result<()> {
+    if (os, arch) != ("linux", "x86_64") {
+        bail!(
+            "LibTorch can be fetched for Linux on x86-64 only, and this is {os} on {arch}; {HOW_TO_USE_ANOTHER}"
+        );
+    }
+    Ok(())
+}
+
+/// The environment for a shell; the library path that the shell already has stays behind ours.
+fn exports(environment: &[(String, String)]) -> String {
+    let export = |(name, value): &(String, String)| {
+        let rest = if name == LIBRARY_PATH { "${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" } else { "" };
+        format!("export {name}={}{rest}", shell_quoted(value))
+    };
+    environment.iter().map(export).collect::<Vec<_>>().join("\n")
+}
+
+fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_path_is_prefixed_once() {
+        let check = |before: Option<&str>, after: &str| {
+            let environment = environment_of(Path::new("/t/libtorch"), before);
+            assert_eq!(environment[0], ("LIBTORCH".into(), "/t/libtorch".into()));
+            assert_eq!(environment[1], ("LD_LIBRARY_PATH".into(), after.into()), "{before:?}");
+        };
+        check(None, "/t/libtorch/lib");
+        check(Some(""), "/t/libtorch/lib");
+        check(Some("/a:/b"), "/t/libtorch/lib:/a:/b");
+        check(Some("/t/libtorch/lib:/a"), "/t/libtorch/lib:/a");
+    }
+
+    #[test]
+    fn other_platforms_are_told_what_to_do() {
+        assert!(check_platform("linux", "x86_64").is_ok());
+        for (os, arch) in [("macos", "aarch64"), ("linux", "aarch64"), ("windows", "x86_64")] {
+            let message = check_platform(os, arch).expect_err("refused").to_string();
+            assert!(message.contains(os) && message.contains("LIBTORCH"), "{message}");
+        }
+    }
+
+    #[test]
+    fn exports_are_for_a_shell() {
+        let expected = "export LIBTORCH='/a b'\n\
+            export LD_LIBRARY_PATH='/a b/lib'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n\
+            export OMP_WAIT_POLICY='passive'";
+        assert_eq!(exports(&environment_of(Path::new("/a b"), None)), expected);
+        assert_eq!(shell_quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+}

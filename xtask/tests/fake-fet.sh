@@ -1,0 +1,49 @@
+#!/bin/sh
+# Stands in for `fet` in the tests of xtask: says the same lines and writes the same files, and trains nothing.
+#
+# `show` and `run` resolve to the file's name, the settings, the device and the seed. FAKE_FET steers it:
+#   bad=PATTERN     `show` refuses a command line that holds PATTERN
+#   fail=PATTERN    `run` fails on one
+#   slow=PATTERN    `run` waits on one until it is interrupted
+# Every `run` leaves its command line in $FAKE_FET_CALLS.
+set -eu
+all="$*"
+steer() { case "${FAKE_FET:-}" in "$1="*) case "$all" in *"${FAKE_FET#*=}"*) return 0 ;; esac ;; esac; return 1; }
+
+verb=$1 file=$2 sets="" device=flex seed=0 out=""
+shift 2
+while [ $# -gt 0 ]; do
+    case "$1" in
+        --set) sets="$sets $(printf %s "$2" | tr '"' "'")"; shift ;;
+        --device) device=$2; shift ;;
+        --seed) seed=$2; shift ;;
+        --out) out=$2; shift ;;
+        --log) shift ;;
+    esac
+    shift
+done
+name=$(sed -n 's/^name = "\(.*\)"$/\1/p' "$file" | head -n 1)
+experiment="{\"name\":\"$name\",\"sets\":\"$sets\",\"device\":\"$device\",\"seed\":$seed}"
+
+case "$verb" in
+    show)
+        if steer bad; then echo "fet: $file: encoder.mask: unknown field" >&2; exit 2; fi
+        echo "$experiment"
+        ;;
+    run)
+        echo "$all" >>"$FAKE_FET_CALLS"
+        [ ! -e "$out/report.json" ] || { echo "fet: $out holds a report" >&2; exit 2; }
+        echo '{"event":"start","rows":{"train":8,"validation":1,"test":1},"metric":"accuracy","epochs":2}'
+        echo "a line that is no event"
+        echo '{"event":"progress","epoch":1,"epochs":2,"fraction":0.5,"loss":0.5,"rows_per_second":80.0}'
+        if steer fail; then echo "the log says why" >&2; exit 101; fi
+        if steer slow; then trap 'exit 130' INT; while :; do sleep 0.05; done; fi
+        echo '{"event":"epoch","epoch":2,"epochs":2,"loss":0.25,"validation":0.5,"test":0.5,"seconds":0.1}'
+        cat >"$out/report.json" <<END
+{"program":{"version":"0.1.0","commit":"abc"},"experiment":$experiment,"seed":$seed,"device":"$device",
+"metric":{"name":"accuracy","direction":"maximise"},"epochs":[],"best":{"epoch":2,"validation":0.5,"test":0.$((seed + 5))},
+"cost":{"seconds":1.5,"setup_seconds":0.5,"train_rows_per_second":80.0,"peak_memory_bytes":1024},"parameters":12}
+END
+        echo "{\"event\":\"done\",\"report\":\"$out/report.json\"}"
+        ;;
+esac
