@@ -189,8 +189,10 @@ mod tests {
     }
 
     fn close(found: &[f32], wanted: &[f64]) {
+        // A few roundings of a 32-bit float.
         for (f, w) in found.iter().zip(wanted) {
-            assert!((f64::from(*f) - w).abs() < 1e-6, "{found:?} is not {wanted:?}");
+            let tolerance = 4.0 * f64::from(f32::EPSILON) * w.abs().max(1.0);
+            assert!((f64::from(*f) - w).abs() < tolerance, "{found:?} is not {wanted:?}");
         }
     }
 

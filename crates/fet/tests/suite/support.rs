@@ -33,7 +33,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
     let points: Vec<f64> = (0..2 * rows).map(|_| rng.random()).collect();
     let mut column = || (0..rows).map(|_| rng.random::<f32>() - 0.5).collect::<Vec<f32>>();
     let (own, first, second) = (column(), column(), column());
-    let score = |i: usize| 0.5 * own[i] + 1.5 * first[i] - 1.5 * second[i];
+    let score = |i: usize| 1.5 * own[i] + 1.5 * first[i] - 1.5 * second[i];
     let label = |i: usize| match task {
         Task::Regression => 100.0 + 10.0 * score(i),
         Task::Binary => f32::from(u8::from(score(i) > 0.0)),
