@@ -14,6 +14,10 @@ use crate::parameters::Parameters;
 /// What the primary's side sends to a secondary.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variants are the common ones; boxing them buys nothing"
+)]
 pub enum Request {
     /// Link these keys, one for each primary record, and keep the links.
     Link(LinkKeys),
@@ -30,6 +34,10 @@ pub enum Request {
 /// What a secondary answers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large variants are the common ones; boxing them buys nothing"
+)]
 pub enum Reply {
     /// The keys are linked; this many neighbours are real for each record.
     Linked {

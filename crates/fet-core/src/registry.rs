@@ -108,7 +108,7 @@ pub struct Plugin<T: ?Sized + 'static> {
     pub kind: &'static str,
     /// One line on what it does.
     pub summary: &'static str,
-    pub(crate) parse: fn(toml::Table) -> Result<Box<dyn slot::ErasedRecipe<T>>, SettingsError>,
+    pub(crate) parse: slot::Parse<T>,
     defaults: fn() -> toml::Table,
 }
 

@@ -92,7 +92,7 @@ fn by_tree<const M: usize>(
     let take = NonZero::new(take).ok_or_else(|| LinkError::Index("no neighbours asked for".into()))?;
     let search = |query: &[f64; M]| {
         let hits = tree.query(query).nearest_n::<SquaredEuclidean<f64>>(take).execute();
-        let mut row: Vec<_> = hits.iter().map(|hit| (hit.distance, hit.item as u32)).collect();
+        let mut row: Vec<_> = hits.iter().map(|hit| (hit.distance, hit.item)).collect();
         row.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         row
     };

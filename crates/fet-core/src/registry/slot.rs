@@ -105,6 +105,9 @@ pub(crate) trait ErasedRecipe<T: SlotKind + ?Sized>: Send + Sync {
     fn clone_box(&self) -> Box<dyn ErasedRecipe<T>>;
 }
 
+/// Reads the settings of one plug-in.
+pub(crate) type Parse<T> = fn(toml::Table) -> Result<Box<dyn ErasedRecipe<T>>, SettingsError>;
+
 /// Remembers the type of a recipe behind [`ErasedRecipe`].
 struct Typed<R>(R);
 
