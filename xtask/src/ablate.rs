@@ -38,7 +38,7 @@ use crate::output::{answer, write_atomically};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// The experiment file with its [ablation] table.
+    /// The experiment file with its table `ablation`.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
     /// Change a setting of the base; can be given many times. A variant's own change wins.

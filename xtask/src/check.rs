@@ -35,7 +35,7 @@ pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
 
 /// `cargo xtask bench`.
 pub(crate) fn bench(passed: &Passed) -> Result<ExitCode> {
-    pass_on(&["bench", "-p", "fet", "--bench", "speed"], passed)
+    pass_on(&["bench", "--workspace"], passed)
 }
 
 /// `cargo xtask check`.

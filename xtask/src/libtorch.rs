@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 
-use crate::output::answer;
+use crate::output::{answer, shell_quoted};
 use crate::workspace::Workspace;
 
 /// The arguments of `libtorch`.
@@ -144,10 +144,6 @@ fn exports(environment: &[(String, String)]) -> String {
     environment.iter().map(export).collect::<Vec<_>>().join("\n")
 }
 
-fn shell_quoted(text: &str) -> String {
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +176,5 @@ mod tests {
             export LD_LIBRARY_PATH='/a b/lib'${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}\n\
             export OMP_WAIT_POLICY='passive'";
         assert_eq!(exports(&environment_of(Path::new("/a b"), None)), expected);
-        assert_eq!(shell_quoted("/a b/it's"), r"'/a b/it'\''s'");
     }
 }

@@ -41,5 +41,38 @@ pub(crate) fn write_atomically(path: &Path, text: &str) -> Result<()> {
         file.sync_all()?;
         fs::rename(&part, path)
     };
-    write().with_context(|| format!("cannot write {}", path.display()))
+    let written = write();
+    if written.is_err() {
+        // What is half-written is worth nothing; that it may not be there to remove is no second error.
+        let _ = fs::remove_file(&part);
+    }
+    written.with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// `text` as one word of a shell.
+pub(crate) fn shell_quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_is_one_word() {
+        assert_eq!(shell_quoted("/a b/it's"), r"'/a b/it'\''s'");
+    }
+
+    #[test]
+    fn files_are_written_whole_and_nothing_is_left_beside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/file.txt");
+        for text in ["first, longer", "second"] {
+            write_atomically(&path, text).expect("written");
+            assert_eq!(fs::read_to_string(&path).expect("there"), text);
+        }
+        fs::create_dir(folder.path().join("new/taken")).expect("a folder");
+        write_atomically(&folder.path().join("new/taken"), "text").expect_err("a folder stands there");
+        assert_eq!(fs::read_dir(folder.path().join("new")).expect("there").count(), 2);
+    }
 }

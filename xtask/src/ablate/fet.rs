@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::cell::Cell;
 use crate::libtorch;
-use crate::output::Failed;
+use crate::output::{Failed, shell_quoted};
 use crate::workspace::Workspace;
 
 /// A `fet` that can be run.
@@ -79,7 +79,7 @@ impl Fet {
         let words = command.get_args().map(|word| {
             let word = word.to_string_lossy();
             let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:".contains(c));
-            if is_plain { word.into_owned() } else { format!("'{word}'") }
+            if is_plain { word.into_owned() } else { shell_quoted(&word) }
         });
         format!("fet {}", words.collect::<Vec<_>>().join(" "))
     }

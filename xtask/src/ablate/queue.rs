@@ -70,12 +70,12 @@ pub(crate) fn run(
             })
             .collect();
         scope.spawn(|| remind(&stop, &ended, &children));
-        for worker in workers {
-            if let Err(panic) = worker.join() {
-                std::panic::resume_unwind(panic);
-            }
-        }
+        let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+        // Before a panic goes on, for it waits for every thread of the scope.
         ended.store(true, Ordering::SeqCst);
+        if let Some(panic) = ends.into_iter().find_map(Result::err) {
+            std::panic::resume_unwind(panic);
+        }
     });
     let is_stopped = stop.load(Ordering::SeqCst);
     Ok(if is_stopped { Outcome::Interrupted } else { Outcome::Ended { failed: failed.into_inner() } })
