@@ -146,7 +146,10 @@ fn an_interrupt_is_waited_for_and_resumed() {
     // To xtask alone: it must pass the signal on to its child.
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let asked = Instant::now();
     let outcome = Outcome::of(child.wait_with_output().expect("ended"));
+    // The stand-in would end by itself after 30 seconds.
+    assert!(asked.elapsed() < Duration::from_secs(20), "the signal was not passed on: {outcome:?}");
     assert_eq!(outcome.code, 130, "{outcome:?}");
     check(&outcome.stderr, &["interrupted: 2 of 4 cells are done; the same command resumes"]);
     assert_eq!(study.calls().len(), 3, "no further cell starts");

@@ -4,7 +4,7 @@
 # `show` and `run` resolve to the file's name, the settings, the device and the seed. FAKE_FET steers it:
 #   bad=PATTERN     `show` refuses a command line that holds PATTERN
 #   fail=PATTERN    `run` fails on one
-#   slow=PATTERN    `run` waits on one until it is interrupted
+#   slow=PATTERN    `run` waits on one until it is interrupted, for 30 seconds at most
 # Every `run` leaves its command line in $FAKE_FET_CALLS.
 set -eu
 all="$*"
@@ -37,7 +37,12 @@ case "$verb" in
         echo "a line that is no event"
         echo '{"event":"progress","epoch":1,"epochs":2,"fraction":0.5,"loss":0.5,"rows_per_second":80.0}'
         if steer fail; then echo "the log says why" >&2; exit 101; fi
-        if steer slow; then trap 'exit 130' INT; while :; do sleep 0.05; done; fi
+        if steer slow; then
+            trap "exit 130" INT
+            tick=0
+            while [ "$tick" -lt 600 ]; do sleep 0.05; tick=$((tick + 1)); done
+            exit 1
+        fi
         echo '{"event":"epoch","epoch":2,"epochs":2,"loss":0.25,"validation":0.5,"test":0.5,"seconds":0.1}'
         cat >"$out/report.json" <<END
 {"program":{"version":"0.1.0","commit":"abc"},"experiment":$experiment,"seed":$seed,"device":"$device",
