@@ -78,7 +78,7 @@ impl Objective {
     /// The mean loss of a batch.
     ///
     /// # Shapes
-    /// - output: [B, outputs], activated; labels: B, scaled; result: [1]
+    /// - output: [B, outputs], activated; labels: B, scaled; result: one number
     pub fn loss(&self, output: Tensor<2>, labels: &[f32]) -> Tensor<1> {
         let rows = labels.len();
         let device = output.device();
