@@ -55,11 +55,8 @@ pub const NAMES: [&str; 4] = ["flex", "ndarray", "libtorch", "libtorch-cuda"];
 
 /// Whether the device `name` was compiled in.
 pub fn is_compiled(name: &str) -> bool {
-    match name {
-        "flex" | "ndarray" => true,
-        "libtorch" | "libtorch-cuda" => cfg!(feature = "libtorch"),
-        _ => false,
-    }
+    let pure = matches!(name, "flex" | "ndarray");
+    pure || (cfg!(feature = "libtorch") && matches!(name, "libtorch" | "libtorch-cuda"))
 }
 
 /// Opens a device by name.
