@@ -1,19 +1,25 @@
 //! `split`: one labelled table cut by columns among many parties that link by noisy keys (paper, 7.1).
 //!
-//! Rows and columns are shuffled by seed and the columns cut into equal parts. The true key of a row is the
-//! first part's leading principal components, fitted on the first 70 % of the shuffled rows; every party sees
-//! it with noise of its own. Each secondary's rows stand in an order of their own: a row number says nothing.
+//! Rows and columns are shuffled by seed and the columns cut into equal parts, or into parts whose sizes
+//! follow a Dirichlet draw. The true key of a row is the first part's leading principal components, fitted on
+//! the first 70 % of the shuffled rows, or a uniform draw that tells nothing but which row it is; every party
+//! sees it with noise of its own. Each secondary's rows stand in an order of their own: a row number says
+//! nothing.
+
+mod parts;
 
 use fet_core::data::{
     DataError, Dataset, DatasetContext, Labelled, Matrix, PartyTable, Source, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
+use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
 use super::pca::project;
+use parts::cut;
 
 /// Settings of `split`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -23,18 +29,47 @@ pub struct SplitSettings {
     pub parties: usize,
     /// Dimensions of the key, at most the columns of the first part.
     pub key_dims: usize,
-    /// Standard deviation of each party's noise on its keys (the true key has 1 in each dimension).
+    /// What the true key is.
+    pub keys: TrueKey,
+    /// Standard deviation of each party's noise on its keys (a principal key has 1 in each dimension).
     pub key_noise: f64,
+    /// The same for each party by itself, the primary first; empty where `key_noise` is everyone's.
+    pub key_noises: Vec<f64>,
+    /// α of the Dirichlet draw of the parties' shares of the columns; 0 for equal parts.
+    pub imbalance: f64,
     /// How many rows to use, drawn by seed; 0 for all.
     pub rows: usize,
+    /// The seed of who holds which columns, of the keys and their noise; the run's own where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition_seed: Option<u64>,
     /// The table that is cut.
     pub source: Slot<dyn Source>,
+}
+
+/// What rows are known by, before noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TrueKey {
+    /// Principal components of the primary's own columns, each with mean 0 and standard deviation 1.
+    Principal,
+    /// Uniform in [-1, 1]: without noise, links are exact.
+    Uniform,
 }
 
 impl Default for SplitSettings {
     fn default() -> Self {
         let source = Slot::of("digits").expect("this crate registers it");
-        Self { parties: 4, key_dims: 4, key_noise: 0.05, rows: 0, source }
+        Self {
+            parties: 4,
+            key_dims: 4,
+            keys: TrueKey::Principal,
+            key_noise: 0.05,
+            key_noises: Vec::new(),
+            imbalance: 0.0,
+            rows: 0,
+            partition_seed: None,
+            source,
+        }
     }
 }
 
@@ -46,15 +81,25 @@ impl Recipe<dyn Dataset> for SplitSettings {
         if self.key_dims == 0 {
             return Err(Violation::new("key_dims", "must be at least 1", 0));
         }
-        if !(self.key_noise >= 0.0 && self.key_noise.is_finite()) {
-            return Err(Violation::new("key_noise", "must not be negative", self.key_noise));
+        let noises = self.key_noises.iter().map(|&noise| ("key_noises", noise));
+        for (field, value) in
+            [("key_noise", self.key_noise), ("imbalance", self.imbalance)].into_iter().chain(noises)
+        {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Violation::new(field, "must not be negative", value));
+            }
+        }
+        if !self.key_noises.is_empty() && self.key_noises.len() != self.parties {
+            let rule = format!("must be empty or have one value for each of the {} parties", self.parties);
+            return Err(Violation::new("key_noises", rule, format!("{:?}", self.key_noises)));
         }
         Ok(())
     }
 
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Dataset>, Violation> {
         let source = self.source.build(context)?;
-        Ok(Box::new(Split { settings: self.clone(), source, seed: context.seed }))
+        let seed = self.partition_seed.unwrap_or(context.seed);
+        Ok(Box::new(Split { settings: self.clone(), source, seed }))
     }
 }
 
@@ -70,7 +115,7 @@ struct Split {
 
 impl Dataset for Split {
     fn load(&self) -> Result<VerticalData, DataError> {
-        let SplitSettings { parties, key_dims, key_noise, rows, .. } = self.settings;
+        let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
         let Labelled { task, classes, features, labels } = self.source.read()?;
         let refuse = |field: &str, problem: String| Err(DataError::new(format!("`data.{field}`"), problem));
         if parties > features.columns() {
@@ -90,17 +135,40 @@ impl Dataset for Split {
         let mut columns: Vec<usize> = (0..features.columns()).collect();
         columns.shuffle(&mut rng);
         let features = features.select_rows(&order);
-        let parts: Vec<Matrix<f32>> =
-            equal_parts(&columns, parties).into_iter().map(|part| features.select_columns(part)).collect();
-        if key_dims > parts[0].columns() {
-            let problem =
-                format!("must not exceed the {} columns of a part; it is {key_dims}", parts[0].columns());
+        let principal = self.settings.keys == TrueKey::Principal;
+        let least = if principal { key_dims } else { 1 };
+        if columns.len() < least + parties - 1 {
+            let problem = format!(
+                "must leave the primary {least} of the {} columns; with {parties} parties it is {}",
+                columns.len(),
+                columns.len() + 1 - parties
+            );
             return refuse("key_dims", problem);
         }
-        let fit = (order.len() * 7 / 10).max(1);
-        let truth = project(&parts[0], fit, key_dims);
+        let cuts = cut(columns.len(), parties, imbalance, least, &mut rng);
+        if cuts[0] < least {
+            let problem =
+                format!("must not exceed the {} columns of the primary; it is {key_dims}", cuts[0]);
+            return refuse("key_dims", problem);
+        }
+        let mut rest = columns.as_slice();
+        let parts: Vec<Matrix<f32>> = cuts
+            .iter()
+            .map(|&size| {
+                let (part, after) = rest.split_at(size);
+                rest = after;
+                features.select_columns(part)
+            })
+            .collect();
+        let truth = if principal {
+            project(&parts[0], (order.len() * 7 / 10).max(1), key_dims)
+        } else {
+            let values = (0..order.len() * key_dims).map(|_| rng.random_range(-1.0..=1.0));
+            Matrix::new(key_dims, values.collect())
+        };
         let mut tables = parts.into_iter().enumerate().map(|(party, part)| {
-            let keys = noisy(&truth, key_noise, self.seed, party);
+            let noise = self.settings.key_noises.get(party).copied().unwrap_or(self.settings.key_noise);
+            let keys = noisy(&truth, noise, self.seed, party);
             self.table(party, keys, part)
         });
         let primary = tables.next().expect("there are two parties or more");
@@ -124,13 +192,6 @@ impl Split {
             features: features.select_rows(&order),
         }
     }
-}
-
-/// Cuts `columns` into `count` parts whose sizes differ by one at most, larger ones first.
-fn equal_parts(columns: &[usize], count: usize) -> Vec<&[usize]> {
-    let (size, larger) = (columns.len() / count, columns.len() % count);
-    let start = |part: usize| part * size + part.min(larger);
-    (0..count).map(|part| &columns[start(part)..start(part + 1)]).collect()
 }
 
 fn noisy(truth: &Matrix<f64>, deviation: f64, seed: u64, party: usize) -> Matrix<f64> {
@@ -202,6 +263,61 @@ mod tests {
     }
 
     #[test]
+    fn shares_of_columns_follow_alpha() {
+        let widths = |imbalance| {
+            let data = load(|s| (s.parties, s.imbalance) = (8, imbalance), 5).expect("a split");
+            let tables = std::iter::once(&data.primary).chain(&data.secondaries);
+            tables.map(|table| table.features.columns()).collect::<Vec<_>>()
+        };
+        let (even, uneven) = (widths(50.0), widths(0.1));
+        for widths in [&even, &uneven] {
+            assert_eq!(widths.iter().sum::<usize>(), 64);
+            assert!(widths[0] >= 4 && widths.iter().all(|&width| width > 0), "{widths:?}");
+        }
+        assert!(even.iter().max() < uneven.iter().max(), "{even:?}, {uneven:?}");
+    }
+
+    #[test]
+    fn uniform_keys_without_noise_link_exactly() {
+        let data = load(|s| (s.keys, s.key_noise) = (TrueKey::Uniform, 0.0), 5).expect("a split");
+        let sorted = |keys: &Matrix<f64>| {
+            let mut rows: Vec<Vec<u64>> = (0..keys.rows())
+                .map(|row| keys.row(row).iter().map(|x| x.to_bits()).collect())
+                .collect();
+            rows.sort_unstable();
+            rows
+        };
+        let own = sorted(&data.primary.keys);
+        assert!(data.primary.keys.values().iter().all(|x| x.abs() <= 1.0));
+        assert_eq!(own, sorted(&data.secondaries[1].keys));
+        assert_eq!(own.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0, "keys tell rows apart");
+    }
+
+    #[test]
+    fn each_party_can_have_noise_of_its_own() {
+        let data = load(
+            |s| {
+                s.keys = TrueKey::Uniform;
+                s.key_noises = vec![0.0, 0.0, 5.0, 0.0];
+            },
+            5,
+        );
+        let spread = |keys: &Matrix<f64>| keys.values().iter().fold(0.0f64, |m, x| m.max(x.abs()));
+        let data = data.expect("a split");
+        assert!(spread(&data.secondaries[0].keys) <= 1.0 && spread(&data.secondaries[1].keys) > 5.0);
+    }
+
+    #[test]
+    fn the_partition_can_have_a_seed_of_its_own() {
+        let keys = |partition: Option<u64>, seed| {
+            let data = load(|s| (s.rows, s.partition_seed) = (100, partition), seed).expect("a split");
+            data.secondaries[0].keys.values().to_vec()
+        };
+        assert_eq!(keys(Some(1), 2), keys(None, 1));
+        assert_eq!(keys(Some(1), 2), keys(Some(1), 3));
+    }
+
+    #[test]
     fn the_seed_decides() {
         let keys =
             |seed| load(|s| s.rows = 100, seed).expect("a split").secondaries[1].keys.values().to_vec();
@@ -219,7 +335,7 @@ mod tests {
         check(|s| s.parties = 65, "must not exceed the 64 columns of the table; it is 65");
         check(|s| s.key_noise = -1.0, "`key_noise` must not be negative; it is -1");
         check(|s| s.key_noise = f64::NAN, "must not be negative; it is NaN");
-        check(|s| s.key_dims = 17, "must not exceed the 16 columns of a part; it is 17");
+        check(|s| s.key_dims = 17, "must not exceed the 16 columns of the primary; it is 17");
         check(|s| s.key_dims = 0, "`key_dims` must be at least 1");
         check(|s| s.rows = 1_798, "must not exceed the table's 1797; it is 1798");
     }
