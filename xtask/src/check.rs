@@ -30,12 +30,12 @@ pub(crate) struct Arguments {
 
 /// `cargo xtask test`.
 pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
-    pass_on(&["test", "--release", "--workspace", "--no-fail-fast"], passed)
+    pass_on(TEST, passed)
 }
 
 /// `cargo xtask bench`.
 pub(crate) fn bench(passed: &Passed) -> Result<ExitCode> {
-    pass_on(&["bench", "--workspace"], passed)
+    pass_on(&["bench", "--package", "fet-bench"], passed)
 }
 
 /// `cargo xtask check`.
@@ -80,10 +80,13 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
     }
     steps.push(words(&[&["doc", "--release", "--no-deps", "--workspace"], feature]));
     if !fast {
-        steps.push(words(&[&["test", "--release", "--workspace", "--no-fail-fast"], feature]));
+        steps.push(words(&[TEST, feature]));
     }
     steps
 }
+
+/// The tests. The benchmarks are not built with them: criterion's features would have Burn compiled once more.
+const TEST: &[&str] = &["test", "--release", "--workspace", "--exclude", "fet-bench", "--no-fail-fast"];
 
 /// The feature as the whole workspace names it.
 const FEATURE: &str = "fet/libtorch";

@@ -1,0 +1,1 @@
+//! Nothing: this crate is its `benches/`, which `cargo xtask bench` runs.
