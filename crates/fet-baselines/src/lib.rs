@@ -3,5 +3,13 @@
 //! A binary that wants them says `use fet_baselines as _;`: inventory drops a crate that nothing names.
 
 mod solo;
+mod top1sim;
+mod fedsim;
+mod gbdt;
+mod split;
 
+pub use fedsim::{FedSimSettings, Merge};
+pub use gbdt::{GbdtSoloSettings, GbdtTop1Settings, Growth};
 pub use solo::SoloSettings;
+pub use split::Local;
+pub use top1sim::Top1SimSettings;

@@ -1,12 +1,11 @@
 //! `solo`: the primary alone, a multi-layer perceptron on its own keys and features (paper, section 7.1).
 
-use burn::module::Module;
-use burn::tensor::{Tensor, activation};
+use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
-    Memory, Method, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
 };
-use fet_core::model::{Init, Linear, Pass, linear};
+use fet_core::model::{Init, Pass, Perceptron};
 use fet_core::objective::Objective;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
@@ -59,20 +58,17 @@ inventory::submit! {
 struct Solo(SoloSettings);
 
 impl Method for Solo {
-    fn uses_secondaries(&self) -> bool {
-        false
+    fn plan(&self) -> Plan {
+        Plan { secondaries: false, learning_rate: self.0.optimizer.learning_rate, ..Plan::default() }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
         let mut init = Init::new(context.weights.clone(), context.device);
-        let mut width = context.key_columns + context.feature_columns;
-        let mut layers = Vec::new();
-        for &next in self.0.hidden.iter().chain([&context.objective.outputs]) {
-            layers.push(linear(&mut init, width, next));
-            width = next;
-        }
-        let trainable = Trainable::new(Perceptron { layers }, self.0.optimizer.clone(), context.device);
-        Ok(Box::new(SoloPrimary { trainable, dropout: self.0.dropout, objective: context.objective }))
+        let inputs = context.key_columns + context.feature_columns;
+        let outputs = context.objective.outputs;
+        let network = Perceptron::new(&mut init, inputs, &self.0.hidden, outputs, self.0.dropout);
+        let trainable = Trainable::new(network, self.0.optimizer.clone(), context.device);
+        Ok(Box::new(SoloPrimary { trainable, objective: context.objective }))
     }
 
     fn secondary(
@@ -82,33 +78,17 @@ impl Method for Solo {
     ) -> Result<Box<dyn Encoder>, Violation> {
         Err(Violation::new("kind", "has no secondary half", "\"solo\"").within("method"))
     }
-
-    fn learning_rate(&self) -> f64 {
-        self.0.optimizer.learning_rate
-    }
-}
-
-#[derive(Module, Debug)]
-struct Perceptron {
-    layers: Vec<Linear>,
 }
 
 struct SoloPrimary {
     trainable: Trainable<Perceptron>,
-    dropout: f64,
     objective: Objective,
 }
 
 impl SoloPrimary {
     fn forward(&self, model: &Perceptron, batch: &PrimaryBatch, pass: &mut Pass) -> Tensor<2> {
-        let mut x = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
-        for (index, layer) in model.layers.iter().enumerate() {
-            if index > 0 {
-                x = pass.dropout(activation::relu(x), self.dropout);
-            }
-            x = layer.forward(x);
-        }
-        self.objective.activate(x)
+        let inputs = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
+        self.objective.activate(model.forward(inputs, pass))
     }
 }
 

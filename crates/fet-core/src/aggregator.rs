@@ -3,29 +3,59 @@
 //! An aggregator sees representations, never keys, features or links. Plug-ins are in `aggregator/`.
 
 mod average;
+mod concat;
+mod similarity_weighted;
+mod sum;
 
 use burn::tensor::Tensor;
 
 use crate::registry::{Plugin, SlotKind};
 
 pub use average::AverageSettings;
+pub use concat::ConcatSettings;
+pub use similarity_weighted::SimilarityWeightedSettings;
+pub use sum::SumSettings;
 
 /// Combines the representations of the active parties, and spreads the gradient back.
 ///
-/// Laws, held by the contract suite for every plug-in: the order of parties does not matter where the
-/// aggregator is symmetric; [`Aggregator::spread`] is the adjoint of [`Aggregator::combine`]; a party that
-/// was dropped is not asked for.
+/// Laws, held by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of
+/// [`Aggregator::combine`]; the order of parties does not matter where the memory is as wide as a part; the
+/// memory has the width that [`Aggregator::width`] promises; a party that was dropped is not asked for.
 pub trait Aggregator: Send + Sync {
+    /// The width of the memory, for `parties` representations of width `hidden`.
+    fn width(&self, _parties: usize, hidden: usize) -> usize {
+        hidden
+    }
+
+    /// Whether it must know how similar the neighbours are to the primary's records. The secondaries then
+    /// reveal it.
+    fn uses_similarities(&self) -> bool {
+        false
+    }
+
     /// The memory that the primary decodes against.
     ///
     /// # Shapes
-    /// - `parts`: one [B, K, H] for each active party; at least one
-    /// - result: [B, K, H]
-    fn combine(&self, parts: Vec<Tensor<3>>) -> Tensor<3>;
+    /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
+    /// - result: [B, K, W]
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Round) -> Tensor<3>;
 
-    /// The gradient of the loss with respect to each of `parties` representations, given the gradient with
-    /// respect to the memory.
-    fn spread(&self, gradient: Tensor<3>, parties: usize) -> Vec<Tensor<3>>;
+    /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
+    fn spread(&self, gradient: Tensor<3>, round: &Round) -> Vec<Tensor<3>>;
+}
+
+/// Who takes part in one aggregation, and what is known of the parts besides their values.
+#[derive(Debug, Clone)]
+pub struct Round {
+    /// How many secondaries there are, whether they take part or not.
+    pub parties: usize,
+    /// Those that take part, ascending from 0.
+    pub active: Vec<usize>,
+    /// The shape [B, K, H] of each active party's part.
+    pub shapes: Vec<[usize; 3]>,
+    /// How similar the neighbours of each active party are to the primary's records, [B, K], standardised;
+    /// empty where nobody asked for it.
+    pub similarities: Vec<Tensor<2>>,
 }
 
 impl SlotKind for dyn Aggregator {

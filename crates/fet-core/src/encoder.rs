@@ -4,6 +4,7 @@
 //! keeps the autograd graph between forward and backward, which is cut at the party's boundary. To add one,
 //! copy `encoder/transformer.rs`.
 
+mod mlp;
 mod transformer;
 
 use burn::module::Module;
@@ -15,6 +16,7 @@ use crate::registry::{Plugin, SlotKind};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::{Learner, Trainable};
 
+pub use mlp::MlpSettings;
 pub use transformer::TransformerSettings;
 
 /// The records that a batch of primary rows is linked with. Each record stands once, however many rows it
@@ -66,7 +68,7 @@ pub struct EncoderContext<'a> {
     pub weights: ChaCha8Rng,
     /// K.
     pub neighbours: usize,
-    /// m.
+    /// m; 0 where the method keeps keys out of its models.
     pub key_columns: usize,
     /// d.
     pub feature_columns: usize,

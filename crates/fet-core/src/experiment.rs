@@ -23,7 +23,7 @@ pub struct Experiment {
     #[serde(default)]
     pub seed: u64,
     /// The tensor backend.
-    #[serde(default = "defaults::device")]
+    #[serde(default = "default_device")]
     pub device: String,
     /// How long and in what portions.
     #[serde(default)]
@@ -31,19 +31,14 @@ pub struct Experiment {
     /// Where the parties' tables come from.
     pub data: Slot<dyn Dataset>,
     /// What the parties compute.
-    #[serde(default = "defaults::method")]
     pub method: Slot<dyn Method>,
     /// Which records belong together.
-    #[serde(default = "defaults::linker")]
     pub linker: Slot<dyn Linker>,
     /// A secondary's local model.
-    #[serde(default = "defaults::encoder")]
     pub encoder: Slot<dyn Encoder>,
     /// How representations become one.
-    #[serde(default = "defaults::aggregator")]
     pub aggregator: Slot<dyn Aggregator>,
     /// What protects them.
-    #[serde(default = "defaults::privacy")]
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
@@ -72,12 +67,22 @@ impl Default for TrainSettings {
 impl Experiment {
     /// Reads and checks a table.
     ///
-    /// A slot's table that names no `kind` is for the default plug-in.
+    /// A slot that is left out, or whose table names no `kind`, gets the default plug-in. For encoder and
+    /// aggregator that is the method's choice.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
-        for (slot, kind) in defaults::KINDS {
-            if let Some(toml::Value::Table(settings)) = table.get_mut(slot) {
-                settings.entry("kind").or_insert_with(|| kind.into());
+        for (slot, kind) in [("method", "fet"), ("linker", "nearest"), ("privacy", "none")] {
+            fill_in(&mut table, slot, kind);
+        }
+        if let Some(toml::Value::Table(method)) = table.get("method") {
+            // A method that cannot be read is reported below, with its path.
+            if let Ok(method) = Slot::<dyn Method>::from_table(method.clone()) {
+                let plan = method.build(&())?.plan();
+                fill_in(&mut table, "encoder", plan.encoder);
+                fill_in(&mut table, "aggregator", plan.aggregator);
             }
+        }
+        for slot in ["encoder", "aggregator"] {
+            fill_in(&mut table, slot, "");
         }
         let experiment: Self = serde_path_to_error::deserialize(table).map_err(|error| {
             let message = error.inner().message().trim_end().to_string();
@@ -91,7 +96,31 @@ impl Experiment {
             let rule = "must be a plain file name: it names the folder of the results";
             return Err(Violation::new("name", rule, format!("\"{}\"", experiment.name)).into());
         }
+        experiment.check_slots()?;
         Ok(experiment)
+    }
+
+    /// Refuses slots that make no sense together.
+    fn check_slots(&self) -> Result<(), Violation> {
+        let method = self.method.build(&())?;
+        let plan = method.plan();
+        method.check(self)?;
+        if !plan.secondaries {
+            return Ok(());
+        }
+        let linker = self.linker.build(&())?;
+        let aggregator = self.aggregator.build(&())?;
+        if !linker.gives_similarities() {
+            let wants = [
+                (plan.similarities, "method", self.method.kind()),
+                (aggregator.uses_similarities(), "aggregator", self.aggregator.kind()),
+            ];
+            if let Some((_, slot, kind)) = wants.into_iter().find(|(wants, ..)| *wants) {
+                let rule = format!("must give similarities for the {slot} \"{kind}\"");
+                return Err(Violation::new("linker.kind", rule, format!("\"{}\"", self.linker.kind())));
+            }
+        }
+        Ok(())
     }
 
     /// The settings with every default filled in.
@@ -122,8 +151,22 @@ impl TrainSettings {
     }
 }
 
+fn default_device() -> String {
+    "flex".to_string()
+}
+
+/// Gives `slot` a table with a kind, where it has none.
+fn fill_in(table: &mut toml::Table, slot: &str, kind: &str) {
+    if let toml::Value::Table(settings) = table.entry(slot).or_insert_with(|| toml::Table::new().into())
+        && !kind.is_empty()
+    {
+        settings.entry("kind").or_insert_with(|| kind.into());
+    }
+}
+
 /// Changes `table` as `--set path=value` says. A value is TOML where it reads as TOML, else a string.
-/// Choosing another `kind` for a slot forgets the slot's other settings: they belong to the old kind.
+/// Choosing another `kind` for a slot forgets the slot's other settings: they belong to the old kind. Choosing
+/// another method forgets encoder and aggregator too: they were chosen for the old one.
 pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
     let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
     let (path, text) =
@@ -138,65 +181,22 @@ pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsErro
     if names.iter().any(|name| name.is_empty()) {
         return Err(bad("has an empty name in its path".into()));
     }
-    let mut place = table;
+    let mut changed_method = false;
+    let mut place = &mut *table;
     for name in tables {
         let entry = place.entry(name.to_string()).or_insert_with(|| toml::Table::new().into());
         place = entry.as_table_mut().ok_or_else(|| bad(format!("`{name}` is not a table")))?;
     }
     if *field == "kind" && place.get("kind").is_some_and(|kind| *kind != value) {
         place.clear();
+        changed_method = names == ["method", "kind"];
     }
     place.insert(field.to_string(), value);
+    if changed_method {
+        table.remove("encoder");
+        table.remove("aggregator");
+    }
     Ok(())
-}
-
-mod defaults {
-    //! Which plug-in stands in a slot that the file does not mention.
-
-    use super::{Aggregator, Encoder, Linker, Method, PrivacyMechanism, Slot};
-    use crate::registry::{Plugin, SlotKind};
-
-    /// Each slot that has a default, and its default.
-    pub(super) const KINDS: [(&str, &str); 5] = [
-        ("method", "fet"),
-        ("linker", "nearest"),
-        ("encoder", "transformer"),
-        ("aggregator", "average"),
-        ("privacy", "none"),
-    ];
-
-    pub(super) fn device() -> String {
-        "flex".to_string()
-    }
-
-    pub(super) fn method() -> Slot<dyn Method> {
-        of()
-    }
-
-    pub(super) fn linker() -> Slot<dyn Linker> {
-        of()
-    }
-
-    pub(super) fn encoder() -> Slot<dyn Encoder> {
-        of()
-    }
-
-    pub(super) fn aggregator() -> Slot<dyn Aggregator> {
-        of()
-    }
-
-    pub(super) fn privacy() -> Slot<dyn PrivacyMechanism> {
-        of()
-    }
-
-    fn of<T>() -> Slot<T>
-    where
-        T: SlotKind + ?Sized,
-        Plugin<T>: inventory::Collect,
-    {
-        let kind = KINDS.iter().find(|(slot, _)| *slot == T::SLOT).map(|(_, kind)| *kind);
-        Slot::of(kind.unwrap_or_default()).expect("fet-core registers its own default plug-ins")
-    }
 }
 
 #[cfg(test)]
@@ -217,6 +217,11 @@ mod tests {
         check(&["method.kind=solo"], "[method]\nkind = 'solo'");
         check(&["method.kind=solo", "method.hidden=[4]"], "[method]\nkind = 'solo'\nhidden = [4]");
         check(&["a.b.c=text"], "a.b.c = 'text'\n[method]\nkind = 'fet'\nhidden = 8");
+        check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
+        check(
+            &["method.kind=solo", "encoder.blocks=2"],
+            "[method]\nkind = 'solo'\n[encoder]\nblocks = 2",
+        );
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
     }
 

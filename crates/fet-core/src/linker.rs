@@ -5,19 +5,27 @@
 //! `linker/nearest.rs`, or see `examples/custom-linker` for one in a crate of its own.
 
 mod nearest;
+mod random;
 
 use crate::data::Matrix;
 use crate::registry::{Plugin, SlotKind};
 
 pub use nearest::NearestSettings;
+pub use random::RandomSettings;
 
 /// Finds, for every query, the K records that most resemble it.
 ///
 /// Laws, held by the contract suite for every plug-in: indices are valid; each row is sorted by
-/// similarity, highest first; K is honoured or refused; the same seed gives the same links.
+/// similarity, highest first, where there are similarities; K is honoured or refused; the same seed gives
+/// the same links.
 pub trait Linker: Send + Sync {
     /// How many neighbours each query gets, K.
     fn neighbours(&self) -> usize;
+
+    /// Whether its links say how similar they are.
+    fn gives_similarities(&self) -> bool {
+        true
+    }
 
     /// Links `queries` [n, m] with `records` [r, m].
     fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError>;
@@ -36,7 +44,7 @@ pub struct Links {
     neighbours: usize,
     available: usize,
     indices: Vec<u32>,
-    similarities: Vec<f32>,
+    similarities: Option<Vec<f32>>,
 }
 
 impl Links {
@@ -46,10 +54,34 @@ impl Links {
     /// # Panics
     /// If the two do not have the same length, do not fill whole rows, or nothing is available.
     pub fn new(neighbours: usize, available: usize, indices: Vec<u32>, similarities: Vec<f32>) -> Self {
-        assert!(0 < available && available <= neighbours, "{available} of {neighbours} neighbours");
         assert_eq!(indices.len(), similarities.len(), "an index and a similarity for each neighbour");
+        Self { similarities: Some(similarities), ..Self::without_similarities(neighbours, available, indices) }
+    }
+
+    /// Links that do not say how similar they are.
+    ///
+    /// # Panics
+    /// If the indices do not fill whole rows, or nothing is available.
+    pub fn without_similarities(neighbours: usize, available: usize, indices: Vec<u32>) -> Self {
+        assert!(0 < available && available <= neighbours, "{available} of {neighbours} neighbours");
         assert!(indices.len().is_multiple_of(neighbours), "whole rows of {neighbours}");
-        Self { neighbours, available, indices, similarities }
+        Self { neighbours, available, indices, similarities: None }
+    }
+
+    /// The first `neighbours` of each row; all of them where there are fewer.
+    #[must_use]
+    pub fn first(&self, neighbours: usize) -> Self {
+        let keep = neighbours.min(self.neighbours);
+        let cut = |length: usize| (0..self.rows()).flat_map(move |row| row * length..row * length + keep);
+        Self {
+            neighbours: keep,
+            available: self.available.min(keep),
+            indices: cut(self.neighbours).map(|place| self.indices[place]).collect(),
+            similarities: self
+                .similarities
+                .as_ref()
+                .map(|all| cut(self.neighbours).map(|place| all[place]).collect()),
+        }
     }
 
     /// K.
@@ -72,9 +104,11 @@ impl Links {
         &self.indices[query * self.neighbours..(query + 1) * self.neighbours]
     }
 
-    /// The similarities that belong to [`Links::row`]. They stay with the party that linked.
-    pub fn similarities(&self, query: usize) -> &[f32] {
-        &self.similarities[query * self.neighbours..(query + 1) * self.neighbours]
+    /// The similarities that belong to [`Links::row`], where the linker gives any. They stay with the party
+    /// that linked, unless a method needs them.
+    pub fn similarities(&self, query: usize) -> Option<&[f32]> {
+        let all = self.similarities.as_ref()?;
+        Some(&all[query * self.neighbours..(query + 1) * self.neighbours])
     }
 }
 

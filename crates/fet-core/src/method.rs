@@ -8,6 +8,7 @@ mod fet;
 use burn::tensor::{Device, Tensor};
 
 use crate::encoder::Encoder;
+use crate::experiment::Experiment;
 use crate::model::Pass;
 use crate::objective::Objective;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
@@ -21,30 +22,86 @@ pub use fet::{FetPrimary, FetSettings};
 /// Laws, held by the contract suite for every plug-in: it learns a tiny task, and does better than the best
 /// constant.
 pub trait Method: Send + Sync {
-    /// Whether other parties take part.
-    fn uses_secondaries(&self) -> bool;
+    /// What the trainer has to know of it.
+    fn plan(&self) -> Plan;
+
+    /// Refuses slots that make no sense together with the method, before anything starts.
+    fn check(&self, _experiment: &Experiment) -> Result<(), Violation> {
+        Ok(())
+    }
 
     /// The primary's half.
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation>;
 
-    /// One secondary's half; asked for only where [`Method::uses_secondaries`].
+    /// One secondary's half; asked for only where the plan has secondaries.
     fn secondary(
         &self,
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation>;
+}
 
+/// What the trainer has to know of a method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// Whether other parties take part.
+    pub secondaries: bool,
+    /// The encoder of an experiment that names none.
+    pub encoder: &'static str,
+    /// The aggregator of an experiment that names none.
+    pub aggregator: &'static str,
+    /// H, the width of a secondary's representation.
+    pub width: usize,
+    /// Which of the linked neighbours each party represents.
+    pub neighbours: Neighbours,
+    /// Whether the primary's half must know how similar the neighbours are; the secondaries then reveal it.
+    pub similarities: bool,
     /// The step size at the start.
-    fn learning_rate(&self) -> f64;
-
+    pub learning_rate: f64,
     /// The share of secondaries that each training step leaves out, r_d.
-    fn party_dropout(&self) -> f64 {
-        0.0
-    }
-
+    pub party_dropout: f64,
     /// After how many epochs the positional encodings of all parties are averaged; 0 for never.
-    fn pe_average_every(&self) -> usize {
-        0
+    pub pe_average_every: usize,
+    /// Where it takes all training rows at once, and so cannot be interrupted: how many epochs it has.
+    pub at_once: Option<usize>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            secondaries: true,
+            encoder: "transformer",
+            aggregator: "average",
+            width: 0,
+            neighbours: Neighbours::All,
+            similarities: false,
+            learning_rate: 1e-3,
+            party_dropout: 0.0,
+            pe_average_every: 0,
+            at_once: None,
+        }
+    }
+}
+
+/// Which of the linked neighbours a party represents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Neighbours {
+    /// All K.
+    All,
+    /// The most similar one.
+    First,
+    /// All K for the secondary of that number (from 1), the most similar one for the others.
+    FirstBut(usize),
+}
+
+impl Neighbours {
+    /// How many of `linked` neighbours secondary `party` (from 1) represents.
+    pub fn of(self, party: usize, linked: usize) -> usize {
+        match self {
+            Self::All => linked,
+            Self::FirstBut(all) if all == party => linked,
+            Self::First | Self::FirstBut(_) => 1,
+        }
     }
 }
 
@@ -84,10 +141,13 @@ pub struct PrimaryBatch {
 /// What the aggregator made of the secondaries' representations.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// [B, K, H], without a graph.
+    /// [B, K, W], without a graph.
     pub tensor: Tensor<3>,
     /// How many of the K positions any party filled with real neighbours.
     pub available: usize,
+    /// How similar each active party's neighbours are, [B, K], standardised on the training rows; empty where
+    /// the method does not ask for it.
+    pub similarities: Vec<Tensor<2>>,
 }
 
 /// What a training batch gave.
@@ -114,6 +174,12 @@ pub struct PrimaryContext<'a> {
     pub feature_columns: usize,
     /// Loss and number of outputs.
     pub objective: Objective,
+    /// How many secondaries there are.
+    pub parties: usize,
+    /// K, the positions of the memory.
+    pub positions: usize,
+    /// W, the width of the memory.
+    pub memory_width: usize,
 }
 
 /// What a secondary's half is built from.

@@ -13,10 +13,11 @@ mod init;
 mod linear;
 mod mask;
 mod pass;
+mod perceptron;
 
 pub use attention::Attention;
 pub use block::{AttentionBlock, BlockChain, FeedForward, Norms};
-pub use decoder::{Decoder, DecoderChain};
+pub use decoder::{Decoder, DecoderChain, DecoderShape};
 pub use embedding::Embedding;
 pub use fourier::FourierEncoding;
 pub use gelu::Gelu;
@@ -24,6 +25,7 @@ pub use init::Init;
 pub use linear::{Linear, linear};
 pub use mask::{DynamicMask, padding_mask};
 pub use pass::Pass;
+pub use perceptron::Perceptron;
 
 /// What all parties' models of one method have in common.
 #[derive(Debug, Clone, PartialEq)]

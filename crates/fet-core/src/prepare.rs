@@ -138,6 +138,20 @@ pub fn standardise<T: Copy + Into<f64> + FromF64>(table: &mut Matrix<T>, rows: &
     }
 }
 
+/// Shifts and scales all values by one mean and one standard deviation: those of `rows`.
+pub fn standardise_all(table: &mut Matrix<f32>, rows: &[usize]) {
+    let count = (rows.len() * table.columns()) as f64;
+    let sum = |of: &dyn Fn(f64) -> f64| {
+        rows.iter().flat_map(|&row| table.row(row)).map(|&x| of(f64::from(x))).sum::<f64>()
+    };
+    let mean = sum(&|x| x) / count;
+    let deviation = (sum(&|x| (x - mean).powi(2)) / count).sqrt();
+    let scale = if deviation > 1e-12 { deviation } else { 1.0 };
+    for x in table.values_mut() {
+        *x = ((f64::from(*x) - mean) / scale) as f32;
+    }
+}
+
 /// Back from the precision in which statistics are computed.
 pub trait FromF64 {
     /// The nearest value.
@@ -177,5 +191,12 @@ mod tests {
         let mut table = Matrix::new(2, vec![1.0f32, 5.0, 3.0, 5.0, 100.0, 6.0]);
         standardise(&mut table, &[0, 1]);
         assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 98.0, 1.0]);
+    }
+
+    #[test]
+    fn all_values_can_share_one_scale() {
+        let mut table = Matrix::new(2, vec![1.0f32, 3.0, 1.0, 3.0, 2.0, 12.0]);
+        standardise_all(&mut table, &[0, 1]);
+        assert_eq!(table.values(), [-1.0, 1.0, -1.0, 1.0, 0.0, 10.0]);
     }
 }

@@ -39,17 +39,24 @@ pub enum Request {
     reason = "the large variants are the common ones; boxing them buys nothing"
 )]
 pub enum Reply {
-    /// The keys are linked; this many neighbours are real for each record.
-    Linked {
-        /// How many of the K neighbours are real.
-        available: usize,
-    },
+    /// The keys are linked.
+    Linked(Linked),
     /// A representation.
     Representation(Representation),
     /// The positional encoding's parameters.
     Encoding(Parameters),
     /// Done; there is nothing to tell.
     Done,
+}
+
+/// What the primary learns of a party's links.
+#[derive(Debug, Clone)]
+pub struct Linked {
+    /// How many of the K neighbours are real.
+    pub available: usize,
+    /// How similar the neighbours are to each primary record, [n, K]: a leak, and only there where the
+    /// experiment's method or aggregator cannot work without.
+    pub similarities: Option<Matrix<f32>>,
 }
 
 /// The primary's raw keys, as the linker needs them.
@@ -125,7 +132,10 @@ impl Reply {
         match self {
             Self::Representation(message) => tensor_bytes(&message.tensor),
             Self::Encoding(parameters) => 4 * parameters.values().len() as u64,
-            Self::Linked { .. } | Self::Done => 0,
+            Self::Linked(message) => {
+                message.similarities.as_ref().map_or(0, |similarities| 4 * similarities.values().len() as u64)
+            }
+            Self::Done => 0,
         }
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use rand::Rng;
 
 use crate::data::Matrix;
 use crate::encoder::{Encoder, NeighbourBatch};
@@ -15,7 +16,7 @@ use crate::model::{Embedding, Pass};
 use crate::parameters::ParameterError;
 use crate::prepare::{PreparedParty, ScaledTable};
 use crate::privacy::{PrivacyMechanism, Release};
-use crate::protocol::{Backward, Forward, Reply, Representation, Request};
+use crate::protocol::{Backward, Forward, LinkKeys, Linked, Reply, Representation, Request};
 use crate::rng::{Purpose, stream};
 
 /// One party that helps the primary.
@@ -27,6 +28,8 @@ pub struct Secondary {
     records: ScaledTable,
     links: Option<Links>,
     linker: Arc<dyn Linker>,
+    neighbours: usize,
+    reveals_similarities: bool,
     encoder: Box<dyn Encoder>,
     privacy: Arc<dyn PrivacyMechanism>,
     device: Device,
@@ -44,6 +47,10 @@ struct Pending {
 pub struct SecondaryParts {
     /// Finds its neighbours.
     pub linker: Arc<dyn Linker>,
+    /// How many of them it represents.
+    pub neighbours: usize,
+    /// Whether it tells the primary how similar they are.
+    pub reveals_similarities: bool,
     /// Its half of the model.
     pub encoder: Box<dyn Encoder>,
     /// What protects its representations.
@@ -63,6 +70,8 @@ impl Secondary {
             records: party.scaled,
             links: None,
             linker: parts.linker,
+            neighbours: parts.neighbours,
+            reveals_similarities: parts.reveals_similarities,
             encoder: parts.encoder,
             privacy: parts.privacy,
             device: parts.device,
@@ -88,12 +97,7 @@ impl Secondary {
     /// Answers a message.
     pub fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
         match request {
-            Request::Link(message) => {
-                let links = self.linker.link(&message.keys, &self.raw_keys, self.seed)?;
-                let available = links.available();
-                self.links = Some(links);
-                Ok(Reply::Linked { available })
-            }
+            Request::Link(message) => self.link(&message).map(Reply::Linked),
             Request::Forward(message) => self.represent(&message).map(Reply::Representation),
             Request::Backward(message) => self.learn(message).map(|()| Reply::Done),
             Request::ShareEncoding => {
@@ -105,6 +109,20 @@ impl Secondary {
                 Ok(Reply::Done)
             }
         }
+    }
+
+    fn link(&mut self, message: &LinkKeys) -> Result<Linked, SecondaryError> {
+        let seed = stream(self.seed, self.number, Purpose::Linking, 0).next_u64();
+        let links = self.linker.link(&message.keys, &self.raw_keys, seed)?.first(self.neighbours);
+        let mut similarities = None;
+        if self.reveals_similarities {
+            let row = |row| links.similarities(row).ok_or(SecondaryError::NoSimilarities);
+            let all = (0..links.rows()).map(row).collect::<Result<Vec<_>, _>>()?;
+            similarities = Some(Matrix::new(links.neighbours(), all.concat()));
+        }
+        let available = links.available();
+        self.links = Some(links);
+        Ok(Linked { available, similarities })
     }
 
     fn represent(&mut self, message: &Forward) -> Result<Representation, SecondaryError> {
@@ -206,6 +224,9 @@ pub enum SecondaryError {
     /// Parameters do not fit its model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
+    /// Similarities are wanted of a linker that gives none.
+    #[error("similarities are wanted of a linker that gives none")]
+    NoSimilarities,
     /// Asked for a representation before it was linked.
     #[error("a representation was asked for before the keys were linked")]
     NotLinked,

@@ -29,6 +29,38 @@ pub trait Learner: Send {
     fn restore(&mut self, moments: Moments);
 }
 
+/// A model without parameters that gradients could move.
+#[derive(Debug, Default)]
+pub struct Nothing {
+    parameters: Parameters,
+    gradient: FlatGradient,
+    moments: Moments,
+}
+
+impl Learner for Nothing {
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    fn gradient(&self) -> &FlatGradient {
+        &self.gradient
+    }
+
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        self.parameters.overwrite(parameters)
+    }
+
+    fn step(&mut self, _learning_rate: f64) {}
+
+    fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    fn restore(&mut self, moments: Moments) {
+        self.moments = moments;
+    }
+}
+
 /// A module that is trained.
 #[derive(Debug)]
 pub struct Trainable<M> {

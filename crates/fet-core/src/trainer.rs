@@ -12,11 +12,11 @@ use burn::tensor::Device;
 use rand::seq::{SliceRandom, index};
 use serde::{Deserialize, Serialize};
 
-use crate::aggregator::Aggregator;
-use crate::data::DataError;
+use crate::aggregator::{Aggregator, Round};
+use crate::data::{DataError, Matrix};
 use crate::experiment::TrainSettings;
 use crate::federation::Federation;
-use crate::method::{Memory, Primary, PrimaryBatch};
+use crate::method::{Memory, Plan, Primary, PrimaryBatch};
 use crate::model::{Embedding, Pass};
 use crate::objective::Objective;
 use crate::parameters::{ParameterError, Parameters};
@@ -41,10 +41,11 @@ pub struct Trainer {
     federation: Federation,
     aggregator: Box<dyn Aggregator>,
     privacy: std::sync::Arc<dyn PrivacyMechanism>,
-    party_dropout: f64,
-    pe_average_every: usize,
+    plan: Plan,
     /// How many of the K neighbours each party has, as it said when it linked.
     available: Vec<usize>,
+    /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
+    similarities: Vec<Matrix<f32>>,
     progress: Progress,
 }
 
@@ -135,7 +136,8 @@ impl Trainer {
         let epoch = self.progress.epochs.len();
         let learning_rate = self.progress.plateau.learning_rate();
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
-        if self.pe_average_every > 0 && (epoch + 1).is_multiple_of(self.pe_average_every) {
+        let every = self.plan.pe_average_every;
+        if every > 0 && (epoch + 1).is_multiple_of(every) {
             self.average_encodings()?;
         }
         let validation = self.evaluate(Part::Validation)?;
@@ -153,7 +155,17 @@ impl Trainer {
 
     /// Whether every epoch is done.
     pub fn is_done(&self) -> bool {
-        self.progress.epochs.len() >= self.settings.epochs
+        self.progress.epochs.len() >= self.epochs()
+    }
+
+    /// Whether a checkpoint holds all that the method has learned.
+    pub fn can_resume(&self) -> bool {
+        self.plan.at_once.is_none()
+    }
+
+    /// How many epochs the run has.
+    pub fn epochs(&self) -> usize {
+        self.plan.at_once.unwrap_or(self.settings.epochs)
     }
 
     /// Whether the last epoch is the best so far.
@@ -214,9 +226,10 @@ impl Trainer {
     ) -> Result<f64, RunError> {
         let mut rows = self.split.train.clone();
         rows.shuffle(&mut stream(self.seed, 0, Purpose::Batches, epoch as u64));
-        let steps = rows.len().div_ceil(self.settings.batch_size) as u64;
+        let batch_size = if self.plan.at_once.is_some() { rows.len() } else { self.settings.batch_size };
+        let steps = rows.len().div_ceil(batch_size) as u64;
         let (start, mut done, mut total) = (Instant::now(), 0, 0.0);
-        for (step, batch) in rows.chunks(self.settings.batch_size).enumerate() {
+        for (step, batch) in rows.chunks(batch_size).enumerate() {
             let loss = self.step(epoch as u64 * steps + step as u64, batch, learning_rate)?;
             if !loss.is_finite() {
                 return Err(RunError::Diverged { epoch: epoch + 1, loss });
@@ -236,12 +249,12 @@ impl Trainer {
     /// One training step: forward at the active parties, aggregate, decode, and back.
     fn step(&mut self, round: u64, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
         let active = self.active_parties(round);
-        let memory = self.memory(round, rows, &active, true)?;
+        let (memory, aggregation) = self.memory(round, rows, &active, true)?.unzip();
         let batch = self.batch(rows, &self.device, true);
         let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round));
         let outcome = self.primary.train(&batch, memory, &mut pass);
-        if let Some(gradient) = outcome.memory_gradient {
-            let shares = self.aggregator.spread(gradient, active.len()).into_iter();
+        if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation) {
+            let shares = self.aggregator.spread(gradient, &aggregation).into_iter();
             let messages = shares.map(|gradient| Request::Backward(Backward { gradient, learning_rate }));
             self.federation.exchange(&active, messages.collect())?;
         }
@@ -252,7 +265,7 @@ impl Trainer {
     /// The parties that take part in a step: all but ⌊r_d·k⌋ drawn at random, at least one (paper, 4.4).
     fn active_parties(&self, round: u64) -> Vec<usize> {
         let count = self.federation.len();
-        let dropped = (self.party_dropout * count as f64).floor() as usize;
+        let dropped = (self.plan.party_dropout * count as f64).floor() as usize;
         if dropped == 0 || count == 0 {
             return (0..count).collect();
         }
@@ -269,7 +282,7 @@ impl Trainer {
         rows: &[usize],
         active: &[usize],
         training: bool,
-    ) -> Result<Option<Memory>, RunError> {
+    ) -> Result<Option<(Memory, Round)>, RunError> {
         if active.is_empty() {
             return Ok(None);
         }
@@ -280,9 +293,19 @@ impl Trainer {
             Reply::Representation(message) => message.tensor,
             other => unreachable!("a party answers Forward with a representation, not {other:?}"),
         });
-        let tensor = self.aggregator.combine(parts.collect());
+        let parts: Vec<_> = parts.collect();
+        let device = self.device.clone().without_autodiff();
+        let shared = |&party: &usize| self.similarities.get(party).map(|all| gather(all, rows, &device));
+        let similarities: Vec<_> = active.iter().filter_map(shared).collect();
+        let aggregation = Round {
+            parties: self.federation.len(),
+            active: active.to_vec(),
+            shapes: parts.iter().map(|part| part.dims()).collect(),
+            similarities: similarities.clone(),
+        };
+        let tensor = self.aggregator.combine(parts, &aggregation);
         let available = active.iter().map(|&party| self.available[party]).max().unwrap_or(0);
-        Ok(Some(Memory { tensor, available }))
+        Ok(Some((Memory { tensor, available, similarities }, aggregation)))
     }
 
     fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
@@ -306,7 +329,7 @@ impl Trainer {
         for rows in rows.chunks(self.settings.evaluation_batch_size) {
             // Evaluation rounds are counted apart from training rounds, from the top.
             let round = u64::MAX - self.progress.releases;
-            let memory = self.memory(round, rows, &everyone, false)?;
+            let memory = self.memory(round, rows, &everyone, false)?.map(|(memory, _)| memory);
             let output = self.primary.predict(&self.batch(rows, &device, false), memory);
             let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
             scores.extend(self.objective.score(output, &labels));

@@ -1,12 +1,13 @@
 //! `fet golden`: this program against figures that another implementation wrote.
 //!
-//! A golden file is a safetensors file: parameters, inputs, outputs and gradients of the authors' PyTorch
-//! model, or a training run of it. The model here is put together from the same slots that a run uses; the
+//! A golden file is a safetensors file: parameters, inputs, outputs and gradients of a PyTorch model of the
+//! authors of FeT or FedSim, or a training run of it. The model here is put together from the same slots that a run uses; the
 //! graph is cut at every party boundary. Nothing is trained on data here.
 
 mod file;
 mod model;
 mod names;
+mod slots;
 
 use std::path::Path;
 

@@ -57,7 +57,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     let mut best = resume(&mut trainer, &settings, folder)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = Rows::of(&trainer);
-    let mut watch = Watch::start(log, experiment.train.epochs, trainer.objective().metric().name, rows);
+    let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;
@@ -79,7 +79,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         if trainer.last_is_best() {
             best = checkpoint::model(&trainer);
         }
-        if !trainer.is_done() {
+        if !trainer.is_done() && trainer.can_resume() {
             write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &settings, &best))?;
         }
     }

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::Aggregator;
+use super::{Aggregator, Round};
 use crate::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `average`: there are none.
@@ -31,13 +31,14 @@ inventory::submit! {
 struct Average;
 
 impl Aggregator for Average {
-    fn combine(&self, parts: Vec<Tensor<3>>) -> Tensor<3> {
+    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Round) -> Tensor<3> {
         let count = parts.len();
         let sum = parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active");
         if count == 1 { sum } else { sum.div_scalar(count as f64) }
     }
 
-    fn spread(&self, gradient: Tensor<3>, parties: usize) -> Vec<Tensor<3>> {
+    fn spread(&self, gradient: Tensor<3>, round: &Round) -> Vec<Tensor<3>> {
+        let parties = round.active.len();
         let share = if parties == 1 { gradient } else { gradient.div_scalar(parties as f64) };
         vec![share; parties]
     }

@@ -34,6 +34,10 @@ impl Recipe<dyn Encoder> for TransformerSettings {
     }
 
     fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
+        if context.key_columns == 0 {
+            let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
+            return Err(Violation::new("kind", rule, "\"transformer\""));
+        }
         Ok(Box::new(LocalModel::new(Transformer::new(self, context), context)))
     }
 }

@@ -5,9 +5,9 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{Memory, Method, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome};
+use super::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome};
 use crate::encoder::{Encoder, EncoderContext};
-use crate::model::{Decoder, Init, ModelShape, Pass, padding_mask};
+use crate::model::{Decoder, DecoderShape, Init, ModelShape, Pass, padding_mask};
 use crate::objective::Objective;
 use crate::optimizer::OptimizerSettings;
 use crate::parameters::host;
@@ -117,8 +117,14 @@ struct Fet {
 }
 
 impl Method for Fet {
-    fn uses_secondaries(&self) -> bool {
-        true
+    fn plan(&self) -> Plan {
+        Plan {
+            width: self.settings.hidden,
+            learning_rate: self.settings.optimizer.learning_rate,
+            party_dropout: self.settings.party_dropout,
+            pe_average_every: self.settings.pe_average_every,
+            ..Plan::default()
+        }
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
@@ -140,18 +146,6 @@ impl Method for Fet {
             optimizer: &self.settings.optimizer,
         })
     }
-
-    fn learning_rate(&self) -> f64 {
-        self.settings.optimizer.learning_rate
-    }
-
-    fn party_dropout(&self) -> f64 {
-        self.settings.party_dropout
-    }
-
-    fn pe_average_every(&self) -> usize {
-        self.settings.pe_average_every
-    }
 }
 
 /// The primary's half: a decoder and the loss.
@@ -167,7 +161,8 @@ impl FetPrimary {
         let mut init = Init::new(context.weights.clone(), context.device);
         let columns = (context.key_columns, context.feature_columns);
         let (blocks, outputs) = (settings.agg_blocks, context.objective.outputs);
-        let decoder = Decoder::new(&mut init, context.device, columns, blocks, outputs, &settings.shape());
+        let shape = DecoderShape { columns, blocks, outputs, memory_width: context.memory_width };
+        let decoder = Decoder::new(&mut init, context.device, &shape, &settings.shape());
         let trainable = Trainable::new(decoder, settings.optimizer.clone(), context.device);
         Self { trainable, objective: context.objective }
     }

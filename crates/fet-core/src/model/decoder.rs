@@ -35,10 +35,25 @@ pub struct DecoderChain {
 pub struct Decoder {
     /// The primary's embedding.
     pub embedding: Embedding,
+    /// W → H, where the memory is wider than the model.
+    pub memory: Option<Linear>,
     /// The chain.
     pub chain: DecoderChain,
     /// H → outputs.
     pub output: Linear,
+}
+
+/// The sizes of a decoder that are not the model's.
+#[derive(Debug, Clone, Copy)]
+pub struct DecoderShape {
+    /// Key and feature columns of the primary.
+    pub columns: (usize, usize),
+    /// Blocks of the chain.
+    pub blocks: usize,
+    /// Outputs.
+    pub outputs: usize,
+    /// W, the width of the memory.
+    pub memory_width: usize,
 }
 
 impl DecoderChain {
@@ -84,7 +99,7 @@ impl DecoderChain {
 
 impl Decoder {
     /// # Shapes
-    /// - keys: [B, m], features: [B, d], memory: [B, K, H], mask: [B, K]
+    /// - keys: [B, m], features: [B, d], memory: [B, K, W], mask: [B, K]
     /// - result: [B, outputs], before the task's output activation
     pub fn forward(
         &self,
@@ -96,24 +111,23 @@ impl Decoder {
     ) -> Tensor<2> {
         let embedded = self.embedding.forward(keys, features);
         let [batch, width] = embedded.dims();
+        let memory = match &self.memory {
+            Some(layer) => layer.forward(memory),
+            None => memory,
+        };
         let decoded = self.chain.forward(embedded.reshape([batch, 1, width]), memory, mask, pass);
         self.output.forward(decoded.reshape([batch, width]))
     }
 
-    /// A decoder of `blocks` blocks for `outputs` outputs.
-    pub fn new(
-        init: &mut Init<'_>,
-        device: &Device,
-        columns: (usize, usize),
-        blocks: usize,
-        outputs: usize,
-        shape: &ModelShape,
-    ) -> Self {
-        let (key_columns, feature_columns) = columns;
+    /// A decoder of that shape.
+    pub fn new(init: &mut Init<'_>, device: &Device, sizes: &DecoderShape, shape: &ModelShape) -> Self {
+        let (key_columns, feature_columns) = sizes.columns;
+        let wider = sizes.memory_width != shape.hidden;
         Self {
             embedding: Embedding::new(init, key_columns, feature_columns, shape),
-            chain: DecoderChain::new(init, device, blocks, shape),
-            output: linear(init, shape.hidden, outputs),
+            chain: DecoderChain::new(init, device, sizes.blocks, shape),
+            output: linear(init, shape.hidden, sizes.outputs),
+            memory: wider.then(|| linear(init, sizes.memory_width, shape.hidden)),
         }
     }
 }

@@ -10,9 +10,9 @@ use crate::data::{DatasetContext, VerticalData};
 use crate::experiment::Experiment;
 use crate::federation::Federation;
 use crate::linker::Linker;
-use crate::method::{Method, PrimaryContext, SecondaryContext};
+use crate::method::{Method, Plan, PrimaryContext, SecondaryContext};
 use crate::model::Embedding;
-use crate::prepare::{Prepared, PreparedParty};
+use crate::prepare::{Prepared, PreparedParty, standardise_all};
 use crate::privacy::PrivacyMechanism;
 use crate::protocol::{LinkKeys, Reply, Request};
 use crate::registry::Violation;
@@ -44,31 +44,40 @@ impl Trainer {
         let device = device.clone().autodiff();
         let prepared = Prepared::new(data, experiment.seed)?;
         let method = experiment.method.build(&())?;
+        let plan = method.plan();
+        let tables = if plan.secondaries { prepared.secondaries } else { Vec::new() };
+        if plan.secondaries && tables.is_empty() {
+            let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
+            return Err(Violation::new("data", rule, "one party").into());
+        }
+        let aggregator = experiment.aggregator.build(&())?;
+        let linker: Arc<dyn Linker> = Arc::from(experiment.linker.build(&())?);
+        let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
         let primary = method.primary(&PrimaryContext {
             device: &device,
             weights: stream(experiment.seed, 0, Purpose::Weights, 0),
             key_columns: prepared.primary.scaled.keys.columns(),
             feature_columns: prepared.primary.scaled.features.columns(),
             objective: prepared.objective,
+            parties: tables.len(),
+            positions: (1..=tables.len()).map(neighbours).max().unwrap_or(0),
+            memory_width: aggregator.width(tables.len(), plan.width),
         })?;
         let builder = PartyBuilder {
             experiment,
             device: &device,
             method: method.as_ref(),
-            linker: Arc::from(experiment.linker.build(&())?),
+            plan: &plan,
+            linker: Arc::clone(&linker),
+            reveals_similarities: plan.similarities || aggregator.uses_similarities(),
             privacy: Arc::from(experiment.privacy.build(&())?),
         };
-        let tables = if method.uses_secondaries() { prepared.secondaries } else { Vec::new() };
-        if method.uses_secondaries() && tables.is_empty() {
-            let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
-            return Err(Violation::new("data", rule, "one party").into());
-        }
         let parties = tables.into_iter().enumerate().map(|(index, table)| builder.party(index + 1, table));
         let federation = Federation::new(parties.collect::<Result<_, _>>()?, threads);
         let encodings = primary.learner().parameters().with_prefix(Embedding::POSITION);
-        if method.pe_average_every() > 0 && encodings.segments().is_empty() {
+        if plan.pe_average_every > 0 && encodings.segments().is_empty() {
             let rule = "must be 0 for a model without positional encodings";
-            return Err(Violation::new("method.pe_average_every", rule, method.pe_average_every()).into());
+            return Err(Violation::new("method.pe_average_every", rule, plan.pe_average_every).into());
         }
         let mut trainer = Self {
             settings: experiment.train.clone(),
@@ -80,17 +89,17 @@ impl Trainer {
             labels: prepared.labels,
             primary,
             federation,
-            aggregator: experiment.aggregator.build(&())?,
+            aggregator,
             privacy: builder.privacy,
-            party_dropout: method.party_dropout(),
-            pe_average_every: method.pe_average_every(),
             available: Vec::new(),
+            similarities: Vec::new(),
             progress: Progress {
-                plateau: Plateau::new(method.learning_rate()),
+                plateau: Plateau::new(plan.learning_rate),
                 epochs: Vec::new(),
                 best: None,
                 releases: 0,
             },
+            plan,
         };
         trainer.link()?;
         Ok(trainer)
@@ -107,7 +116,13 @@ impl Trainer {
             })?;
             for reply in replies {
                 match reply {
-                    Reply::Linked { available } => self.available.push(available),
+                    Reply::Linked(message) => {
+                        self.available.push(message.available);
+                        self.similarities.extend(message.similarities.map(|mut similarities| {
+                            standardise_all(&mut similarities, &self.split.train);
+                            similarities
+                        }));
+                    }
                     other => unreachable!("a party answers Link with Linked, not {other:?}"),
                 }
             }
@@ -120,24 +135,33 @@ struct PartyBuilder<'a> {
     experiment: &'a Experiment,
     device: &'a Device,
     method: &'a dyn Method,
+    plan: &'a Plan,
     linker: Arc<dyn Linker>,
+    reveals_similarities: bool,
     privacy: Arc<dyn PrivacyMechanism>,
 }
 
 impl PartyBuilder<'_> {
     fn party(&self, number: usize, table: PreparedParty) -> Result<Secondary, Violation> {
+        let neighbours = self.plan.neighbours.of(number, self.linker.neighbours());
         let encoder = self.method.secondary(
             &self.experiment.encoder,
             &SecondaryContext {
                 device: self.device,
                 weights: stream(self.experiment.seed, number, Purpose::Weights, 0),
-                neighbours: self.linker.neighbours(),
+                neighbours,
                 key_columns: table.scaled.keys.columns(),
                 feature_columns: table.scaled.features.columns(),
             },
         )?;
-        let (linker, privacy) = (Arc::clone(&self.linker), Arc::clone(&self.privacy));
-        let parts = SecondaryParts { linker, encoder, privacy, device: self.device.clone() };
+        let parts = SecondaryParts {
+            linker: Arc::clone(&self.linker),
+            neighbours,
+            reveals_similarities: self.reveals_similarities,
+            encoder,
+            privacy: Arc::clone(&self.privacy),
+            device: self.device.clone(),
+        };
         Ok(Secondary::new(number, self.experiment.seed, table, parts))
     }
 }

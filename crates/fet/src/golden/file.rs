@@ -7,6 +7,9 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde::de::DeserializeOwned;
 
+/// The methods that golden files may be of.
+const COVERED: [&str; 2] = ["fet", "fedsim"];
+
 /// Why a golden file cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -55,7 +58,7 @@ impl GoldenFile {
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(not_one)?;
         let settings = metadata.metadata().clone().ok_or_else(|| bad("has no metadata".into()))?;
         if let Some(method) = settings.get("method").map(|method| method.trim_matches('"'))
-            && method != "fet"
+            && !COVERED.contains(&method)
         {
             return Err(GoldenError::NotCovered { path: path.to_path_buf(), method: method.to_string() });
         }
@@ -71,6 +74,11 @@ impl GoldenFile {
             tensors.insert(name.to_string(), (view.shape().to_vec(), values));
         }
         Ok(Self { path: path.to_path_buf(), settings, tensors })
+    }
+
+    /// The method that the file is of.
+    pub(super) fn method(&self) -> &str {
+        self.settings.get("method").map_or("fet", |method| method.trim_matches('"'))
     }
 
     /// An error about this file.

@@ -3,18 +3,17 @@
 use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_core::aggregator::Aggregator;
-use fet_core::data::Task;
+use fet_core::aggregator::{Aggregator, Round};
 use fet_core::encoder::{Encoder, NeighbourBatch};
-use fet_core::method::{Memory, Method, Primary, PrimaryBatch, PrimaryContext, SecondaryContext};
+use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, SecondaryContext};
 use fet_core::model::Pass;
-use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
-use fet_core::registry::{SettingsError, Slot};
+use fet_core::registry::Violation;
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_core::trainable::Learner;
 
 use super::file::{GoldenError, GoldenFile};
+use super::slots::Slots;
 use super::{finite, largest, names};
 
 /// The parties' halves with the file's parameters, and the file's batch.
@@ -24,6 +23,7 @@ pub(super) struct GoldenModel {
     aggregator: Box<dyn Aggregator>,
     batch: PrimaryBatch,
     neighbours: Vec<NeighbourBatch>,
+    similarities: Vec<Tensor<2>>,
 }
 
 /// What a pass gives.
@@ -35,50 +35,56 @@ pub(super) struct GoldenOutcome {
 impl GoldenModel {
     pub(super) fn new(golden: &GoldenFile, device: &Device) -> Result<Self, GoldenError> {
         let device = device.clone().autodiff();
-        let refused = |error: SettingsError| golden.bad(&format!("its configuration is impossible: {error}"));
-        let method = method(golden)?.build(&()).map_err(|v| refused(v.into()))?;
-        let encoder = encoder(golden)?;
-        let (key_dims, data_dims): (Vec<usize>, Vec<usize>) =
-            (golden.setting("key_dims")?, golden.setting("data_dims")?);
-        if key_dims.len() != data_dims.len() || key_dims.len() < 2 {
-            return Err(golden.bad("`key_dims` and `data_dims` must name the same two or more parties"));
-        }
-        let objective = objective(golden)?;
+        let refused = |violation: Violation| {
+            golden.bad(&format!("its configuration is impossible: {violation}"))
+        };
+        let slots = Slots::of(golden)?;
+        let method = slots.method.build(&()).map_err(refused)?;
+        let aggregator = slots.aggregator.build(&()).map_err(refused)?;
+        let parties = slots.data_dims.len() - 1;
         let primary = method.primary(&PrimaryContext {
             device: &device,
             weights: weights(0),
-            key_columns: key_dims[0],
-            feature_columns: data_dims[0],
-            objective,
+            key_columns: slots.key_dims[0],
+            feature_columns: slots.data_dims[0],
+            objective: slots.objective,
+            parties,
+            positions: slots.neighbours,
+            memory_width: aggregator.width(parties, method.plan().width),
         });
-        let mut primary = primary.map_err(|v| refused(v.into()))?;
+        let mut primary = primary.map_err(refused)?;
         let mut secondaries = Vec::new();
-        for party in 1..key_dims.len() {
+        for party in 1..=parties {
             let context = SecondaryContext {
                 device: &device,
                 weights: weights(party),
-                neighbours: golden.setting("neighbours")?,
-                key_columns: key_dims[party],
-                feature_columns: data_dims[party],
+                neighbours: slots.neighbours,
+                key_columns: slots.key_dims[party],
+                feature_columns: slots.data_dims[party],
             };
-            secondaries.push(method.secondary(&encoder, &context).map_err(|v| refused(v.into()))?);
+            secondaries.push(method.secondary(&slots.encoder, &context).map_err(refused)?);
         }
         load(golden, 0, primary.learner_mut())?;
         for (index, secondary) in secondaries.iter_mut().enumerate() {
             load(golden, index + 1, secondary.learner_mut())?;
         }
-        let aggregator = Slot::<dyn Aggregator>::of("average").map_err(refused)?;
-        let neighbours = (1..key_dims.len()).map(|party| neighbours(golden, party, &device));
+        let neighbours = (1..=parties).map(|party| neighbours(golden, party, slots.neighbours, &device));
+        let features = flat(golden, "input.data.0", &device)?;
+        let mut similarities = Vec::new();
+        if method.plan().similarities {
+            similarities.push(flat(golden, "input.similarity", &device.clone().without_autodiff())?);
+        }
         Ok(Self {
             primary,
             secondaries,
-            aggregator: aggregator.build(&()).map_err(|v| refused(v.into()))?,
+            aggregator,
             batch: PrimaryBatch {
-                keys: flat(golden, "input.key.0", &device)?,
-                features: flat(golden, "input.data.0", &device)?,
+                keys: keys(golden, 0, features.dims()[0], &device)?,
+                features,
                 labels: golden.floats("input.label")?,
             },
             neighbours: neighbours.collect::<Result<_, _>>()?,
+            similarities,
         })
     }
 
@@ -87,11 +93,18 @@ impl GoldenModel {
         let mut pass = Pass::evaluation();
         let parties = self.secondaries.iter_mut().zip(&self.neighbours);
         let parts: Vec<_> = parties.map(|(party, batch)| party.forward(batch, &mut pass, true)).collect();
+        let round = Round {
+            parties: parts.len(),
+            active: (0..parts.len()).collect(),
+            shapes: parts.iter().map(|part| part.dims()).collect(),
+            similarities: self.similarities.clone(),
+        };
         let available = parts[0].dims()[1];
-        let memory = Memory { tensor: self.aggregator.combine(parts), available };
+        let tensor = self.aggregator.combine(parts, &round);
+        let memory = Memory { tensor, available, similarities: self.similarities.clone() };
         let outcome = self.primary.train(&self.batch, Some(memory), &mut pass);
-        let gradient = outcome.memory_gradient.expect("the primary of fet differentiates its memory");
-        let shares = self.aggregator.spread(gradient, self.secondaries.len());
+        let gradient = outcome.memory_gradient.expect("the primary differentiates its memory");
+        let shares = self.aggregator.spread(gradient, &round);
         for (party, gradient) in self.secondaries.iter_mut().zip(shares) {
             party.backward(gradient);
         }
@@ -159,51 +172,13 @@ impl GoldenModel {
     }
 }
 
-fn method(golden: &GoldenFile) -> Result<Slot<dyn Method>, GoldenError> {
-    let mut table = toml::Table::new();
-    table.insert("kind".into(), "fet".into());
-    for (ours, theirs) in [("hidden", "hidden"), ("heads", "heads"), ("agg_blocks", "agg_blocks")] {
-        table.insert(ours.into(), golden.setting::<i64>(theirs)?.into());
-    }
-    table.insert("positional_encoding".into(), golden.setting::<bool>("positional_encoding")?.into());
-    table.insert("dropout".into(), 0.0.into());
-    table.insert("shared_norm".into(), true.into());
-    if golden.losses()?.is_some() {
-        let optimizer: String = golden.setting("optimizer")?;
-        let mut settings = toml::Table::new();
-        settings.insert("kind".into(), optimizer.into());
-        settings.insert("learning_rate".into(), golden.number("lr")?.into());
-        settings.insert("weight_decay".into(), golden.number("weight_decay")?.into());
-        table.insert("optimizer".into(), settings.into());
-    }
-    Slot::from_table(table).map_err(|error| golden.bad(&format!("its configuration is impossible: {error}")))
-}
-
-fn encoder(golden: &GoldenFile) -> Result<Slot<dyn Encoder>, GoldenError> {
-    let mut table = toml::Table::new();
-    table.insert("kind".into(), "transformer".into());
-    table.insert("blocks".into(), golden.setting::<i64>("local_blocks")?.into());
-    table.insert("dynamic_mask".into(), golden.setting::<bool>("dynamic_mask")?.into());
-    Slot::from_table(table).map_err(|error| golden.bad(&format!("its configuration is impossible: {error}")))
-}
-
-fn objective(golden: &GoldenFile) -> Result<Objective, GoldenError> {
-    let task: String = golden.setting("task")?;
-    let task = match task.as_str() {
-        "reg" => Task::Regression,
-        "bin" => Task::Binary,
-        "cls" => Task::Multiclass,
-        other => return Err(golden.bad(&format!("`task` must be reg, bin or cls; it is \"{other}\""))),
-    };
-    Ok(Objective { task, outputs: golden.setting("out_dim")?, minimum: 0.0, range: 1.0 })
-}
-
 fn weights(party: usize) -> ChaCha8Rng {
     stream(0, party, Purpose::Weights, 0)
 }
 
 fn reference(golden: &GoldenFile, party: usize, ours: &str) -> Result<String, GoldenError> {
-    names::reference(party, ours).ok_or_else(|| golden.bad(&format!("`{ours}` has no name in the reference")))
+    names::reference(golden.method(), party, ours)
+        .ok_or_else(|| golden.bad(&format!("`{ours}` has no name in the reference")))
 }
 
 fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<(), GoldenError> {
@@ -215,39 +190,61 @@ fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<
     learner.load(&parameters).map_err(|error| golden.bad(&error.to_string()))
 }
 
-/// A tensor of the file in our layout: matrices are [in, out] here and [out, in] there.
+/// A tensor of the file in our layout: matrices are [in, out] here and [out, in] there, and a convolution's
+/// kernel has no second dimension here.
 fn transposed(golden: &GoldenFile, name: &str, shape: &[usize]) -> Result<Vec<f32>, GoldenError> {
     let (theirs, values) = golden.tensor(name)?;
-    let reversed: Vec<usize> = shape.iter().rev().copied().collect();
-    if *theirs != reversed {
-        return Err(golden.bad(&format!("`{name}` has the shape {theirs:?}; {reversed:?} is expected")));
+    let expected = match shape {
+        &[rows, columns] => vec![columns, rows],
+        &[channels, inputs, kernel] => vec![channels, inputs, kernel, 1],
+        other => other.to_vec(),
+    };
+    if *theirs != expected {
+        return Err(golden.bad(&format!("`{name}` has the shape {theirs:?}; {expected:?} is expected")));
     }
     let &[rows, columns] = shape else { return Ok(values.clone()) };
     Ok((0..rows).flat_map(|r| (0..columns).map(move |c| values[c * rows + r])).collect())
 }
 
-/// An input [B, L, columns] as rows.
+/// An input [B, L, columns] or [B, columns] as rows.
 fn flat(golden: &GoldenFile, name: &str, device: &Device) -> Result<Tensor<2>, GoldenError> {
     let (shape, values) = golden.tensor(name)?;
-    let &[batch, length, columns] = shape.as_slice() else {
-        return Err(golden.bad(&format!("`{name}` must have three dimensions; it has the shape {shape:?}")));
+    let (rows, columns) = match *shape.as_slice() {
+        [rows, columns] => (rows, columns),
+        [batch, length, columns] => (batch * length, columns),
+        _ => {
+            let message = format!("`{name}` must have two or three dimensions; it has the shape {shape:?}");
+            return Err(golden.bad(&message));
+        }
     };
-    Ok(Tensor::from_data(TensorData::new(values.clone(), [batch * length, columns]), device))
+    Ok(Tensor::from_data(TensorData::new(values.clone(), [rows, columns]), device))
+}
+
+/// A party's keys; one column of zeros, which no model sees, where the file has none.
+fn keys(golden: &GoldenFile, party: usize, rows: usize, device: &Device) -> Result<Tensor<2>, GoldenError> {
+    match golden.method() {
+        "fedsim" => Ok(Tensor::zeros([rows, 1], device)),
+        _ => flat(golden, &format!("input.key.{party}"), device),
+    }
 }
 
 /// A party's neighbours, none of them told apart from another.
-fn neighbours(golden: &GoldenFile, party: usize, device: &Device) -> Result<NeighbourBatch, GoldenError> {
-    let keys = flat(golden, &format!("input.key.{party}"), device)?;
-    let neighbours: usize = golden.setting("neighbours")?;
-    let slots = keys.dims()[0];
+fn neighbours(
+    golden: &GoldenFile,
+    party: usize,
+    neighbours: usize,
+    device: &Device,
+) -> Result<NeighbourBatch, GoldenError> {
+    let features = flat(golden, &format!("input.data.{party}"), device)?;
+    let slots = features.dims()[0];
     if neighbours == 0 || !slots.is_multiple_of(neighbours) {
         return Err(
             golden.bad(&format!("party {party} has {slots} records for {neighbours} neighbours a row"))
         );
     }
     Ok(NeighbourBatch {
-        features: flat(golden, &format!("input.data.{party}"), device)?,
-        keys,
+        keys: keys(golden, party, slots, device)?,
+        features,
         slots: Tensor::<1, Int>::arange(0..slots as i64, device),
         rows: slots / neighbours,
         neighbours,

@@ -1,9 +1,30 @@
-//! The names of parameters in the authors' program, for the names they have here.
+//! The names of parameters in the authors' programs, for the names they have here.
 
 /// The reference's name for parameter `ours` of `party` (0 is the primary). Matrices are transposed there.
-///
+pub(super) fn reference(method: &str, party: usize, ours: &str) -> Option<String> {
+    if method == "fedsim" { fedsim(party, ours) } else { fet(party, ours) }
+}
+
+fn fedsim(party: usize, ours: &str) -> Option<String> {
+    let parts: Vec<&str> = ours.split('.').collect();
+    let name = match parts.as_slice() {
+        ["local", "layers", layer, leaf] if party == 0 => {
+            format!("split.local_models.0.fc_layers.{layer}.{leaf}")
+        }
+        ["network", "layers", layer, leaf] if party > 0 => {
+            format!("split.local_models.{party}.fc_layers.{layer}.{leaf}")
+        }
+        ["pair", "layers", layer, leaf] => format!("split.agg_model.fc_layers.{layer}.{leaf}"),
+        ["gate", "layers", layer, leaf] => format!("sim.fc_layers.{layer}.{leaf}"),
+        ["convolution", leaf] => format!("merge.conv1.{leaf}"),
+        ["merge", "layers", layer, leaf] => format!("merge.fc{}.{leaf}", layer.parse::<usize>().ok()? + 1),
+        _ => return None,
+    };
+    Some(name)
+}
+
 /// Layer norms are one for a whole chain in the reference.
-pub(super) fn reference(party: usize, ours: &str) -> Option<String> {
+fn fet(party: usize, ours: &str) -> Option<String> {
     let parts: Vec<&str> = ours.split('.').collect();
     let name = match parts.as_slice() {
         ["embedding", "input", leaf] => format!("data_embeddings.{party}.{leaf}"),
@@ -66,7 +87,7 @@ mod tests {
 
     #[test]
     fn names_follow_the_reference() {
-        let check = |party, ours, theirs: &str| assert_eq!(reference(party, ours).as_deref(), Some(theirs));
+        let check = |party, ours, theirs: &str| assert_eq!(reference("fet", party, ours).as_deref(), Some(theirs));
         check(2, "embedding.input.weight", "data_embeddings.2.weight");
         check(0, "embedding.position.frequencies", "positional_encodings.0.Wr.weight");
         check(1, "embedding.position.output.bias", "positional_encodings.1.mlp.2.bias");
@@ -85,6 +106,14 @@ mod tests {
         check(0, "chain.blocks.1.feed_forward.hidden.bias", "agg_attn.ffn_blocks.1.linear1.bias");
         check(0, "chain.memory_norms.each.0.gamma", "agg_attn.attn_norm2.weight");
         check(1, "chain.attention_norms.each.0.beta", "self_attns.1.attn_norm.bias");
-        assert_eq!(reference(1, "something.else"), None);
+        assert_eq!(reference("fet", 1, "something.else"), None);
+        let fedsim = |party, ours| reference("fedsim", party, ours);
+        assert_eq!(fedsim(0, "merge.layers.0.bias").as_deref(), Some("merge.fc1.bias"));
+        assert_eq!(fedsim(0, "convolution.weight").as_deref(), Some("merge.conv1.weight"));
+        assert_eq!(
+            fedsim(1, "network.layers.1.weight").as_deref(),
+            Some("split.local_models.1.fc_layers.1.weight")
+        );
+        assert_eq!(fedsim(1, "local.layers.1.weight"), None);
     }
 }

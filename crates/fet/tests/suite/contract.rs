@@ -1,7 +1,7 @@
 //! The laws of each slot, one suite over every plug-in that is linked into the program.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_core::aggregator::Aggregator;
+use fet_core::aggregator::{Aggregator, Round};
 use fet_core::data::Matrix;
 use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
 use fet_core::linker::Linker;
@@ -51,7 +51,10 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
             assert_eq!((links.rows(), links.neighbours()), (30, linker.neighbours()), "{slot:?}");
             for query in 0..30 {
                 assert!(links.row(query).iter().all(|&record| record < 100), "{slot:?}");
-                assert!(links.similarities(query).is_sorted_by(|a, b| a >= b), "{slot:?}");
+                let similarities = links.similarities(query);
+                assert_eq!(similarities.is_some(), linker.gives_similarities(), "{slot:?}");
+                assert!(similarities.is_none_or(|all| all.is_sorted_by(|a, b| a >= b)), "{slot:?}");
+                assert_eq!(links.first(3).row(query), &links.row(query)[..3], "{slot:?}");
                 let mut distinct = links.row(query)[..links.available()].to_vec();
                 distinct.sort_unstable();
                 distinct.dedup();
@@ -66,26 +69,84 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
     }
 }
 
+/// Representations and similarities of the parties named, drawn anew for each name.
+fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Round) {
+    let parts: Vec<Tensor<3>> = names.iter().map(|&name| random([3, 4, 5], name, device)).collect();
+    let round = Round {
+        parties,
+        active: (0..names.len()).collect(),
+        shapes: vec![[3, 4, 5]; names.len()],
+        similarities: names.iter().map(|&name| random([3, 4], name + 100, device)).collect(),
+    };
+    (parts, round)
+}
+
 #[test]
-fn aggregators_are_symmetric_average_equals_to_itself_and_spread_by_the_adjoint() {
+fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order() {
     for backend in devices() {
         for slot in all::<dyn Aggregator>() {
             let aggregator = slot.build(&()).expect("sound defaults");
-            let part = |round| random([3, 4, 5], round, &backend.device);
-            let values = |parts: &[u64]| host(aggregator.combine(parts.iter().map(|&r| part(r)).collect()));
+            let combine = |names: &[u64], parties| {
+                let (parts, round) = round(names, parties, &backend.device);
+                aggregator.combine(parts, &round)
+            };
             let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
-            assert!(close(&values(&[1, 2, 3]), &values(&[3, 1, 2])), "{slot:?}: order");
-            assert!(close(&values(&[1, 1, 1]), &host(part(1))), "{slot:?}: the mean of equals");
-            // <A x, g> = <x, A* g>
-            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>();
-            let gradient = part(9);
-            let left = dot(&values(&[1, 2, 3]), &host(gradient.clone()));
-            let shares = aggregator.spread(gradient, 3);
-            let right: f64 =
-                shares.into_iter().zip([1, 2, 3]).map(|(g, r)| dot(&host(part(r)), &host(g))).sum();
-            assert!((left - right).abs() < 1e-5, "{slot:?}: {left} and {right}");
+            for parties in [3, 5] {
+                let width = aggregator.width(parties, 5);
+                let memory = combine(&[1, 2, 3], parties);
+                assert_eq!(memory.dims(), [3, 4, width], "{slot:?}");
+                if width == 5 {
+                    let turned = host(combine(&[3, 1, 2], parties));
+                    assert!(close(&host(memory.clone()), &turned), "{slot:?}: order");
+                }
+                // <A x, g> = <x, A* g>
+                let dot = |a: &[f32], b: &[f32]| {
+                    assert_eq!(a.len(), b.len(), "{slot:?}");
+                    a.iter().zip(b).map(|(a, b)| f64::from(a * b)).sum::<f64>()
+                };
+                let gradient: Tensor<3> = random([3, 4, width], 9, &backend.device);
+                let left = dot(&host(memory), &host(gradient.clone()));
+                let (parts, round) = round(&[1, 2, 3], parties, &backend.device);
+                let shares = aggregator.spread(gradient, &round);
+                let right: f64 = shares.into_iter().zip(parts).map(|(g, x)| dot(&host(x), &host(g))).sum();
+                assert!((left - right).abs() < 1e-5, "{slot:?}: {left} and {right}");
+            }
         }
     }
+}
+
+#[test]
+fn what_is_called_a_mean_gives_equals_themselves() {
+    let device = crate::support::flex().device;
+    for kind in ["average", "similarity-weighted"] {
+        let slot = Slot::<dyn Aggregator>::of(kind).expect("sound defaults");
+        let (parts, round) = round(&[1, 1, 1], 3, &device);
+        let expected = host(parts[0].clone());
+        let mean = host(slot.build(&()).expect("sound defaults").combine(parts, &round));
+        assert!(mean.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{kind}");
+    }
+}
+
+#[test]
+fn a_single_position_is_repeated_beside_longer_parts() {
+    let device = crate::support::flex().device;
+    let concat = Slot::<dyn Aggregator>::of("concat").expect("sound defaults").build(&()).expect("sound");
+    let (long, short): (Tensor<3>, Tensor<3>) = (random([2, 3, 2], 1, &device), random([2, 1, 4], 2, &device));
+    let round = Round {
+        parties: 3,
+        active: vec![0, 2],
+        shapes: vec![[2, 3, 2], [2, 1, 4]],
+        similarities: Vec::new(),
+    };
+    let memory = concat.combine(vec![long, short.clone()], &round);
+    assert_eq!(memory.dims(), [2, 3, 2 + 2 + 4]);
+    for position in 0..3 {
+        assert_eq!(host(memory.clone().narrow(1, position, 1).narrow(2, 4, 4)), host(short.clone()));
+    }
+    let shares = concat.spread(memory, &round);
+    assert_eq!(shares[1].dims(), [2, 1, 4]);
+    let tripled = host(short).iter().map(|x| 3.0 * x).collect::<Vec<_>>();
+    assert!(host(shares[1].clone()).iter().zip(&tripled).all(|(a, b)| (a - b).abs() < 1e-6));
 }
 
 struct EncoderCase {

@@ -39,7 +39,7 @@ fn walk(folder: &Path) -> usize {
 #[test]
 fn the_authors_figures_are_met_on_every_device() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    assert_eq!(walk(&folder), 5 * devices().len());
+    assert_eq!(walk(&folder), 7 * devices().len());
 }
 
 #[test]

@@ -7,12 +7,21 @@ fn every_plugin_is_linked_in() {
     let found: Vec<String> =
         entries().iter().map(|entry| format!("{}: {}", entry.slot, entry.kind)).collect();
     let expected = [
+        "method: fedsim",
         "method: fet",
+        "method: gbdt-solo",
+        "method: gbdt-top1",
         "method: solo",
+        "method: top1sim",
         "linker: grid",
         "linker: nearest",
+        "linker: random",
+        "encoder: mlp",
         "encoder: transformer",
         "aggregator: average",
+        "aggregator: concat",
+        "aggregator: similarity-weighted",
+        "aggregator: sum",
         "privacy: none",
         "data: linked",
         "data: split",

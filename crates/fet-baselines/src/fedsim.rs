@@ -1,0 +1,242 @@
+//! `fedsim`: SplitNN on each pair of a primary record and a neighbour, weighed and sorted by similarity
+//! (Wu, Li, He; NeurIPS 2022).
+//!
+//! The primary learns how similar each neighbour is to each of its records: a leak that the method cannot
+//! do without, and that the Federated Transformer does not have. With more than two parties one secondary is
+//! linked softly and the others join by their nearest record, as in the paper's comparison. The layers are
+//! in `fedsim/model.rs`.
+
+mod model;
+
+use burn::tensor::Tensor;
+use fet_core::encoder::Encoder;
+use fet_core::experiment::Experiment;
+use fet_core::method::{
+    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
+};
+use fet_core::model::{Init, Pass};
+use fet_core::objective::Objective;
+use fet_core::optimizer::OptimizerSettings;
+use fet_core::parameters::host;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::trainable::{Learner, Trainable};
+use serde::{Deserialize, Serialize};
+
+use crate::split::{Local, check_widths, secondary};
+use model::{Pairs, PairsShape};
+
+/// Settings of `fedsim`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FedSimSettings {
+    /// The local models.
+    pub local: Local,
+    /// Widths of the hidden layers of the model that each pair goes through.
+    pub pair_hidden: Vec<usize>,
+    /// What comes out of it for each pair.
+    pub pair_outputs: usize,
+    /// Whether a learned gate turns a similarity into a weight; without, the similarity itself multiplies.
+    pub weight_gate: bool,
+    /// Width of the hidden layer of that gate.
+    pub gate_hidden: usize,
+    /// Whether pairs are put into ascending order of similarity before they merge.
+    pub sort_gate: bool,
+    /// How pairs merge.
+    pub merge: Merge,
+    /// Channels of the convolution over the pairs.
+    pub conv_channels: usize,
+    /// How many pairs the convolution sees at a time.
+    pub conv_kernel: usize,
+    /// Widths of the hidden layers after the convolution.
+    pub conv_hidden: Vec<usize>,
+    /// Widths of the hidden layers where there is no convolution.
+    pub mlp_hidden: Vec<usize>,
+    /// Dropout rate before each layer of the merge.
+    pub dropout: f64,
+    /// Which secondary is linked softly, from 1; the others join by their nearest record.
+    pub soft_party: usize,
+    /// How every half is trained.
+    pub optimizer: OptimizerSettings,
+}
+
+/// How the K pairs of a record become one prediction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Merge {
+    /// A convolution over neighbouring pairs, then a perceptron.
+    Conv,
+    /// A perceptron on all pairs at once.
+    Mlp,
+}
+
+impl Default for FedSimSettings {
+    fn default() -> Self {
+        Self {
+            local: Local::default(),
+            pair_hidden: vec![100],
+            pair_outputs: 10,
+            weight_gate: true,
+            gate_hidden: 10,
+            sort_gate: true,
+            merge: Merge::Conv,
+            conv_channels: 8,
+            conv_kernel: 7,
+            conv_hidden: vec![400],
+            mlp_hidden: vec![1600, 1000, 400],
+            dropout: 0.3,
+            soft_party: 1,
+            optimizer: OptimizerSettings::lamb(),
+        }
+    }
+}
+
+impl Recipe<dyn Method> for FedSimSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.local.check()?;
+        check_widths("pair_hidden", &self.pair_hidden)?;
+        check_widths("conv_hidden", &self.conv_hidden)?;
+        check_widths("mlp_hidden", &self.mlp_hidden)?;
+        let counts = [
+            ("pair_outputs", self.pair_outputs),
+            ("gate_hidden", self.gate_hidden),
+            ("conv_channels", self.conv_channels),
+            ("conv_kernel", self.conv_kernel),
+            ("soft_party", self.soft_party),
+        ];
+        if let Some((field, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
+            return Err(Violation::new(field, "must be at least 1", 0));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(Violation::new("dropout", "must be at least 0 and below 1", self.dropout));
+        }
+        self.optimizer.check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
+        Ok(Box::new(FedSim(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Method>::new::<FedSimSettings>(
+        "fedsim",
+        "pairs of records weighed and sorted by similarity, which the parties reveal",
+    )
+}
+
+struct FedSim(FedSimSettings);
+
+impl Method for FedSim {
+    fn plan(&self) -> Plan {
+        Plan {
+            encoder: "mlp",
+            aggregator: "concat",
+            width: self.0.local.width,
+            neighbours: Neighbours::FirstBut(self.0.soft_party),
+            similarities: true,
+            learning_rate: self.0.optimizer.learning_rate,
+            ..Plan::default()
+        }
+    }
+
+    fn check(&self, experiment: &Experiment) -> Result<(), Violation> {
+        let (aggregator, privacy) = (experiment.aggregator.kind(), experiment.privacy.kind());
+        if aggregator != "concat" {
+            let rule = "must be \"concat\" for the method \"fedsim\": it joins the parties' records to pairs";
+            return Err(Violation::new("aggregator.kind", rule, format!("\"{aggregator}\"")));
+        }
+        if privacy != "none" {
+            let rule = "must be \"none\" for the method \"fedsim\": it reveals similarities unprotected";
+            return Err(Violation::new("privacy.kind", rule, format!("\"{privacy}\"")));
+        }
+        Ok(())
+    }
+
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let settings = &self.0;
+        if settings.soft_party > context.parties {
+            let rule = format!("must not exceed the {} secondary parties", context.parties);
+            return Err(Violation::new("method.soft_party", rule, settings.soft_party));
+        }
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let shape = PairsShape {
+            features: context.feature_columns,
+            positions: context.positions,
+            memory_width: context.memory_width,
+            objective: context.objective,
+        };
+        let model = Pairs::new(&mut init, settings, &shape);
+        let trainable = Trainable::new(model, settings.optimizer.clone(), context.device);
+        let soft_party = settings.soft_party - 1;
+        Ok(Box::new(FedSimPrimary { trainable, soft_party, objective: context.objective }))
+    }
+
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        secondary(encoder, context, &self.0.local, 0.0, &self.0.optimizer)
+    }
+}
+
+struct FedSimPrimary {
+    trainable: Trainable<Pairs>,
+    soft_party: usize,
+    objective: Objective,
+}
+
+impl FedSimPrimary {
+    fn forward(
+        &self,
+        model: &Pairs,
+        batch: &PrimaryBatch,
+        memory: Tensor<3>,
+        soft: &Links,
+        pass: &mut Pass,
+    ) -> Tensor<2> {
+        let output =
+            model.forward(batch.features.clone(), memory, soft.similarities.clone(), soft.available, pass);
+        self.objective.activate(output)
+    }
+
+    /// What is known of the links of the party that is linked softly; no party is ever left out.
+    fn soft(&self, memory: &Memory) -> Links {
+        let similarities = memory.similarities.get(self.soft_party);
+        let similarities = similarities.expect("the trainer gives similarities to a method that uses them");
+        Links { similarities: similarities.clone(), available: memory.available }
+    }
+}
+
+struct Links {
+    similarities: Tensor<2>,
+    available: usize,
+}
+
+impl Primary for FedSimPrimary {
+    fn learner(&self) -> &dyn Learner {
+        &self.trainable
+    }
+
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        &mut self.trainable
+    }
+
+    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
+        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
+        let soft = self.soft(&memory);
+        let leaf = memory.tensor.autodiff().require_grad();
+        let output = self.forward(self.trainable.module(), batch, leaf.clone(), &soft, pass);
+        let loss = self.objective.loss(output.clone(), &batch.labels);
+        let memory_gradient = self.trainable.backward(&loss, Some(&leaf));
+        let loss = f64::from(host(loss.without_autodiff())[0]);
+        TrainOutcome { loss, memory_gradient, output: output.without_autodiff() }
+    }
+
+    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
+        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
+        let soft = self.soft(&memory);
+        let model = self.trainable.untracked();
+        self.forward(&model, batch, memory.tensor, &soft, &mut Pass::evaluation())
+    }
+}

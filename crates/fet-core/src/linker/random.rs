@@ -1,0 +1,64 @@
+//! `random`: K records drawn at random, whatever the keys: the null that every real linker must beat.
+//!
+//! Its links have no similarities: there is nothing that they could mean.
+
+use rand::seq::index;
+use serde::{Deserialize, Serialize};
+
+use super::{LinkError, Linker, Links, check_tables};
+use crate::data::Matrix;
+use crate::registry::{Plugin, Recipe, Violation};
+use crate::rng::{Purpose, stream};
+
+/// Settings of `random`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RandomSettings {
+    /// K, how many records each primary record gets.
+    pub neighbours: usize,
+}
+
+impl Default for RandomSettings {
+    fn default() -> Self {
+        Self { neighbours: 20 }
+    }
+}
+
+impl Recipe<dyn Linker> for RandomSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.neighbours == 0 {
+            return Err(Violation::new("neighbours", "must be at least 1", 0));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Random { neighbours: self.neighbours }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<RandomSettings>("random", "K records drawn at random: the null hypothesis")
+}
+
+struct Random {
+    neighbours: usize,
+}
+
+impl Linker for Random {
+    fn neighbours(&self) -> usize {
+        self.neighbours
+    }
+
+    fn gives_similarities(&self) -> bool {
+        false
+    }
+
+    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError> {
+        check_tables(queries, records, self.neighbours, false)?;
+        let mut rng = stream(seed, 0, Purpose::Linking, 0);
+        let draw = |_| index::sample(&mut rng, records.rows(), self.neighbours).into_iter();
+        let indices = (0..queries.rows()).flat_map(draw).map(|record| record as u32).collect();
+        Ok(Links::without_similarities(self.neighbours, self.neighbours, indices))
+    }
+}
