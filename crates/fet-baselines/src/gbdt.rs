@@ -78,8 +78,7 @@ impl Growth {
     }
 
     fn booster(&self, task: Task) -> GradientBooster {
-        let loss =
-            if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
+        let loss = if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
         // The sum of second derivatives of a log loss is a quarter of the rows at the most.
         let leaf_weight = if task == Task::Regression { self.leaf_weight } else { self.leaf_weight / 20.0 };
         let mut booster = GradientBooster::default()
@@ -152,8 +151,7 @@ impl Method for Gbdt {
         ];
         match only.into_iter().find(|(_, kind, needed)| self.joined && kind != needed) {
             Some((slot, kind, needed)) => {
-                let rule =
-                    format!("must be \"{needed}\" for the method \"gbdt-top1\": it pools raw columns");
+                let rule = format!("must be \"{needed}\" for the method \"gbdt-top1\": it pools raw columns");
                 Err(Violation::new(format!("{slot}.kind"), rule, format!("\"{kind}\"")))
             }
             None => Ok(()),
@@ -197,9 +195,11 @@ impl Encoder for Columns {
     fn forward(&mut self, batch: &NeighbourBatch, _pass: &mut Pass, _tracked: bool) -> Tensor<3> {
         let width = batch.features.dims()[1];
         let features = batch.features.clone().without_autodiff();
-        features
-            .select(0, batch.slots.clone().without_autodiff())
-            .reshape([batch.rows, batch.neighbours, width])
+        features.select(0, batch.slots.clone().without_autodiff()).reshape([
+            batch.rows,
+            batch.neighbours,
+            width,
+        ])
     }
 
     fn backward(&mut self, _gradient: Tensor<3>) {}
@@ -228,7 +228,10 @@ impl Forest {
         let columns = parts.into_iter().flat_map(|part| {
             let rows = part.dims()[0];
             let values = host(part.without_autodiff().transpose());
-            values.chunks(rows).map(|column| column.iter().map(|&x| f64::from(x)).collect()).collect::<Vec<_>>()
+            values
+                .chunks(rows)
+                .map(|column| column.iter().map(|&x| f64::from(x)).collect())
+                .collect::<Vec<_>>()
         });
         columns.collect()
     }
@@ -266,10 +269,12 @@ impl Forest {
         let rows = columns[0].len();
         let data = Matrix::new(&flat, rows, self.varying.len());
         let regression = self.objective.task == Task::Regression;
-        let outputs: Vec<Vec<f64>> = self.boosters.iter().map(|booster| booster.predict(&data, true)).collect();
+        let outputs: Vec<Vec<f64>> =
+            self.boosters.iter().map(|booster| booster.predict(&data, true)).collect();
         let activate = |score: f64| if regression { score } else { 1.0 / (1.0 + (-score).exp()) };
-        let values: Vec<f32> =
-            (0..rows).flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32)).collect();
+        let values: Vec<f32> = (0..rows)
+            .flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32))
+            .collect();
         let output = Tensor::from_data(TensorData::new(values, [rows, outputs.len()]), device);
         // The loss of several classes is the cross-entropy of what has these logarithms.
         if self.objective.task == Task::Multiclass { output.clamp_min(1e-7).log() } else { output }

@@ -2,11 +2,11 @@
 //!
 //! A binary that wants them says `use fet_baselines as _;`: inventory drops a crate that nothing names.
 
-mod solo;
-mod top1sim;
 mod fedsim;
 mod gbdt;
+mod solo;
 mod split;
+mod top1sim;
 
 pub use fedsim::{FedSimSettings, Merge};
 pub use gbdt::{GbdtSoloSettings, GbdtTop1Settings, Growth};

@@ -218,10 +218,7 @@ mod tests {
         check(&["method.kind=solo", "method.hidden=[4]"], "[method]\nkind = 'solo'\nhidden = [4]");
         check(&["a.b.c=text"], "a.b.c = 'text'\n[method]\nkind = 'fet'\nhidden = 8");
         check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
-        check(
-            &["method.kind=solo", "encoder.blocks=2"],
-            "[method]\nkind = 'solo'\n[encoder]\nblocks = 2",
-        );
+        check(&["method.kind=solo", "encoder.blocks=2"], "[method]\nkind = 'solo'\n[encoder]\nblocks = 2");
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
     }
 

@@ -55,7 +55,10 @@ impl Links {
     /// If the two do not have the same length, do not fill whole rows, or nothing is available.
     pub fn new(neighbours: usize, available: usize, indices: Vec<u32>, similarities: Vec<f32>) -> Self {
         assert_eq!(indices.len(), similarities.len(), "an index and a similarity for each neighbour");
-        Self { similarities: Some(similarities), ..Self::without_similarities(neighbours, available, indices) }
+        Self {
+            similarities: Some(similarities),
+            ..Self::without_similarities(neighbours, available, indices)
+        }
     }
 
     /// Links that do not say how similar they are.

@@ -70,6 +70,8 @@ pub struct Prepared {
     pub labels: Vec<f32>,
     /// The other parties.
     pub secondaries: Vec<PreparedParty>,
+    /// What is odd about the data, though it can be used.
+    pub warnings: Vec<String>,
 }
 
 impl Prepared {
@@ -77,6 +79,7 @@ impl Prepared {
     pub fn new(data: VerticalData, seed: u64) -> Result<Self, DataError> {
         let split = Split::new(data.primary.rows(), seed)?;
         let objective = objective(&data, &split)?;
+        let warnings = missing_classes(&data, &split);
         let keys = data.standardise_keys;
         let primary = prepare(data.primary, &split.train, keys);
         let all = |table: &PartyTable| (0..table.rows()).collect::<Vec<_>>();
@@ -88,7 +91,7 @@ impl Prepared {
                 prepare(t, &rows, keys)
             })
             .collect();
-        Ok(Self { objective, split, primary, labels: data.labels, secondaries })
+        Ok(Self { objective, split, primary, labels: data.labels, secondaries, warnings })
     }
 }
 
@@ -101,6 +104,20 @@ fn objective(data: &VerticalData, split: &Split) -> Result<Objective, DataError>
         return Err(DataError::new(format!("data of {}", data.primary.name), problem));
     }
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })
+}
+
+/// Classes that the model can never learn to name.
+fn missing_classes(data: &VerticalData, split: &Split) -> Vec<String> {
+    if data.task != Task::Multiclass {
+        return Vec::new();
+    }
+    let mut seen = vec![false; data.classes];
+    split.train.iter().for_each(|&row| seen[data.labels[row] as usize] = true);
+    let missing: Vec<_> = (0..data.classes).filter(|&class| !seen[class]).map(|c| c.to_string()).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    vec![format!("no training row is of class {}: it will never be predicted", missing.join(", "))]
 }
 
 fn prepare(table: PartyTable, rows: &[usize], standardise_keys: bool) -> PreparedParty {

@@ -20,6 +20,8 @@ pub struct Report {
     pub seed: u64,
     /// The device.
     pub device: String,
+    /// What is odd about the data, though it could be used.
+    pub warnings: Vec<String>,
     /// What `validation` and `test` are.
     pub metric: Metric,
     /// How many rows each part has.

@@ -47,6 +47,7 @@ pub struct Trainer {
     /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
     similarities: Vec<Matrix<f32>>,
     progress: Progress,
+    warnings: Vec<String>,
 }
 
 /// How far a run is: with the parties' parameters and moments, all that a checkpoint needs.
@@ -181,6 +182,11 @@ impl Trainer {
     /// Continues where an interrupted run stopped; the parties' models are restored separately.
     pub fn restore(&mut self, progress: Progress) {
         self.progress = progress;
+    }
+
+    /// What is odd about the data, though it can be used.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Loss, metric and outputs.

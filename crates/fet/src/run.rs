@@ -51,6 +51,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         return Ok(outcome);
     }
     let mut trainer = trainer(experiment, &backend)?;
+    for warning in trainer.warnings() {
+        eprintln!("warning: {warning}");
+    }
     // Only now is anything written: a run that cannot start leaves no trace.
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -153,6 +156,7 @@ fn report(
         experiment: settings,
         seed: experiment.seed,
         device: experiment.device.clone(),
+        warnings: trainer.warnings().to_vec(),
         metric: trainer.objective().metric(),
         rows: Rows::of(trainer),
         secondaries: trainer.federation().len(),

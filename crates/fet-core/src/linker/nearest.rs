@@ -141,7 +141,11 @@ mod tests {
         let expected = by_distance(&queries, &records, take);
         for (query, row) in expected.iter().enumerate() {
             let wanted: Vec<f32> = row.iter().map(|(d, _)| -d.sqrt() as f32).collect();
-            assert_eq!(links.similarities(query), Some(wanted.as_slice()), "query {query}, {columns} dimensions");
+            assert_eq!(
+                links.similarities(query),
+                Some(wanted.as_slice()),
+                "query {query}, {columns} dimensions"
+            );
             if grid == 0.0 {
                 let wanted: Vec<u32> = row.iter().map(|&(_, i)| i).collect();
                 assert_eq!(links.row(query), wanted);

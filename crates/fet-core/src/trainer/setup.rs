@@ -100,6 +100,7 @@ impl Trainer {
                 releases: 0,
             },
             plan,
+            warnings: prepared.warnings,
         };
         trainer.link()?;
         Ok(trainer)

@@ -147,8 +147,7 @@ impl Dataset for Split {
         }
         let cuts = cut(columns.len(), parties, imbalance, least, &mut rng);
         if cuts[0] < least {
-            let problem =
-                format!("must not exceed the {} columns of the primary; it is {key_dims}", cuts[0]);
+            let problem = format!("must not exceed the {} columns of the primary; it is {key_dims}", cuts[0]);
             return refuse("key_dims", problem);
         }
         let mut rest = columns.as_slice();
@@ -281,9 +280,8 @@ mod tests {
     fn uniform_keys_without_noise_link_exactly() {
         let data = load(|s| (s.keys, s.key_noise) = (TrueKey::Uniform, 0.0), 5).expect("a split");
         let sorted = |keys: &Matrix<f64>| {
-            let mut rows: Vec<Vec<u64>> = (0..keys.rows())
-                .map(|row| keys.row(row).iter().map(|x| x.to_bits()).collect())
-                .collect();
+            let mut rows: Vec<Vec<u64>> =
+                (0..keys.rows()).map(|row| keys.row(row).iter().map(|x| x.to_bits()).collect()).collect();
             rows.sort_unstable();
             rows
         };

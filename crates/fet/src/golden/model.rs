@@ -35,9 +35,8 @@ pub(super) struct GoldenOutcome {
 impl GoldenModel {
     pub(super) fn new(golden: &GoldenFile, device: &Device) -> Result<Self, GoldenError> {
         let device = device.clone().autodiff();
-        let refused = |violation: Violation| {
-            golden.bad(&format!("its configuration is impossible: {violation}"))
-        };
+        let refused =
+            |violation: Violation| golden.bad(&format!("its configuration is impossible: {violation}"));
         let slots = Slots::of(golden)?;
         let method = slots.method.build(&()).map_err(refused)?;
         let aggregator = slots.aggregator.build(&()).map_err(refused)?;

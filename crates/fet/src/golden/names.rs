@@ -87,7 +87,8 @@ mod tests {
 
     #[test]
     fn names_follow_the_reference() {
-        let check = |party, ours, theirs: &str| assert_eq!(reference("fet", party, ours).as_deref(), Some(theirs));
+        let check =
+            |party, ours, theirs: &str| assert_eq!(reference("fet", party, ours).as_deref(), Some(theirs));
         check(2, "embedding.input.weight", "data_embeddings.2.weight");
         check(0, "embedding.position.frequencies", "positional_encodings.0.Wr.weight");
         check(1, "embedding.position.output.bias", "positional_encodings.1.mlp.2.bias");

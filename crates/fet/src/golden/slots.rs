@@ -28,9 +28,7 @@ impl Slots {
     pub(super) fn of(golden: &GoldenFile) -> Result<Self, GoldenError> {
         let data_dims: Vec<usize> = golden.setting("data_dims")?;
         let (method, encoder, aggregator, key_dims) = match golden.method() {
-            "fedsim" => {
-                (fedsim(golden)?, fedsim_encoder(golden)?, "concat", vec![0; data_dims.len()])
-            }
+            "fedsim" => (fedsim(golden)?, fedsim_encoder(golden)?, "concat", vec![0; data_dims.len()]),
             _ => (fet(golden)?, fet_encoder(golden)?, "average", golden.setting("key_dims")?),
         };
         if key_dims.len() != data_dims.len() || key_dims.len() < 2 {

@@ -131,7 +131,8 @@ fn what_is_called_a_mean_gives_equals_themselves() {
 fn a_single_position_is_repeated_beside_longer_parts() {
     let device = crate::support::flex().device;
     let concat = Slot::<dyn Aggregator>::of("concat").expect("sound defaults").build(&()).expect("sound");
-    let (long, short): (Tensor<3>, Tensor<3>) = (random([2, 3, 2], 1, &device), random([2, 1, 4], 2, &device));
+    let (long, short): (Tensor<3>, Tensor<3>) =
+        (random([2, 3, 2], 1, &device), random([2, 1, 4], 2, &device));
     let round = Round {
         parties: 3,
         active: vec![0, 2],

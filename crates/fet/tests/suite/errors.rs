@@ -59,6 +59,8 @@ fn settings() {
     check("method.party_dropout=1", &["method", "party_dropout", "below 1", "it is 1"]);
     check("method.dropout=-0.1", &["method", "dropout", "at least 0", "-0.1"]);
     check("method.frequency_std=0", &["method", "frequency_std", "must be positive"]);
+    check("method.kind=fedsm", &["method", "kind", "did you mean \"fedsim\""]);
+    check("aggregator.kind=averge", &["aggregator", "did you mean \"average\""]);
     check("method.optimizer.learning_rate=-1", &["optimizer.learning_rate", "must be positive", "-1"]);
 }
 
@@ -73,6 +75,47 @@ fn settings_that_only_the_data_refutes() {
     check(&["linker.neighbours=201"], &["party 1", "linker.neighbours", "200 records", "201", "linker.pad"]);
     check(&["data.rows=9"], &["no rows are left", "9"]);
     check(&["data.parties=65"], &["data", "parties", "65"]);
+}
+
+#[test]
+fn slots_that_make_no_sense_together() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let check = |sets: &[&str], parts: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        refuse(folder.path(), "tiny.toml", &sets, parts);
+    };
+    let similar = ["linker.kind", "must give similarities", "\"random\""];
+    let unlike = "linker.kind=random";
+    check(&["method.kind=fedsim", unlike], &[similar.as_slice(), &["method \"fedsim\""]].concat());
+    let weighted = "aggregator.kind=similarity-weighted";
+    check(&[weighted, unlike], &[similar.as_slice(), &["aggregator \"similarity-weighted\""]].concat());
+    check(
+        &["method.kind=fedsim", "aggregator.kind=sum"],
+        &["aggregator.kind", "\"concat\"", "it is \"sum\""],
+    );
+    check(&["method.kind=fedsim", "method.soft_party=4"], &["method.soft_party", "2 secondary", "it is 4"]);
+    check(&["method.kind=gbdt-top1", "aggregator.kind=sum"], &["aggregator.kind", "pools", "it is \"sum\""]);
+    let keyless = ["method.kind=top1sim", "encoder.kind=transformer"];
+    check(&keyless, &["encoder.kind", "without keys", "\"transformer\""]);
+    check(
+        &["encoder.kind=mlp", "method.positional_encoding=false", "method.pe_average_every=2"],
+        &["pe_average_every", "must be 0"],
+    );
+}
+
+#[test]
+fn a_class_that_is_not_trained_on_is_a_warning() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let few = TINY.replace("rows = 200", "rows = 20");
+    assert_ne!(few, TINY);
+    std::fs::write(folder.path().join("tiny.toml"), few).expect("writable");
+    let sets = ["--set", "linker.neighbours=3", "--set", "train.epochs=1"];
+    let output = fet(folder.path(), &[["run", "tiny.toml", "--out", "result"].as_slice(), &sets].concat());
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && message.contains("warning: no training row is of class"), "{message}");
+    let report = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
+    assert!(report.contains("no training row is of class"), "{report}");
 }
 
 #[test]

@@ -8,5 +8,6 @@ mod errors;
 mod golden;
 mod learning;
 mod plugins;
+mod primary;
 mod repeat;
 mod support;

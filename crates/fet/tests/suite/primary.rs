@@ -1,0 +1,131 @@
+//! The primary's half of every method: its gradients, with respect to its own parameters and to the memory that
+//! came from the others, against central differences.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::aggregator::Aggregator;
+use fet_core::data::Task;
+use fet_core::method::{Memory, Method, Primary, PrimaryBatch, PrimaryContext};
+use fet_core::model::Pass;
+use fet_core::objective::Objective;
+use fet_core::parameters::{Parameters, host};
+use fet_core::registry::{Slot, plugins};
+use fet_core::rng::{Purpose, stream};
+use rand::RngExt;
+
+use crate::support::devices;
+
+const ROWS: usize = 6;
+const PARTIES: usize = 2;
+const NEIGHBOURS: usize = 5;
+
+struct Case {
+    primary: Box<dyn Primary>,
+    batch: PrimaryBatch,
+    memory: Option<Memory>,
+}
+
+fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Tensor<D> {
+    let mut rng = stream(21, 0, Purpose::Linking, round);
+    let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.random::<f32>() - 0.5).collect();
+    Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+impl Case {
+    fn new(kind: &str, task: Task, device: &Device) -> Self {
+        let tracked = device.clone().autodiff();
+        let method =
+            Slot::<dyn Method>::of(kind).expect("sound defaults").build(&()).expect("sound defaults");
+        let plan = method.plan();
+        let aggregator = Slot::<dyn Aggregator>::of(plan.aggregator).expect("a plug-in").build(&());
+        let width = aggregator.expect("sound defaults").width(PARTIES, plan.width);
+        let positions = plan.neighbours.of(1, NEIGHBOURS);
+        let outputs = if task == Task::Multiclass { 3 } else { 1 };
+        let context = PrimaryContext {
+            device: &tracked,
+            weights: stream(22, 0, Purpose::Weights, 0),
+            key_columns: 2,
+            feature_columns: 3,
+            objective: Objective { task, outputs, minimum: 0.0, range: 1.0 },
+            parties: PARTIES,
+            positions,
+            memory_width: width,
+        };
+        let similarities = vec![random([ROWS, positions], 4, device); PARTIES];
+        let tensor = random([ROWS, positions, width], 3, device);
+        Self {
+            primary: method.primary(&context).expect("the sizes fit"),
+            batch: PrimaryBatch {
+                keys: random([ROWS, 2], 1, &tracked),
+                features: random([ROWS, 3], 2, &tracked),
+                labels: vec![0.0, 1.0, 1.0, 0.0, 1.0, 0.0],
+            },
+            memory: plan.secondaries.then_some(Memory { tensor, available: positions, similarities }),
+        }
+    }
+
+    /// The same dropout masks each time.
+    fn loss(&mut self, memory: Option<Memory>) -> (f64, Option<Tensor<3>>) {
+        let mut pass = Pass::training(stream(23, 0, Purpose::Dropout, 0));
+        let outcome = self.primary.train(&self.batch, memory, &mut pass);
+        (outcome.loss, outcome.memory_gradient)
+    }
+}
+
+/// `start` moved along `direction` by `step`.
+fn moved(start: &[f32], direction: &[f32], step: f64) -> Vec<f32> {
+    start.iter().zip(direction).map(|(x, d)| (f64::from(*x) + step * f64::from(*d)) as f32).collect()
+}
+
+fn square(values: &[f32]) -> f64 {
+    values.iter().map(|x| f64::from(*x).powi(2)).sum()
+}
+
+/// Central differences along the gradient itself give its squared length. The step moves the loss by about
+/// 0.02, far above the rounding of 32 bits, and the bound covers what a third derivative and the corners of ReLU
+/// add.
+fn agree(name: &str, gradient: &[f32], mut loss_at: impl FnMut(f64) -> f64) {
+    let analytic = square(gradient);
+    assert!(analytic > 0.0, "{name}: there is a gradient");
+    let step = 1e-2 / analytic;
+    let step = step.min(1e-2 / analytic.sqrt());
+    let numeric = (loss_at(step) - loss_at(-step)) / (2.0 * step);
+    assert!((numeric - analytic).abs() < 2e-2 * analytic, "{name}: {numeric} and {analytic}");
+}
+
+#[test]
+fn primaries_differentiate_what_they_compute() {
+    for backend in devices() {
+        for plugin in plugins::<dyn Method>() {
+            let method = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults").build(&());
+            if method.expect("sound defaults").plan().at_once.is_some() {
+                continue;
+            }
+            for task in [Task::Regression, Task::Binary, Task::Multiclass] {
+                let name = format!("{} on {}, {task:?}", plugin.kind, backend.name);
+                let mut case = Case::new(plugin.kind, task, &backend.device);
+                let memory = case.memory.clone();
+                let (_, memory_gradient) = case.loss(memory.clone());
+                let gradient = case.primary.learner().gradient().values.clone();
+                let start = case.primary.learner().parameters().clone();
+                agree(&name, &gradient, |step| {
+                    let mut other = Parameters::default();
+                    let values = moved(start.values(), &gradient, step);
+                    for segment in start.segments() {
+                        other.push(&segment.name, &segment.shape, &values[segment.range.clone()]);
+                    }
+                    case.primary.learner_mut().load(&other).expect("the same names");
+                    case.loss(memory.clone()).0
+                });
+                case.primary.learner_mut().load(&start).expect("the same names");
+                let Some(memory) = memory else { continue };
+                let gradient = host(memory_gradient.expect("a method with secondaries differentiates"));
+                let (start, shape) = (host(memory.tensor.clone()), memory.tensor.dims());
+                agree(&format!("{name}, memory"), &gradient, |step| {
+                    let data = TensorData::new(moved(&start, &gradient, step), shape);
+                    let tensor = Tensor::from_data(data, &backend.device);
+                    case.loss(Some(Memory { tensor, ..memory.clone() })).0
+                });
+            }
+        }
+    }
+}
