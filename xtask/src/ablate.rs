@@ -56,6 +56,12 @@ pub(crate) struct Arguments {
     /// Only this variant; can be given many times. The tables then hold these alone.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
+    /// A smaller form of the study, as the file's table `profile.NAME` has it; its results are DIR/STUDY-NAME.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The same as `--profile quick`.
+    #[arg(long, conflicts_with = "profile")]
+    quick: bool,
     /// The folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
@@ -76,6 +82,9 @@ An ablation file is an experiment file with one more table:
   set = [\"encoder.dynamic_mask=false\"]
   [ablation.axes]                        # optional: every variant with every value
   \"linker.neighbours\" = [1, 5, 10]
+  [profile.quick]                        # optional: what --quick changes
+  set = [\"data.rows=2000\", \"train.epochs=3\"]
+  seeds = [0]
 
 The results are DIR/NAME/results.csv, DIR/NAME/table.md, and a folder per cell in DIR/NAME/cells. A cell that
 is done is not run again, so the same command continues a study that was interrupted.
@@ -83,9 +92,15 @@ The environment variable FET_BIN names a `fet` to use; without it, `fet` is buil
 
 /// `cargo xtask ablate`.
 pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
-    let selection = Selection { seeds: arguments.seeds.clone(), only: arguments.only.clone() };
+    let quick = arguments.quick.then(|| "quick".to_string());
+    let selection = Selection {
+        seeds: arguments.seeds.clone(),
+        only: arguments.only.clone(),
+        profile: arguments.profile.clone().or(quick),
+    };
     let plan = Plan::read(&arguments.file, &selection)?;
-    let base = Base { file: &arguments.file, sets: &arguments.sets, device: arguments.device.as_deref() };
+    let sets = [plan.sets.as_slice(), arguments.sets.as_slice()].concat();
+    let base = Base { file: &arguments.file, sets: &sets, device: arguments.device.as_deref() };
     let fet = Fet::locate()?;
     // All are checked before the first one starts.
     let cells = cell::resolve(&plan, &fet, &base, &arguments.out)?;
@@ -134,8 +149,13 @@ fn dry_run(cells: &[Cell], fet: &Fet, base: &Base<'_>) {
 fn conclude(plan: &Plan, results: &[Finished<'_>], folder: &Path) -> Result<()> {
     let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
     let table = Table::new(&names, results);
+    let title = plan.profile.as_ref().map(|profile| {
+        format!("Profile \"{profile}\": a smaller form of the study, not to be compared with the whole.")
+    });
+    let markdown = title.iter().map(|title| format!("{title}\n\n")).collect::<String>() + &table.markdown();
     write_atomically(&folder.join("results.csv"), &results::csv(results, folder))?;
-    write_atomically(&folder.join("table.md"), &table.markdown())?;
+    write_atomically(&folder.join("table.md"), &markdown)?;
+    title.into_iter().for_each(answer);
     answer(table.text(stdout().is_terminal()));
     for note in results::notes(results) {
         answer(note);

@@ -199,6 +199,29 @@ pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsErro
     Ok(())
 }
 
+/// Lays `changes` over `base`, table by table. As with [`set`], another `kind` replaces a slot's whole table,
+/// and another method forgets the encoder and the aggregator of the base.
+pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
+    let kind = |table: &toml::Table, slot: &str| table.get(slot).and_then(|slot| slot.get("kind")).cloned();
+    if kind(&changes, "method").is_some_and(|method| kind(base, "method") != Some(method)) {
+        base.remove("encoder");
+        base.remove("aggregator");
+    }
+    for (name, value) in changes {
+        let other_kind = |old: &toml::Table, new: &toml::Table| {
+            new.get("kind").is_some_and(|kind| old.get("kind") != Some(kind))
+        };
+        match (base.get_mut(&name), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) if !other_kind(old, &new) => {
+                overlay(old, new);
+            }
+            (_, value) => {
+                base.insert(name, value);
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +243,23 @@ mod tests {
         check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
         check(&["method.kind=solo", "encoder.blocks=2"], "[method]\nkind = 'solo'\n[encoder]\nblocks = 2");
         check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
+    }
+
+    #[test]
+    fn overlays_change_what_they_name() {
+        let base =
+            "a = 1\n[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n[data]\nx = { p = 1, q = 2 }";
+        let check = |changes: &str, expected: &str| {
+            let mut table: toml::Table = toml::from_str(base).expect("TOML");
+            overlay(&mut table, toml::from_str(changes).expect("TOML"));
+            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{changes}");
+        };
+        check("", base);
+        let method = "[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n";
+        check("[data]\nx = { q = 3 }", &format!("a = 1\n{method}[data]\nx = {{ p = 1, q = 3 }}"));
+        check("a = 2\n[method]\nhidden = 9", &base.replace("a = 1", "a = 2").replace('8', "9"));
+        check("[method]\nkind = 'solo'", "a = 1\n[method]\nkind = 'solo'\n[data]\nx = { p = 1, q = 2 }");
+        check("[data]\nkind = 'csv'", &format!("a = 1\n{method}[data]\nkind = 'csv'"));
     }
 
     #[test]

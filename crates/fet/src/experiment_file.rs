@@ -1,10 +1,11 @@
 //! Reading an experiment: the file, what the command line changes, the device.
 //!
-//! A file may also hold a table `ablation`, which is for `cargo xtask ablate` and is left aside here.
+//! A file may begin with `extends = "other.toml"`: it then says only what differs from that file. It may also
+//! hold the tables `ablation` and `profile`, which are for `cargo xtask ablate` and are left aside here.
 
 use std::path::{Path, PathBuf};
 
-use fet_core::experiment::{Experiment, set};
+use fet_core::experiment::{Experiment, overlay, set};
 use fet_core::registry::SettingsError;
 
 /// What the command line says about an experiment.
@@ -56,11 +57,7 @@ pub enum FileError {
 /// Reads and checks an experiment.
 pub fn load(source: &Source) -> Result<Experiment, FileError> {
     let path = source.file.clone();
-    let text =
-        std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
-    let mut table: toml::Table = toml::from_str(&text)
-        .map_err(|source| FileError::Syntax { path: path.clone(), source: Box::new(source) })?;
-    table.remove("ablation");
+    let mut table = read(&path)?;
     let refused = |source| FileError::Settings { path: path.clone(), source };
     for assignment in &source.sets {
         set(&mut table, assignment).map_err(refused)?;
@@ -76,6 +73,34 @@ pub fn load(source: &Source) -> Result<Experiment, FileError> {
         table.insert("seed".into(), seed.into());
     }
     Experiment::from_table(table).map_err(refused)
+}
+
+/// The settings of a file, laid over those of the file that it extends.
+fn read(path: &Path) -> Result<toml::Table, FileError> {
+    let mut table = parse(path)?;
+    let Some(base) = table.remove("extends") else { return Ok(table) };
+    let refused = |message: String| FileError::Settings {
+        path: path.to_path_buf(),
+        source: SettingsError::Field { field: "extends".into(), message },
+    };
+    let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
+    let mut settings = parse(&path.with_file_name(name))?;
+    if settings.contains_key("extends") {
+        return Err(refused(format!("must not extend a file that extends another; \"{name}\" does")));
+    }
+    overlay(&mut settings, table);
+    Ok(settings)
+}
+
+fn parse(path: &Path) -> Result<toml::Table, FileError> {
+    let path = path.to_path_buf();
+    let text =
+        std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+    let mut table: toml::Table =
+        toml::from_str(&text).map_err(|source| FileError::Syntax { path, source: Box::new(source) })?;
+    table.remove("ablation");
+    table.remove("profile");
+    Ok(table)
 }
 
 /// The experiment as JSON, every default filled in.

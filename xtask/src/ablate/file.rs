@@ -1,8 +1,8 @@
-//! The `[ablation]` table of an experiment file: its fields, and what is wrong with them.
+//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields, and what is wrong with them.
 //!
 //! The rest of the file is the experiment, which only `fet` reads. The grid is made in `plan`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -19,6 +19,26 @@ pub(crate) struct File {
     pub(crate) seed: u64,
     /// The study.
     pub(crate) ablation: Option<Ablation>,
+    /// Smaller forms of it, by name.
+    #[serde(default)]
+    pub(crate) profile: BTreeMap<String, Profile>,
+}
+
+/// A table `[profile.NAME]`: the study with fewer rows, epochs, seeds or values, to be done sooner.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Profile {
+    /// What it changes in the base, each as `path=value`; a variant's own change wins.
+    #[serde(default)]
+    pub(crate) set: Vec<String>,
+    /// In place of the study's seeds.
+    pub(crate) seeds: Option<Vec<u64>>,
+    /// Names of variants; none means all.
+    #[serde(default)]
+    pub(crate) only: Vec<String>,
+    /// In place of the study's values for these settings.
+    #[serde(default)]
+    pub(crate) axes: toml::Table,
 }
 
 /// The table `[ablation]`.
@@ -60,6 +80,9 @@ impl File {
         if let Some(ablation) = &file.ablation {
             ablation.check()?;
         }
+        for (name, profile) in &file.profile {
+            profile.check(&format!("profile.{name}"), file.ablation.as_ref())?;
+        }
         Ok(file)
     }
 }
@@ -74,23 +97,44 @@ impl Ablation {
             let is_plain = !name.chars().any(char::is_control);
             ensure!(is_plain, "ablation.variants: `name` must be one line of plain text, but is {name:?}");
             ensure!(names.insert(name), "ablation.variants: names must differ, but {name:?} is there twice");
-            for set in &variant.set {
-                let is_assignment = set.split_once('=').is_some_and(|(path, _)| !path.trim().is_empty());
-                ensure!(
-                    is_assignment,
-                    "ablation.variants, {name:?}: `set` must hold path=value, but holds {set:?}"
-                );
-            }
+            check_sets(&format!("ablation.variants, {name:?}"), &variant.set)?;
         }
-        for (key, values) in &self.axes {
-            match values.as_array().map(Vec::as_slice) {
-                Some([]) => bail!("ablation.axes, {key:?}: must name a value or more, but is []"),
-                Some(_) => {}
-                None => bail!("ablation.axes, {key:?}: must be an array of values, but is {values}"),
-            }
+        check_axes("ablation.axes", &self.axes)
+    }
+}
+
+impl Profile {
+    fn check(&self, place: &str, study: Option<&Ablation>) -> Result<()> {
+        check_sets(place, &self.set)?;
+        if let Some(seeds) = &self.seeds {
+            check_seeds(&format!("{place}.seeds"), seeds)?;
+        }
+        check_axes(&format!("{place}.axes"), &self.axes)?;
+        for key in self.axes.keys() {
+            let is_axis = study.is_some_and(|study| study.axes.contains_key(key));
+            ensure!(is_axis, "{place}.axes: must name axes of the study, but {key:?} is none");
         }
         Ok(())
     }
+}
+
+fn check_sets(place: &str, sets: &[String]) -> Result<()> {
+    for set in sets {
+        let is_assignment = set.split_once('=').is_some_and(|(path, _)| !path.trim().is_empty());
+        ensure!(is_assignment, "{place}: `set` must hold path=value, but holds {set:?}");
+    }
+    Ok(())
+}
+
+fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
+    for (key, values) in axes {
+        match values.as_array().map(Vec::as_slice) {
+            Some([]) => bail!("{place}, {key:?}: must name a value or more, but is []"),
+            Some(_) => {}
+            None => bail!("{place}, {key:?}: must be an array of values, but is {values}"),
+        }
+    }
+    Ok(())
 }
 
 /// Seeds must be there and differ; `field` is where they come from.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::file::{File, VariantTable, check_seeds};
+use super::file::{File, Profile, VariantTable, check_seeds};
 
 /// What is compared, in the order of the tables.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,6 +15,10 @@ pub(crate) struct Plan {
     pub(crate) variants: Vec<Variant>,
     /// At least one; all differ.
     pub(crate) seeds: Vec<u64>,
+    /// What a profile changes in the base: its name and that of the results among it.
+    pub(crate) sets: Vec<String>,
+    /// The profile, where one was picked.
+    pub(crate) profile: Option<String>,
 }
 
 /// The base with some settings changed.
@@ -33,6 +37,8 @@ pub(crate) struct Selection {
     pub(crate) seeds: Option<Vec<u64>>,
     /// Names of variants, before or after the axes are joined in; empty means all.
     pub(crate) only: Vec<String>,
+    /// The profile to use.
+    pub(crate) profile: Option<String>,
 }
 
 impl Plan {
@@ -45,14 +51,22 @@ impl Plan {
 
     fn of(file: File, stem: &str, selection: &Selection) -> Result<Self> {
         let name = file.name.unwrap_or_else(|| stem.to_string());
-        let (own_seeds, mut roots, axes) = match file.ablation {
+        let profile = match &selection.profile {
+            None => Profile::default(),
+            Some(wanted) => file.profile.get(wanted).cloned().with_context(|| {
+                let known: Vec<&String> = file.profile.keys().collect();
+                format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+            })?,
+        };
+        let (own_seeds, mut roots, mut axes) = match file.ablation {
             Some(ablation) => (ablation.seeds, ablation.variants, ablation.axes),
             None => (vec![file.seed], Vec::new(), toml::Table::new()),
         };
         if roots.is_empty() {
-            roots.push(VariantTable { name, set: Vec::new() });
+            roots.push(VariantTable { name: name.clone(), set: Vec::new() });
         }
-        let seeds = selection.seeds.clone().unwrap_or(own_seeds);
+        axes.extend(profile.axes);
+        let seeds = selection.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
         // The variant, and the name of the one it comes from.
         let mut grid: Vec<(Variant, String)> = Vec::new();
@@ -64,14 +78,17 @@ impl Plan {
             let is_new = grid[..index].iter().all(|(other, _)| other.name != variant.name);
             ensure!(is_new, "ablation.axes: variants must differ, but {:?} is there twice", variant.name);
         }
-        for wanted in &selection.only {
+        let only = if selection.only.is_empty() { &profile.only } else { &selection.only };
+        for wanted in only {
             let is_known = grid.iter().any(|(variant, root)| *wanted == variant.name || wanted == root);
             let known: Vec<&str> = grid.iter().map(|(variant, _)| variant.name.as_str()).collect();
             ensure!(is_known, "--only: there is no variant {wanted:?}; there are {known:?}");
         }
-        let only = &selection.only;
         grid.retain(|(variant, root)| only.is_empty() || only.contains(&variant.name) || only.contains(root));
-        Ok(Self { variants: grid.into_iter().map(|(variant, _)| variant).collect(), seeds })
+        let mut sets = profile.set;
+        sets.extend(selection.profile.iter().map(|profile| format!("name={name}-{profile}")));
+        let variants = grid.into_iter().map(|(variant, _)| variant).collect();
+        Ok(Self { variants, seeds, sets, profile: selection.profile.clone() })
     }
 }
 
@@ -145,7 +162,7 @@ mod tests {
     fn selections_pick() {
         let check = |seeds: Option<&[u64]>, only: &[&str], variants: usize, seeds_left: usize| {
             let only = only.iter().map(ToString::to_string).collect();
-            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only };
+            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
             let plan = plan(GRID, &selection).expect("a plan");
             assert_eq!((plan.variants.len(), plan.seeds.len()), (variants, seeds_left), "{selection:?}");
         };
@@ -156,10 +173,32 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_is_a_smaller_study() {
+        let text = format!(
+            "{GRID}[profile.quick]\nset = ['data.rows=5']\nseeds = [4]\nonly = ['B']\naxes = {{ 'x.k' = [2] }}"
+        );
+        let picked = |profile: Option<&str>, only: &[&str]| {
+            let only = only.iter().map(ToString::to_string).collect();
+            plan(&text, &Selection { seeds: None, only, profile: profile.map(str::to_string) })
+        };
+        let quick = picked(Some("quick"), &[]).expect("a plan");
+        let names: Vec<&str> = quick.variants.iter().map(|variant| variant.name.as_str()).collect();
+        assert_eq!(names, ["B · kind=nearest · k=2", "B · kind=grid · k=2"]);
+        assert_eq!(
+            (quick.seeds.as_slice(), quick.sets.join(" ")),
+            (&[4][..], "data.rows=5 name=x-quick".into())
+        );
+        assert_eq!(picked(Some("quick"), &["A"]).expect("a plan").variants.len(), 2);
+        assert_eq!(picked(None, &[]).expect("a plan").variants.len(), 8);
+        let message = picked(Some("quik"), &[]).expect_err("refused").to_string();
+        assert!(message.contains("--profile") && message.contains("\"quick\""), "{message}");
+    }
+
+    #[test]
     fn what_cannot_be_picked_is_refused() {
         let check = |text: &str, seeds: Option<&[u64]>, only: &[&str], parts: &[&str]| {
             let only = only.iter().map(ToString::to_string).collect();
-            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only };
+            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
             let message = plan(text, &selection).expect_err("refused").to_string();
             for part in parts {
                 assert!(message.contains(part), "{message:?} lacks {part:?}");

@@ -71,9 +71,7 @@ impl Transformer {
 impl Network for Transformer {
     fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
         let (rows, neighbours) = (batch.rows, batch.neighbours);
-        let embedded = self.embedding.forward(batch.keys.clone(), batch.features.clone());
-        let width = embedded.dims()[1];
-        let x = embedded.select(0, batch.slots.clone()).reshape([rows, neighbours, width]);
+        let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());
         let learned = self.mask.as_ref().map(|mask| {
             let key_columns = batch.keys.dims()[1];
             let keys = batch.keys.clone().select(0, batch.slots.clone());
@@ -84,6 +82,6 @@ impl Network for Transformer {
             (Some(learned), Some(padding)) => Some(learned + padding),
             (learned, padding) => learned.or(padding),
         };
-        self.chain.forward(x, mask, pass)
+        self.chain.forward(records, batch.slots.clone(), rows, mask, pass)
     }
 }

@@ -36,18 +36,68 @@ impl Attention {
     /// - input and result: [B, L, H]
     /// - mask: [B, L], added to the logits of each position attended to
     pub fn to_itself(&self, input: Tensor<3>, mask: Option<Tensor<2>>, pass: &mut Pass) -> Tensor<3> {
-        let width = input.dims()[2];
-        let projected = self.projection.forward(input);
+        self.among(self.projection.forward(input), mask, pass)
+    }
+
+    /// The same for a sequence whose queries, keys and values are there already.
+    ///
+    /// # Shapes
+    /// - projected: [B, L, 3H], mask: [B, L], result: [B, L, H]
+    pub fn among(&self, projected: Tensor<3>, mask: Option<Tensor<2>>, pass: &mut Pass) -> Tensor<3> {
+        let width = projected.dims()[2] / 3;
         let part = |index: usize| projected.clone().narrow(2, index * width, width);
         self.attend(part(0), part(1), part(2), mask, pass)
     }
 
-    /// Attention of a sequence to a memory.
+    /// Attention of one position to a memory, which is never projected.
+    ///
+    /// For head h with query q, the logit of position m is q·(W_K m + b_K) = (q W_K)·m + a constant, which the
+    /// softmax does not see; and Σ w (W_V m + b_V) = W_V Σ w m + b_V Σ w. So W_K is folded into the query and W_V
+    /// comes after the weighted sum: about 4·heads·K·H operations a row in place of 4·K·H². The sum of the weights
+    /// is not 1 under dropout, and is kept.
+    ///
+    /// # Shapes
+    /// - input and result: [B, 1, H], memory: [B, S, H]
+    /// - mask: [B, S], added to the logits of each position of the memory
+    pub fn to_memory(
+        &self,
+        input: Tensor<3>,
+        memory: Tensor<3>,
+        mask: Option<Tensor<2>>,
+        pass: &mut Pass,
+    ) -> Tensor<3> {
+        let [batch, length, width] = input.dims();
+        assert_eq!(length, 1, "one position attends to the memory");
+        let (heads, head) = (self.heads, width / self.heads);
+        // [heads, H, head]: the columns of a stacked projection, head by head.
+        let weight = |start: usize| {
+            let columns = self.projection.weight.val().narrow(1, start, width);
+            columns.reshape([width, heads, head]).swap_dims(0, 1)
+        };
+        let by_head = |x: Tensor<3>| x.reshape([batch, heads, head]).swap_dims(0, 1);
+        let queries = by_head(self.projected(input, 0, width)).div_scalar((head as f64).sqrt());
+        let absorbed = queries.matmul(weight(width).transpose()).swap_dims(0, 1);
+        let mut logits = absorbed.matmul(memory.clone().transpose());
+        if let Some(mask) = mask {
+            let positions = mask.dims()[1];
+            logits = logits + mask.reshape([batch, 1, positions]);
+        }
+        let weights = pass.dropout(activation::softmax(logits, 2), self.dropout);
+        let total = weights.clone().sum_dim(2).swap_dims(0, 1);
+        let context = weights.matmul(memory).swap_dims(0, 1);
+        let mut attended = context.matmul(weight(2 * width));
+        if let Some(bias) = &self.projection.bias {
+            attended = attended + total * bias.val().narrow(0, 2 * width, width).reshape([heads, 1, head]);
+        }
+        self.output.forward(attended.swap_dims(0, 1).reshape([batch, 1, width]))
+    }
+
+    /// [`Attention::to_memory`] as it is defined, for any number of positions: keys and values are projected.
     ///
     /// # Shapes
     /// - input and result: [B, L, H], memory: [B, S, H]
     /// - mask: [B, S], added to the logits of each position of the memory
-    pub fn to_memory(
+    pub fn to_memory_by_definition(
         &self,
         input: Tensor<3>,
         memory: Tensor<3>,

@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig};
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use super::{Attention, Gelu, Init, Linear, ModelShape, Pass, linear};
 
@@ -88,12 +88,34 @@ impl BlockChain {
         }
     }
 
+    /// Sequences of records, many of which share a record: what the first block computes of a record by itself
+    /// is computed once for each distinct one.
+    ///
     /// # Shapes
-    /// - input and result: [B, K, H], mask: [B, K]
-    pub fn forward(&self, mut x: Tensor<3>, mask: Option<Tensor<2>>, pass: &mut Pass) -> Tensor<3> {
+    /// - records: [U, H], slots: [B·K], which record stands where
+    /// - mask: [B, K], result: [B, K, H]
+    pub fn forward(
+        &self,
+        records: Tensor<2>,
+        slots: Tensor<1, Int>,
+        rows: usize,
+        mask: Option<Tensor<2>>,
+        pass: &mut Pass,
+    ) -> Tensor<3> {
+        let [distinct, width] = records.dims();
+        let positions = slots.dims()[0] / rows;
+        let mut x = records.clone().select(0, slots.clone()).reshape([rows, positions, width]);
         for (index, block) in self.blocks.iter().enumerate() {
-            let normed = self.attention_norms.forward(index, x.clone());
-            let attended = block.attention.to_itself(normed, mask.clone(), pass);
+            let attended = if index == 0 {
+                let normed =
+                    self.attention_norms.forward(index, records.clone().reshape([1, distinct, width]));
+                let projected = block.attention.projection.forward(normed).reshape([distinct, 3 * width]);
+                let projected = projected.select(0, slots.clone()).reshape([rows, positions, 3 * width]);
+                block.attention.among(projected, mask.clone(), pass)
+            } else {
+                let normed = self.attention_norms.forward(index, x.clone());
+                block.attention.to_itself(normed, mask.clone(), pass)
+            };
             x = x + pass.dropout(attended, self.dropout);
             let normed = self.feed_forward_norms.forward(index, x.clone());
             x = x + block.feed_forward.forward(normed, pass);

@@ -11,3 +11,4 @@ mod plugins;
 mod primary;
 mod repeat;
 mod support;
+mod transformations;
