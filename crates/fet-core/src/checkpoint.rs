@@ -29,7 +29,7 @@ struct Header {
 #[non_exhaustive]
 pub enum CheckpointError {
     /// It is not a checkpoint, or it is damaged.
-    #[error("the checkpoint is damaged: {0}")]
+    #[error("the file is damaged: {0}")]
     Damaged(String),
     /// It was made by a run with other settings.
     #[error("the checkpoint belongs to a run with other settings")]
@@ -57,6 +57,11 @@ pub fn to_safetensors(parameters: &Parameters, metadata: HashMap<String, String>
         (segment.name.clone(), view.expect("a segment fills its shape"))
     });
     serialize(views, Some(metadata)).expect("names are distinct and shapes are filled")
+}
+
+/// The parameters of a safetensors file, sorted by name.
+pub fn from_safetensors(bytes: &[u8]) -> Result<Parameters, CheckpointError> {
+    read(&SafeTensors::deserialize(bytes).map_err(|e| CheckpointError::Damaged(e.to_string()))?, "")
 }
 
 /// The state of a run, with the best model so far.

@@ -59,6 +59,18 @@ impl Parameters {
         chosen
     }
 
+    /// The parameters whose names begin with `prefix`, without it.
+    #[must_use]
+    pub fn part(&self, prefix: &str) -> Self {
+        let mut chosen = Self::default();
+        for segment in &self.segments {
+            if let Some(name) = segment.name.strip_prefix(prefix) {
+                chosen.push(name, &segment.shape, &self.values[segment.range.clone()]);
+            }
+        }
+        chosen
+    }
+
     /// Appends a parameter.
     ///
     /// # Panics

@@ -112,7 +112,7 @@ impl Secondary {
     }
 
     fn link(&mut self, message: &LinkKeys) -> Result<Linked, SecondaryError> {
-        let seed = stream(self.seed, self.number, Purpose::Linking, 0).next_u64();
+        let seed = linking_seed(self.seed, self.number);
         let links = self.linker.link(&message.keys, &self.raw_keys, seed)?.first(self.neighbours);
         let mut similarities = None;
         if self.reveals_similarities {
@@ -233,6 +233,11 @@ pub enum SecondaryError {
     /// A gradient came without a training representation before it.
     #[error("a gradient came without a training representation before it")]
     NothingToLearn,
+}
+
+/// The seed of the linker of secondary `number` (from 1).
+pub fn linking_seed(seed: u64, number: usize) -> u64 {
+    stream(seed, number, Purpose::Linking, 0).next_u64()
 }
 
 /// The named rows of a table as a tensor.

@@ -6,6 +6,7 @@ pub mod experiment_file;
 pub mod golden;
 pub mod list;
 pub mod output;
+pub mod plot;
 pub mod run;
 mod watch;
 

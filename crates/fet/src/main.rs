@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, Source};
 use fet::run::{InputError, Log, Outcome};
-use fet::{golden, list, run};
+use fet::{golden, list, plot, run};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -51,6 +51,15 @@ enum Command {
         /// method, linker, encoder, aggregator, privacy, data, data.source or device.
         slot: Option<String>,
     },
+    /// Draw finished runs: learning curves, positional encodings, the dynamic mask.
+    Plot {
+        /// Folders of finished runs; each becomes a series.
+        #[arg(required = true)]
+        runs: Vec<PathBuf>,
+        /// Where the pictures go.
+        #[arg(long, default_value = "plots")]
+        out: PathBuf,
+    },
     /// Compare this program with figures that another implementation wrote.
     Golden {
         /// A golden file.
@@ -87,6 +96,12 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::List { slot } => {
             print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Plot { runs, out } => {
+            for file in plot::plot(&runs, &out)? {
+                println!("{}", file.display());
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Golden { file, device } => {

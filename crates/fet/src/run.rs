@@ -22,8 +22,10 @@ use crate::watch::Watch;
 
 pub use crate::watch::Log;
 
-const REPORT: &str = "report.json";
-const MODEL: &str = "model.safetensors";
+/// The report of a finished run.
+pub(crate) const REPORT: &str = "report.json";
+/// The model of its best epoch.
+pub(crate) const MODEL: &str = "model.safetensors";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// How a run came to its end.

@@ -104,6 +104,33 @@ fn golden_answers_with_one_json_line_and_an_exit_code() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+#[test]
+fn finished_runs_are_drawn() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    for (name, set) in [("apart", "method.pe_average_every=0"), ("averaged", "method.pe_average_every=1")] {
+        assert!(fet(folder.path(), &["run", "tiny.toml", "--set", set, "--out", name]).status.success());
+    }
+    let output = fet(folder.path(), &["plot", "apart", "averaged", "--out", "pictures"]);
+    assert!(output.status.success(), "{output:?}");
+    let picture = |name: &str| {
+        let text = std::fs::read_to_string(folder.path().join("pictures").join(name)).expect(name);
+        assert!(text.starts_with("<svg") && text.trim_end().ends_with("</svg>"), "{name}");
+        text
+    };
+    let curves = picture("curves.svg");
+    for part in ["Training loss", "accuracy", "apart", "averaged"] {
+        assert!(curves.contains(part), "{part} in curves.svg");
+    }
+    assert!(picture("encodings.svg").contains("averaged every 1"));
+    // Four panels, each with four neighbours and the primary's key.
+    assert_eq!(picture("mask.svg").matches("<circle").count(), 4 * 4);
+    let output = fet(folder.path(), &["plot", "nowhere"]);
+    assert_eq!(output.status.code(), Some(2));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("nowhere") && message.contains("report.json"), "{message}");
+}
+
 /// The experiments that come with the program are sound, and `base.toml` shows every default.
 #[test]
 fn the_experiments_of_the_repository_are_sound() {

@@ -1,0 +1,74 @@
+//! `fet plot`: pictures of finished runs, as SVG.
+//!
+//! `curves.svg`: loss and metric by epoch, one line a run. `encodings.svg`: how far each party's positional
+//! encoding is from the primary's (paper, figure 4). `mask.svg`: what the dynamic mask makes of the neighbours of
+//! a few test rows (paper, figure 3). They look into all parties' models and data at once, as only whoever
+//! simulates them can; nothing here is a part of the protocol.
+
+mod chart;
+mod curves;
+mod encodings;
+mod mask;
+
+use std::path::{Path, PathBuf};
+
+use fet_core::experiment::Experiment;
+use fet_core::parameters::Parameters;
+use serde_json::Value;
+
+use crate::run::{InputError, MODEL, REPORT};
+
+/// A finished run.
+pub(crate) struct Run {
+    /// The folder's name.
+    pub(crate) name: String,
+    /// What it was.
+    pub(crate) experiment: Experiment,
+    /// `report.json`.
+    pub(crate) report: Value,
+    /// The model of the best epoch, all parties'.
+    pub(crate) model: Parameters,
+}
+
+/// Draws what the runs in `folders` have to show into `out`; gives the files.
+pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
+    let mut files = vec![("curves.svg", curves::draw(&runs)?)];
+    files.extend(encodings::draw(&runs)?.map(|svg| ("encodings.svg", svg)));
+    if let Some(run) = runs.iter().find(|run| mask::has_mask(run)) {
+        files.push(("mask.svg", mask::draw(run)?));
+    }
+    std::fs::create_dir_all(out)
+        .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;
+    let mut written = Vec::new();
+    for (name, svg) in files {
+        let path = out.join(name);
+        crate::output::write_atomically(&path, svg.as_bytes())?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+impl Run {
+    fn read(folder: &Path) -> Result<Self, InputError> {
+        let bytes = |name: &str| {
+            let path = folder.join(name);
+            std::fs::read(&path).map_err(|error| {
+                let hint = "the folder of a finished run holds report.json and model.safetensors";
+                InputError(format!("{}: {error}; {hint}", path.display()))
+            })
+        };
+        let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
+        let report: Value = serde_json::from_slice(&bytes(REPORT)?)
+            .map_err(|error| bad(format!("{REPORT} is no report: {error}")))?;
+        let settings = toml::Table::try_from(&report["experiment"])
+            .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
+        let experiment = Experiment::from_table(settings)
+            .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
+        let model = fet_core::checkpoint::from_safetensors(&bytes(MODEL)?)
+            .map_err(|error| bad(format!("{MODEL}: {error}")))?;
+        let name =
+            folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
+        Ok(Self { name, experiment, report, model })
+    }
+}
