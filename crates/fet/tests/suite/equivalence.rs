@@ -5,7 +5,11 @@
 //! flex and LibTorch and 2e-5 on ndarray, whose error function is the least exact. The tolerance leaves a
 //! factor of five for other processors.
 
+use fet_core::aggregator::Aggregator;
 use fet_core::data::Task;
+use fet_core::encoder::Encoder;
+use fet_core::method::Method;
+use fet_core::registry::{Slot, plugins};
 
 use crate::support::{devices, experiment, losses, square, trainer};
 
@@ -47,6 +51,22 @@ fn components_train_alike() {
 }
 
 #[test]
-fn solo_trains_alike() {
-    check(Task::Regression, &["method.kind=solo", "method.hidden=[20, 20]", "method.dropout=0.2"]);
+fn every_method_trains_alike() {
+    for plugin in plugins::<dyn Method>() {
+        let slot = Slot::<dyn Method>::of(plugin.kind).expect("sound defaults");
+        // A method that takes all rows at once has no 20 steps; it does not compute on the device either.
+        if slot.build(&()).expect("sound defaults").plan().at_once.is_none() {
+            check(Task::Regression, &[&format!("method.kind={}", plugin.kind)]);
+        }
+    }
+}
+
+#[test]
+fn every_aggregator_and_encoder_trains_alike() {
+    for plugin in plugins::<dyn Aggregator>() {
+        check(Task::Regression, &[&format!("aggregator.kind={}", plugin.kind)]);
+    }
+    for plugin in plugins::<dyn Encoder>() {
+        check(Task::Regression, &[&format!("encoder.kind={}", plugin.kind)]);
+    }
 }

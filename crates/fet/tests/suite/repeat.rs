@@ -7,6 +7,8 @@ use fet::run::{Log, Outcome, run};
 use fet_core::checkpoint;
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
+use fet_core::method::Method;
+use fet_core::registry::plugins;
 use serde_json::Value;
 
 use crate::support::{devices, experiment, flex, losses, square, trainer};
@@ -41,6 +43,23 @@ fn the_same_seed_gives_the_same_report_on_every_device() {
         assert!(model(&a) == model(&b), "the models are the same bytes");
         train(&digits(&backend.name, &["seed=1"]), &c);
         assert_ne!(report(&a)["epochs"], report(&c)["epochs"], "another seed, another run");
+    }
+}
+
+#[test]
+fn every_method_repeats() {
+    for plugin in plugins::<dyn Method>() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (a, b) = (folder.path().join("a"), folder.path().join("b"));
+        let experiment = experiment(&[
+            "data.rows=300",
+            "data.parties=3",
+            "train.epochs=2",
+            &format!("method.kind={}", plugin.kind),
+        ]);
+        train(&experiment, &a);
+        train(&experiment, &b);
+        assert_eq!(report(&a), report(&b), "{}", plugin.kind);
     }
 }
 
