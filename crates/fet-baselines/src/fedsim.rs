@@ -8,18 +8,12 @@
 
 mod model;
 
-use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::experiment::Experiment;
-use fet_core::method::{
-    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
-};
-use fet_core::model::{Init, Pass};
-use fet_core::objective::Objective;
+use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext};
+use fet_core::model::Init;
 use fet_core::optimizer::OptimizerSettings;
-use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Trainable};
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Local, check_widths, secondary};
@@ -165,10 +159,8 @@ impl Method for FedSim {
             memory_width: context.memory_width,
             objective: context.objective,
         };
-        let model = Pairs::new(&mut init, settings, &shape);
-        let trainable = Trainable::new(model, settings.optimizer.clone(), context.device);
-        let soft_party = settings.soft_party - 1;
-        Ok(Box::new(FedSimPrimary { trainable, soft_party, objective: context.objective }))
+        let pairs = Pairs::new(&mut init, settings, &shape);
+        Ok(Box::new(PrimaryModel::new(pairs, &settings.optimizer, context)))
     }
 
     fn secondary(
@@ -177,66 +169,5 @@ impl Method for FedSim {
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
         secondary(encoder, context, &self.0.local, 0.0, &self.0.optimizer)
-    }
-}
-
-struct FedSimPrimary {
-    trainable: Trainable<Pairs>,
-    soft_party: usize,
-    objective: Objective,
-}
-
-impl FedSimPrimary {
-    fn forward(
-        &self,
-        model: &Pairs,
-        batch: &PrimaryBatch,
-        memory: Tensor<3>,
-        soft: &Links,
-        pass: &mut Pass,
-    ) -> Tensor<2> {
-        let output =
-            model.forward(batch.features.clone(), memory, soft.similarities.clone(), soft.available, pass);
-        self.objective.activate(output)
-    }
-
-    /// What is known of the links of the party that is linked softly; no party is ever left out.
-    fn soft(&self, memory: &Memory) -> Links {
-        let similarities = memory.similarities.get(self.soft_party);
-        let similarities = similarities.expect("the trainer gives similarities to a method that uses them");
-        Links { similarities: similarities.clone(), available: memory.available }
-    }
-}
-
-struct Links {
-    similarities: Tensor<2>,
-    available: usize,
-}
-
-impl Primary for FedSimPrimary {
-    fn learner(&self) -> &dyn Learner {
-        &self.trainable
-    }
-
-    fn learner_mut(&mut self) -> &mut dyn Learner {
-        &mut self.trainable
-    }
-
-    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        let soft = self.soft(&memory);
-        let leaf = memory.tensor.autodiff().require_grad();
-        let output = self.forward(self.trainable.module(), batch, leaf.clone(), &soft, pass);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
-        let memory_gradient = self.trainable.backward(&loss, Some(&leaf));
-        let loss = f64::from(host(loss.without_autodiff())[0]);
-        TrainOutcome { loss, memory_gradient, output: output.without_autodiff() }
-    }
-
-    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        let soft = self.soft(&memory);
-        let model = self.trainable.untracked();
-        self.forward(&model, batch, memory.tensor, &soft, &mut Pass::evaluation())
     }
 }

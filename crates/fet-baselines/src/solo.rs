@@ -1,16 +1,15 @@
 //! `solo`: the primary alone, a multi-layer perceptron on its own keys and features (paper, section 7.1).
 
+use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
-    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    SecondaryContext,
 };
 use fet_core::model::{Init, Pass, Perceptron};
-use fet_core::objective::Objective;
 use fet_core::optimizer::OptimizerSettings;
-use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Trainable};
 use serde::{Deserialize, Serialize};
 
 /// Settings of `solo`.
@@ -67,8 +66,7 @@ impl Method for Solo {
         let inputs = context.key_columns + context.feature_columns;
         let outputs = context.objective.outputs;
         let network = Perceptron::new(&mut init, inputs, &self.0.hidden, outputs, self.0.dropout);
-        let trainable = Trainable::new(network, self.0.optimizer.clone(), context.device);
-        Ok(Box::new(SoloPrimary { trainable, objective: context.objective }))
+        Ok(Box::new(PrimaryModel::new(Alone { network }, &self.0.optimizer, context)))
     }
 
     fn secondary(
@@ -80,36 +78,13 @@ impl Method for Solo {
     }
 }
 
-struct SoloPrimary {
-    trainable: Trainable<Perceptron>,
-    objective: Objective,
+#[derive(Module, Debug)]
+struct Alone {
+    network: Perceptron,
 }
 
-impl SoloPrimary {
-    fn forward(&self, model: &Perceptron, batch: &PrimaryBatch, pass: &mut Pass) -> Tensor<2> {
-        let inputs = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
-        self.objective.activate(model.forward(inputs, pass))
-    }
-}
-
-impl Primary for SoloPrimary {
-    fn learner(&self) -> &dyn Learner {
-        &self.trainable
-    }
-
-    fn learner_mut(&mut self) -> &mut dyn Learner {
-        &mut self.trainable
-    }
-
-    fn train(&mut self, batch: &PrimaryBatch, _memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        let output = self.forward(self.trainable.module(), batch, pass);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
-        self.trainable.backward(&loss, None);
-        let loss = f64::from(host(loss.without_autodiff())[0]);
-        TrainOutcome { loss, memory_gradient: None, output: output.without_autodiff() }
-    }
-
-    fn predict(&self, batch: &PrimaryBatch, _memory: Option<Memory>) -> Tensor<2> {
-        self.forward(&self.trainable.untracked(), batch, &mut Pass::evaluation())
+impl PrimaryNetwork for Alone {
+    fn forward(&self, batch: &PrimaryBatch, _memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        self.network.forward(Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1), pass)
     }
 }

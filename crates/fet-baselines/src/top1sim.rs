@@ -7,14 +7,12 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
-    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
+    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    SecondaryContext,
 };
 use fet_core::model::{Init, Pass, Perceptron};
-use fet_core::objective::Objective;
 use fet_core::optimizer::OptimizerSettings;
-use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::trainable::{Learner, Trainable};
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Local, secondary};
@@ -81,8 +79,7 @@ impl Method for Top1Sim {
             local: local.model(&mut init, context.feature_columns, *dropout),
             aggregation: Perceptron::new(&mut init, joined, hidden, context.objective.outputs, *dropout),
         };
-        let trainable = Trainable::new(model, optimizer.clone(), context.device);
-        Ok(Box::new(Top1SimPrimary { trainable, objective: context.objective }))
+        Ok(Box::new(PrimaryModel::new(model, optimizer, context)))
     }
 
     fn secondary(
@@ -100,41 +97,11 @@ struct Joined {
     aggregation: Perceptron,
 }
 
-struct Top1SimPrimary {
-    trainable: Trainable<Joined>,
-    objective: Objective,
-}
-
-impl Top1SimPrimary {
-    fn forward(&self, model: &Joined, batch: &PrimaryBatch, memory: Tensor<3>, pass: &mut Pass) -> Tensor<2> {
+impl PrimaryNetwork for Joined {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let memory = memory.expect("the trainer gives a memory to a method with secondaries").tensor.clone();
         let [rows, _, width] = memory.dims();
-        let own = model.local.forward(batch.features.clone(), pass);
-        let joined = Tensor::cat(vec![own, memory.reshape([rows, width])], 1);
-        self.objective.activate(model.aggregation.forward(joined, pass))
-    }
-}
-
-impl Primary for Top1SimPrimary {
-    fn learner(&self) -> &dyn Learner {
-        &self.trainable
-    }
-
-    fn learner_mut(&mut self) -> &mut dyn Learner {
-        &mut self.trainable
-    }
-
-    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        let leaf = memory.tensor.autodiff().require_grad();
-        let output = self.forward(self.trainable.module(), batch, leaf.clone(), pass);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
-        let memory_gradient = self.trainable.backward(&loss, Some(&leaf));
-        let loss = f64::from(host(loss.without_autodiff())[0]);
-        TrainOutcome { loss, memory_gradient, output: output.without_autodiff() }
-    }
-
-    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        self.forward(&self.trainable.untracked(), batch, memory.tensor, &mut Pass::evaluation())
+        let own = self.local.forward(batch.features.clone(), pass);
+        self.aggregation.forward(Tensor::cat(vec![own, memory.reshape([rows, width])], 1), pass)
     }
 }

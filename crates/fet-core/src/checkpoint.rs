@@ -22,6 +22,16 @@ struct Header {
     progress: Progress,
     traffic: Traffic,
     steps: Vec<Vec<u64>>,
+    seconds: f64,
+}
+
+/// What a checkpoint holds besides the trainer's own state.
+#[derive(Debug, Clone, Default)]
+pub struct Saved {
+    /// The best model so far; empty before the first epoch.
+    pub best: Parameters,
+    /// How long the run has taken so far.
+    pub seconds: f64,
 }
 
 /// Why a checkpoint cannot be used.
@@ -64,8 +74,8 @@ pub fn from_safetensors(bytes: &[u8]) -> Result<Parameters, CheckpointError> {
     read(&SafeTensors::deserialize(bytes).map_err(|e| CheckpointError::Damaged(e.to_string()))?, "")
 }
 
-/// The state of a run, with the best model so far.
-pub fn save(trainer: &Trainer, experiment: &serde_json::Value, best: &Parameters) -> Vec<u8> {
+/// The state of a run.
+pub fn save(trainer: &Trainer, experiment: &serde_json::Value, saved: &Saved) -> Vec<u8> {
     let mut all = Parameters::default();
     let mut steps = Vec::new();
     for (party, learner) in learners(trainer) {
@@ -77,20 +87,25 @@ pub fn save(trainer: &Trainer, experiment: &serde_json::Value, best: &Parameters
         }
         steps.push(moments.steps.clone());
     }
-    append(&mut all, "best", best, best.values());
+    append(&mut all, "best", &saved.best, saved.best.values());
     let traffic = trainer.federation().traffic();
-    let header =
-        Header { experiment: experiment.clone(), progress: trainer.progress().clone(), traffic, steps };
+    let header = Header {
+        experiment: experiment.clone(),
+        progress: trainer.progress().clone(),
+        traffic,
+        steps,
+        seconds: saved.seconds,
+    };
     let header = serde_json::to_string(&header).expect("a header is plain data");
     to_safetensors(&all, HashMap::from([("run".to_string(), header)]))
 }
 
-/// Puts a saved state into a trainer made from the same experiment; gives the best model so far.
+/// Puts a saved state into a trainer made from the same experiment; gives the rest of it.
 pub fn load(
     trainer: &mut Trainer,
     experiment: &serde_json::Value,
     bytes: &[u8],
-) -> Result<Parameters, CheckpointError> {
+) -> Result<Saved, CheckpointError> {
     let damaged = |error: &dyn std::fmt::Display| CheckpointError::Damaged(error.to_string());
     let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
     let header = metadata.metadata().as_ref().and_then(|map| map.get("run"));
@@ -117,7 +132,7 @@ pub fn load(
     }
     trainer.restore(header.progress);
     trainer.federation_mut().restore_traffic(header.traffic);
-    read(&tensors, "best.")
+    Ok(Saved { best: read(&tensors, "best.")?, seconds: header.seconds })
 }
 
 fn learners(trainer: &Trainer) -> Vec<(String, &dyn Learner)> {

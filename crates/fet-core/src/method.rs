@@ -1,9 +1,11 @@
 //! The `Method` slot: what the primary and the secondaries compute, given the other slots.
 //!
-//! A method builds halves; the trainer runs them, and never asks which method it is. `fet` is in
+//! A plug-in's half at the primary is a Burn module that implements [`PrimaryNetwork`]; [`PrimaryModel`] makes a
+//! `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer runs them, and never asks which method it is. `fet` is in
 //! `method/`, the methods it is compared with are in the crate `fet-baselines`.
 
 mod fet;
+mod model;
 
 use burn::tensor::{Device, Tensor};
 
@@ -15,7 +17,8 @@ use crate::registry::{Plugin, Slot, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::Learner;
 
-pub use fet::{FetPrimary, FetSettings};
+pub use fet::FetSettings;
+pub use model::{PrimaryModel, PrimaryNetwork};
 
 /// Builds the halves of a split model.
 ///

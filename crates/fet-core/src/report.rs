@@ -76,7 +76,8 @@ pub struct Best {
 /// Time and memory: what differs between runs of the same seed.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// From the start of the program to the end of training.
+    /// From the start of the program to the end of training; of a run that was interrupted, up to its last
+    /// checkpoint too.
     pub seconds: f64,
     /// Loading, scaling, linking and building models, before the first step.
     pub setup_seconds: f64,

@@ -10,9 +10,8 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_backends::Backend;
-use fet_core::checkpoint;
+use fet_core::checkpoint::{self, Saved};
 use fet_core::experiment::Experiment;
-use fet_core::parameters::Parameters;
 use fet_core::report::{Best, Cost, Program, Report, Rows};
 use fet_core::trainer::{RunError, StepReport, Trainer};
 
@@ -59,7 +58,8 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     // Only now is anything written: a run that cannot start leaves no trace.
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut best = resume(&mut trainer, &settings, folder)?;
+    let mut saved = resume(&mut trainer, &settings, folder)?;
+    let earlier = saved.seconds;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = Rows::of(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
@@ -82,14 +82,15 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         trained_rows += rows.train;
         trained_seconds += training;
         if trainer.last_is_best() {
-            best = checkpoint::model(&trainer);
+            saved.best = checkpoint::model(&trainer);
         }
         if !trainer.is_done() && trainer.can_resume() {
-            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &settings, &best))?;
+            saved.seconds = earlier + start.elapsed().as_secs_f64();
+            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &settings, &saved))?;
         }
     }
     let cost = Cost {
-        seconds: start.elapsed().as_secs_f64(),
+        seconds: earlier + start.elapsed().as_secs_f64(),
         setup_seconds,
         train_rows_per_second: if trained_seconds > 0.0 {
             trained_rows as f64 / trained_seconds
@@ -98,9 +99,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         },
         peak_memory_bytes: peak_memory(),
     };
-    let report = report(&trainer, experiment, settings, &best, cost)?;
+    let report = report(&trainer, experiment, settings, &saved.best, cost)?;
     let metadata = HashMap::from([("experiment".to_string(), report.experiment.to_string())]);
-    write(&folder.join(MODEL), &checkpoint::to_safetensors(&best, metadata))?;
+    write(&folder.join(MODEL), &checkpoint::to_safetensors(&saved.best, metadata))?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
@@ -131,13 +132,13 @@ fn existing(folder: &Path, settings: &serde_json::Value) -> anyhow::Result<Optio
 }
 
 /// Continues from the folder's checkpoint, where it is of this run.
-fn resume(trainer: &mut Trainer, settings: &serde_json::Value, folder: &Path) -> anyhow::Result<Parameters> {
+fn resume(trainer: &mut Trainer, settings: &serde_json::Value, folder: &Path) -> anyhow::Result<Saved> {
     let path = folder.join(CHECKPOINT);
-    let Ok(bytes) = std::fs::read(&path) else { return Ok(Parameters::default()) };
+    let Ok(bytes) = std::fs::read(&path) else { return Ok(Saved::default()) };
     match checkpoint::load(trainer, settings, &bytes) {
-        Ok(best) => {
+        Ok(saved) => {
             eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
-            Ok(best)
+            Ok(saved)
         }
         Err(error) => bail!(InputError(format!("{}: {error}; remove it to start anew", path.display()))),
     }
@@ -147,7 +148,7 @@ fn report(
     trainer: &Trainer,
     experiment: &Experiment,
     settings: serde_json::Value,
-    best: &Parameters,
+    best: &fet_core::parameters::Parameters,
     cost: Cost,
 ) -> anyhow::Result<Report> {
     Ok(Report {

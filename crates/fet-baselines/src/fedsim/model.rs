@@ -4,6 +4,7 @@ use burn::module::{Module, Param};
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Int, Tensor, TensorData, activation, module};
 use fet_core::data::Task;
+use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
 use fet_core::model::{Init, Pass, Perceptron};
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
@@ -35,6 +36,7 @@ pub(super) struct Pairs {
     sort_gate: bool,
     bounded: bool,
     dropout: f64,
+    soft_party: usize,
 }
 
 /// A convolution over the K axis: C channels from one, kernel k × 1, padding k − 1.
@@ -74,39 +76,8 @@ impl Pairs {
             sort_gate: settings.sort_gate,
             bounded: shape.objective.task != Task::Multiclass,
             dropout: settings.dropout,
+            soft_party: settings.soft_party - 1,
         }
-    }
-
-    /// # Shapes
-    /// - features: [B, d], memory: [B, K, W], similarities: [B, K], standardised
-    /// - result: [B, outputs], before the task's output activation
-    pub(super) fn forward(
-        &self,
-        features: Tensor<2>,
-        memory: Tensor<3>,
-        similarities: Tensor<2>,
-        available: usize,
-        pass: &mut Pass,
-    ) -> Tensor<2> {
-        let [rows, positions, _] = memory.dims();
-        let own = self.local.forward(features, pass);
-        let width = own.dims()[1];
-        let own = own.reshape([rows, 1, width]).repeat_dim(1, positions);
-        let mut pairs = self.pair.forward(Tensor::cat(vec![own, memory], 2), pass);
-        if self.bounded {
-            pairs = activation::sigmoid(pairs);
-        }
-        let outputs = pairs.dims()[2];
-        pairs = pairs * self.weights(similarities.clone(), available, pass);
-        if self.sort_gate {
-            let flat = pairs.reshape([rows * positions, outputs]);
-            pairs = flat.select(0, ascending(&similarities)).reshape([rows, positions, outputs]);
-        }
-        let merged = match &self.convolution {
-            Some(convolution) => convolution.forward(pairs),
-            None => pairs.reshape([rows, positions * outputs]),
-        };
-        self.merge.forward(pass.dropout(merged, self.dropout), pass)
     }
 
     /// The weight of each pair, [B, K, 1]; 0 where a neighbour only repeats another.
@@ -120,6 +91,34 @@ impl Pairs {
             weights = weights.slice_fill([0..rows, available..positions, 0..1], 0.0);
         }
         weights
+    }
+}
+
+impl PrimaryNetwork for Pairs {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let memory = memory.expect("the trainer gives a memory to a method with secondaries");
+        // No party is ever left out, so a party's place among the active ones is its number.
+        let similarities = memory.similarities.get(self.soft_party);
+        let similarities = similarities.expect("the trainer gives similarities to a method that uses them");
+        let [rows, positions, _] = memory.tensor.dims();
+        let own = self.local.forward(batch.features.clone(), pass);
+        let width = own.dims()[1];
+        let own = own.reshape([rows, 1, width]).repeat_dim(1, positions);
+        let mut pairs = self.pair.forward(Tensor::cat(vec![own, memory.tensor.clone()], 2), pass);
+        if self.bounded {
+            pairs = activation::sigmoid(pairs);
+        }
+        let outputs = pairs.dims()[2];
+        pairs = pairs * self.weights(similarities.clone(), memory.available, pass);
+        if self.sort_gate {
+            let flat = pairs.reshape([rows * positions, outputs]);
+            pairs = flat.select(0, ascending(similarities)).reshape([rows, positions, outputs]);
+        }
+        let merged = match &self.convolution {
+            Some(convolution) => convolution.forward(pairs),
+            None => pairs.reshape([rows, positions * outputs]),
+        };
+        self.merge.forward(pass.dropout(merged, self.dropout), pass)
     }
 }
 

@@ -5,14 +5,14 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome};
+use super::{
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    SecondaryContext,
+};
 use crate::encoder::{Encoder, EncoderContext};
 use crate::model::{Decoder, DecoderShape, Init, ModelShape, Pass, padding_mask};
-use crate::objective::Objective;
 use crate::optimizer::OptimizerSettings;
-use crate::parameters::host;
 use crate::registry::{Plugin, Recipe, Slot, Violation};
-use crate::trainable::{Learner, Trainable};
 
 /// Settings of `fet`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -128,7 +128,15 @@ impl Method for Fet {
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
-        Ok(Box::new(FetPrimary::new(&self.settings, context)))
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let shape = DecoderShape {
+            columns: (context.key_columns, context.feature_columns),
+            blocks: self.settings.agg_blocks,
+            outputs: context.objective.outputs,
+            memory_width: context.memory_width,
+        };
+        let decoder = Decoder::new(&mut init, context.device, &shape, &self.shape);
+        Ok(Box::new(PrimaryModel::new(decoder, &self.settings.optimizer, context)))
     }
 
     fn secondary(
@@ -148,62 +156,11 @@ impl Method for Fet {
     }
 }
 
-/// The primary's half: a decoder and the loss.
-#[derive(Debug)]
-pub struct FetPrimary {
-    trainable: Trainable<Decoder>,
-    objective: Objective,
-}
-
-impl FetPrimary {
-    /// A decoder for the data of `context`.
-    pub fn new(settings: &FetSettings, context: &PrimaryContext<'_>) -> Self {
-        let mut init = Init::new(context.weights.clone(), context.device);
-        let columns = (context.key_columns, context.feature_columns);
-        let (blocks, outputs) = (settings.agg_blocks, context.objective.outputs);
-        let shape = DecoderShape { columns, blocks, outputs, memory_width: context.memory_width };
-        let decoder = Decoder::new(&mut init, context.device, &shape, &settings.shape());
-        let trainable = Trainable::new(decoder, settings.optimizer.clone(), context.device);
-        Self { trainable, objective: context.objective }
-    }
-
-    fn forward(
-        &self,
-        decoder: &Decoder,
-        batch: &PrimaryBatch,
-        memory: Tensor<3>,
-        available: usize,
-        pass: &mut Pass,
-    ) -> Tensor<2> {
-        let [rows, positions, _] = memory.dims();
-        let mask = padding_mask(rows, positions, available, &memory.device());
-        let output = decoder.forward(batch.keys.clone(), batch.features.clone(), memory, mask, pass);
-        self.objective.activate(output)
-    }
-}
-
-impl Primary for FetPrimary {
-    fn learner(&self) -> &dyn Learner {
-        &self.trainable
-    }
-
-    fn learner_mut(&mut self) -> &mut dyn Learner {
-        &mut self.trainable
-    }
-
-    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        let leaf = memory.tensor.autodiff().require_grad();
-        let output = self.forward(self.trainable.module(), batch, leaf.clone(), memory.available, pass);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
-        let memory_gradient = self.trainable.backward(&loss, Some(&leaf));
-        let loss = f64::from(host(loss.without_autodiff())[0]);
-        TrainOutcome { loss, memory_gradient, output: output.without_autodiff() }
-    }
-
-    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
-        let memory = memory.expect("the trainer gives a memory to a method that uses secondaries");
-        let decoder = self.trainable.untracked();
-        self.forward(&decoder, batch, memory.tensor, memory.available, &mut Pass::evaluation())
+impl PrimaryNetwork for Decoder {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let memory = memory.expect("the trainer gives a memory to a method with secondaries");
+        let [rows, positions, _] = memory.tensor.dims();
+        let mask = padding_mask(rows, positions, memory.available, &memory.tensor.device());
+        self.decode(batch.keys.clone(), batch.features.clone(), memory.tensor.clone(), mask, pass)
     }
 }

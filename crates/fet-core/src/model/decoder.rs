@@ -101,7 +101,7 @@ impl Decoder {
     /// # Shapes
     /// - keys: [B, m], features: [B, d], memory: [B, K, W], mask: [B, K]
     /// - result: [B, outputs], before the task's output activation
-    pub fn forward(
+    pub fn decode(
         &self,
         keys: Tensor<2>,
         features: Tensor<2>,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fet::run::{Log, Outcome, run};
-use fet_core::checkpoint;
+use fet_core::checkpoint::{self, Saved};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
@@ -94,7 +94,8 @@ fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
     let settings = serde_json::json!({"name": "test"});
     let mut first = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
     losses(&mut first);
-    let bytes = checkpoint::save(&first, &settings, &checkpoint::model(&first));
+    let saved = Saved { best: checkpoint::model(&first), seconds: 12.5 };
+    let bytes = checkpoint::save(&first, &settings, &saved);
     let mut second = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
     let refuse = |trainer: &mut _, settings: &Value, bytes: &[u8]| {
         checkpoint::load(trainer, settings, bytes).expect_err("refused").to_string()
@@ -102,8 +103,9 @@ fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
     assert!(refuse(&mut second, &serde_json::json!({"name": "other"}), &bytes).contains("other settings"));
     assert!(refuse(&mut second, &settings, &bytes[..bytes.len() / 2]).contains("damaged"));
     assert!(refuse(&mut second, &settings, b"").contains("damaged"));
-    let best = checkpoint::load(&mut second, &settings, &bytes).expect("its own checkpoint");
-    assert_eq!(best.values().len(), checkpoint::model(&second).values().len());
+    let saved = checkpoint::load(&mut second, &settings, &bytes).expect("its own checkpoint");
+    assert_eq!(saved.best.values().len(), checkpoint::model(&second).values().len());
+    assert_eq!(saved.seconds, 12.5);
     assert_eq!(checkpoint::model(&first), checkpoint::model(&second));
     assert_eq!(losses(&mut first), losses(&mut second), "the next epoch is the same");
 }
