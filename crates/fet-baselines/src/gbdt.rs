@@ -20,13 +20,11 @@ use fet_core::objective::Objective;
 use fet_core::parameters::host;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::{Learner, Nothing};
-use forust_ml::gradientbooster::GrowPolicy;
 use forust_ml::objective::ObjectiveType;
 use forust_ml::{GradientBooster, Matrix};
 use serde::{Deserialize, Serialize};
 
-/// How trees are grown; the defaults are those of scikit-learn's `HistGradientBoosting`, but for the number
-/// of trees, of which the validation rows choose.
+/// How trees are grown: level by level, from histograms.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
@@ -34,8 +32,8 @@ pub struct Growth {
     pub trees: usize,
     /// What each tree's answer is multiplied by.
     pub learning_rate: f64,
-    /// The most leaves of a tree.
-    pub leaves: usize,
+    /// The most splits between the root and a leaf.
+    pub depth: usize,
     /// The least sum of second derivatives in a leaf: of a squared loss, the fewest rows.
     pub leaf_weight: f64,
 }
@@ -55,7 +53,7 @@ const PORTIONS: usize = 20;
 
 impl Default for Growth {
     fn default() -> Self {
-        Self { trees: 500, learning_rate: 0.1, leaves: 31, leaf_weight: 20.0 }
+        Self { trees: 500, learning_rate: 0.1, depth: 10, leaf_weight: 20.0 }
     }
 }
 
@@ -64,8 +62,8 @@ impl Growth {
         if self.trees < PORTIONS {
             return Err(Violation::new("trees", format!("must be at least {PORTIONS}"), self.trees));
         }
-        if self.leaves < 2 {
-            return Err(Violation::new("leaves", "must be at least 2", self.leaves));
+        if !(1..=16).contains(&self.depth) {
+            return Err(Violation::new("depth", "must be 1 to 16", self.depth));
         }
         if !(self.learning_rate > 0.0 && self.learning_rate <= 1.0) {
             let rule = "must be above 0 and at most 1";
@@ -81,16 +79,13 @@ impl Growth {
         let loss = if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
         // The sum of second derivatives of a log loss is a quarter of the rows at the most.
         let leaf_weight = if task == Task::Regression { self.leaf_weight } else { self.leaf_weight / 20.0 };
-        let mut booster = GradientBooster::default()
+        GradientBooster::default()
             .set_objective_type(loss)
             .set_iterations(self.trees)
             .set_learning_rate(self.learning_rate as f32)
-            .set_max_depth(usize::MAX)
-            .set_max_leaves(self.leaves)
+            .set_max_depth(self.depth)
             .set_min_leaf_weight(leaf_weight as f32)
-            .set_l2(0.0);
-        booster.grow_policy = GrowPolicy::LossGuide;
-        booster
+            .set_l2(0.0)
     }
 }
 
