@@ -37,6 +37,19 @@ pub struct NeighbourBatch {
     pub available: usize,
 }
 
+impl NeighbourBatch {
+    /// The same records without autodiff.
+    #[must_use]
+    fn untracked(&self) -> Self {
+        Self {
+            keys: self.keys.clone().without_autodiff(),
+            features: self.features.clone().without_autodiff(),
+            slots: self.slots.clone().without_autodiff(),
+            ..*self
+        }
+    }
+}
+
 /// One party's local model.
 ///
 /// Laws, held by the contract suite for every plug-in: backward after forward gives the gradient that an
@@ -76,6 +89,8 @@ pub struct EncoderContext<'a> {
     pub shape: &'a ModelShape,
     /// How it is trained.
     pub optimizer: &'a OptimizerSettings,
+    /// Whether the graph of a forward pass is forgotten and built again for the backward pass.
+    pub recompute: bool,
 }
 
 impl SlotKind for dyn Encoder {
@@ -96,14 +111,25 @@ pub trait Network: Module {
 #[derive(Debug)]
 pub struct LocalModel<N> {
     trainable: Trainable<N>,
-    pending: Option<Tensor<3>>,
+    recompute: bool,
+    pending: Option<Pending>,
+}
+
+/// What stays between forward and backward.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them for each party")]
+enum Pending {
+    /// The graph itself.
+    Graph(Tensor<3>),
+    /// What it can be built from: dropout repeats, because its masks come from the pass.
+    Inputs(NeighbourBatch, Pass),
 }
 
 impl<N: Network> LocalModel<N> {
     /// Trains `network`, made in `context`.
     pub fn new(network: N, context: &EncoderContext<'_>) -> Self {
         let trainable = Trainable::new(network, context.optimizer.clone(), context.device);
-        Self { trainable, pending: None }
+        Self { trainable, recompute: context.recompute, pending: None }
     }
 }
 
@@ -120,13 +146,20 @@ impl<N: Network + Send> Encoder for LocalModel<N> {
         if !tracked {
             return self.trainable.untracked().forward(batch, pass);
         }
+        if self.recompute {
+            self.pending = Some(Pending::Inputs(batch.clone(), pass.clone()));
+            return self.trainable.untracked().forward(&batch.untracked(), pass);
+        }
         let representation = self.trainable.module().forward(batch, pass);
-        self.pending = Some(representation.clone());
+        self.pending = Some(Pending::Graph(representation.clone()));
         representation.without_autodiff()
     }
 
     fn backward(&mut self, gradient: Tensor<3>) {
-        let representation = self.pending.take().expect("backward follows a tracked forward");
+        let representation = match self.pending.take().expect("backward follows a tracked forward") {
+            Pending::Graph(representation) => representation,
+            Pending::Inputs(batch, mut pass) => self.trainable.module().forward(&batch, &mut pass),
+        };
         let scalar = (representation * gradient.autodiff()).sum();
         self.trainable.backward(&scalar, None);
     }

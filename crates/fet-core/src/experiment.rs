@@ -56,11 +56,21 @@ pub struct TrainSettings {
     pub patience: usize,
     /// What the step size is then multiplied by.
     pub factor: f64,
+    /// Whether secondaries forget their graphs and compute forward passes twice: the same results, but for
+    /// rounding, in less memory, where there are many parties.
+    pub recompute: bool,
 }
 
 impl Default for TrainSettings {
     fn default() -> Self {
-        Self { epochs: 20, batch_size: 128, evaluation_batch_size: 256, patience: 5, factor: 0.5 }
+        Self {
+            epochs: 20,
+            batch_size: 128,
+            evaluation_batch_size: 256,
+            patience: 5,
+            factor: 0.5,
+            recompute: false,
+        }
     }
 }
 

@@ -198,4 +198,6 @@ pub struct SecondaryContext<'a> {
     pub key_columns: usize,
     /// d.
     pub feature_columns: usize,
+    /// Whether it forgets the graph of a forward pass and builds it again for the backward pass.
+    pub recompute: bool,
 }

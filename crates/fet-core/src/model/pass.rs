@@ -6,7 +6,7 @@ use rand::Rng;
 use crate::rng::ChaCha8Rng;
 
 /// One pass through a model.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pass {
     dropout: Option<ChaCha8Rng>,
 }

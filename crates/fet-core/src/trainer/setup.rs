@@ -153,6 +153,7 @@ impl PartyBuilder<'_> {
                 neighbours,
                 key_columns: table.scaled.keys.columns(),
                 feature_columns: table.scaled.features.columns(),
+                recompute: self.experiment.train.recompute,
             },
         )?;
         let parts = SecondaryParts {

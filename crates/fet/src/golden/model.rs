@@ -60,6 +60,7 @@ impl GoldenModel {
                 neighbours: slots.neighbours,
                 key_columns: slots.key_dims[party],
                 feature_columns: slots.data_dims[party],
+                recompute: false,
             };
             secondaries.push(method.secondary(&slots.encoder, &context).map_err(refused)?);
         }

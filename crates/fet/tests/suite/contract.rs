@@ -178,6 +178,7 @@ impl EncoderCase {
             feature_columns: 3,
             shape: &self.shape,
             optimizer: &self.optimizer,
+            recompute: false,
         };
         slot.build(&context).expect("sound defaults")
     }
