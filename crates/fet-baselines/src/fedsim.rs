@@ -9,8 +9,9 @@
 mod model;
 
 use fet_core::encoder::Encoder;
-use fet_core::experiment::Experiment;
-use fet_core::method::{Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext};
+use fet_core::method::{
+    Kinds, Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext,
+};
 use fet_core::model::Init;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
@@ -133,8 +134,8 @@ impl Method for FedSim {
         }
     }
 
-    fn check(&self, experiment: &Experiment) -> Result<(), Violation> {
-        let (aggregator, privacy) = (experiment.aggregator.kind(), experiment.privacy.kind());
+    fn check(&self, kinds: &Kinds<'_>) -> Result<(), Violation> {
+        let Kinds { aggregator, privacy, .. } = *kinds;
         if aggregator != "concat" {
             let rule = "must be \"concat\" for the method \"fedsim\": it joins the parties' records to pairs";
             return Err(Violation::new("aggregator.kind", rule, format!("\"{aggregator}\"")));

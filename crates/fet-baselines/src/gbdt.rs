@@ -11,9 +11,9 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::data::Task;
 use fet_core::encoder::{Encoder, NeighbourBatch};
-use fet_core::experiment::Experiment;
 use fet_core::method::{
-    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
+    Kinds, Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext,
+    TrainOutcome,
 };
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
@@ -139,11 +139,8 @@ impl Method for Gbdt {
         }
     }
 
-    fn check(&self, experiment: &Experiment) -> Result<(), Violation> {
-        let only = [
-            ("aggregator", experiment.aggregator.kind(), "concat"),
-            ("privacy", experiment.privacy.kind(), "none"),
-        ];
+    fn check(&self, kinds: &Kinds<'_>) -> Result<(), Violation> {
+        let only = [("aggregator", kinds.aggregator, "concat"), ("privacy", kinds.privacy, "none")];
         match only.into_iter().find(|(_, kind, needed)| self.joined && kind != needed) {
             Some((slot, kind, needed)) => {
                 let rule = format!("must be \"{needed}\" for the method \"gbdt-top1\": it pools raw columns");

@@ -9,7 +9,7 @@ use crate::aggregator::Aggregator;
 use crate::data::Dataset;
 use crate::encoder::Encoder;
 use crate::linker::Linker;
-use crate::method::Method;
+use crate::method::{Kinds, Method};
 use crate::privacy::PrivacyMechanism;
 use crate::registry::{SettingsError, Slot, Violation};
 
@@ -114,7 +114,12 @@ impl Experiment {
     fn check_slots(&self) -> Result<(), Violation> {
         let method = self.method.build(&())?;
         let plan = method.plan();
-        method.check(self)?;
+        method.check(&Kinds {
+            linker: self.linker.kind(),
+            encoder: self.encoder.kind(),
+            aggregator: self.aggregator.kind(),
+            privacy: self.privacy.kind(),
+        })?;
         if !plan.secondaries {
             return Ok(());
         }

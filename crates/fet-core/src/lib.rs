@@ -10,15 +10,17 @@
 //! - **link**: for one primary record the K most similar records of a secondary, its **neighbours**.
 //! - **representation** [B, K, H]: what a secondary's **encoder** makes of a batch's neighbours.
 //! - **dynamic mask**: a learned number for each neighbour, added to attention logits.
-//! - **memory** [B, K, H]: what the **aggregator** makes of the active parties' representations.
+//! - **similarity**: how much a neighbour's key resembles the primary's, the larger the closer; it stays with the
+//!   secondary unless a method or an aggregator cannot work without it.
+//! - **memory** [B, K, W]: what the **aggregator** makes of the active parties' representations.
 //! - **party dropout**: leaving secondaries out of a training step; those left in are **active**.
 //! - **release**: one representation that left its party; the privacy mechanism accounts for each.
-//! - **method**: the halves of a split model, the primary's and the secondaries'.
+//! - **method**: the halves of a split model, the primary's and the secondaries', and a **plan** for the trainer.
 //! - **slot**, **plug-in**, **recipe**: a trait, an implementation of it, and its settings ([`registry`]).
 //! - **round**: a training step, counted over the whole run; it keys random streams ([`rng`]).
 //! - **cell**: in an ablation, one variant with one seed.
 //!
-//! Shapes: B rows of a batch, K neighbours, H hidden width, m key columns, d feature columns.
+//! Shapes: B rows of a batch, K neighbours, H hidden width, W width of the memory, m key columns, d feature columns.
 
 pub mod aggregator;
 pub mod checkpoint;

@@ -10,7 +10,6 @@ mod model;
 use burn::tensor::{Device, Tensor};
 
 use crate::encoder::Encoder;
-use crate::experiment::Experiment;
 use crate::model::Pass;
 use crate::objective::Objective;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
@@ -29,7 +28,7 @@ pub trait Method: Send + Sync {
     fn plan(&self) -> Plan;
 
     /// Refuses slots that make no sense together with the method, before anything starts.
-    fn check(&self, _experiment: &Experiment) -> Result<(), Violation> {
+    fn check(&self, _kinds: &Kinds<'_>) -> Result<(), Violation> {
         Ok(())
     }
 
@@ -42,6 +41,19 @@ pub trait Method: Send + Sync {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation>;
+}
+
+/// Which plug-ins stand beside a method.
+#[derive(Debug, Clone, Copy)]
+pub struct Kinds<'a> {
+    /// The linker.
+    pub linker: &'a str,
+    /// The encoder.
+    pub encoder: &'a str,
+    /// The aggregator.
+    pub aggregator: &'a str,
+    /// The privacy mechanism.
+    pub privacy: &'a str,
 }
 
 /// What the trainer has to know of a method.
