@@ -15,6 +15,8 @@ pub struct Backend {
     /// How many parties may compute at the same time. The pure-Rust backends do their element-wise work
     /// on one thread, so parties on threads pay; LibTorch uses all cores for one party already.
     pub party_threads: usize,
+    /// Whether tensors live in the host's own memory.
+    pub on_host: bool,
 }
 
 /// A device that cannot be had.
@@ -62,7 +64,9 @@ pub fn is_compiled(name: &str) -> bool {
 /// Opens a device by name.
 pub fn open(name: &str) -> Result<Backend, BackendError> {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
-    let backend = |device, party_threads| Ok(Backend { name: name.to_string(), device, party_threads });
+    let on_host = !name.starts_with("libtorch-cuda");
+    let backend =
+        |device, party_threads| Ok(Backend { name: name.to_string(), device, party_threads, on_host });
     match name {
         "flex" => backend(Device::flex(), cores),
         "ndarray" => backend(ndarray(), cores),

@@ -67,7 +67,7 @@ pub(crate) fn secondary(
         neighbours: context.neighbours,
         key_columns: 0,
         feature_columns: context.feature_columns,
-        recompute: context.recompute,
+        computation: context.computation,
         shape: &shape,
         optimizer,
     })

@@ -40,7 +40,7 @@ fn hdb(criterion: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Elements(ROWS as u64 * 7 / 10));
     for name in fet_backends::NAMES {
         let Ok(backend) = fet_backends::open(name) else { continue };
-        let mut trainer = Trainer::with_data(&experiment, tables(), &backend.device, backend.party_threads)
+        let mut trainer = Trainer::with_data(&experiment, tables(), &fet::run::machine(&backend))
             .expect("the tables fit the preset");
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|epochs| {

@@ -89,8 +89,17 @@ pub struct EncoderContext<'a> {
     pub shape: &'a ModelShape,
     /// How it is trained.
     pub optimizer: &'a OptimizerSettings,
+    /// How it may be computed.
+    pub computation: Computation,
+}
+
+/// How a party computes what is the same, but for rounding, in more than one way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Computation {
     /// Whether the graph of a forward pass is forgotten and built again for the backward pass.
     pub recompute: bool,
+    /// Whether the host's fused kernels take the place of tensor operations, where an encoder has any.
+    pub fused: bool,
 }
 
 impl SlotKind for dyn Encoder {
@@ -129,7 +138,7 @@ impl<N: Network> LocalModel<N> {
     /// Trains `network`, made in `context`.
     pub fn new(network: N, context: &EncoderContext<'_>) -> Self {
         let trainable = Trainable::new(network, context.optimizer.clone(), context.device);
-        Self { trainable, recompute: context.recompute, pending: None }
+        Self { trainable, recompute: context.computation.recompute, pending: None }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::aggregator::Aggregator;
 use crate::data::Dataset;
-use crate::encoder::Encoder;
+use crate::encoder::{Computation, Encoder};
 use crate::linker::Linker;
 use crate::method::{Kinds, Method};
 use crate::privacy::PrivacyMechanism;
@@ -59,6 +59,33 @@ pub struct TrainSettings {
     /// Whether secondaries forget their graphs and compute forward passes twice: the same results, but for
     /// rounding, in less memory, where there are many parties.
     pub recompute: bool,
+    /// Who computes what there are fused kernels for: the same results, but for rounding.
+    pub kernels: Kernels,
+}
+
+/// Who computes the blocks of a transformer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kernels {
+    /// The fused kernels where tensors lie in the host's memory, else the device.
+    #[default]
+    Auto,
+    /// The fused kernels, on the host.
+    Fused,
+    /// The device, operation by operation.
+    Tensor,
+}
+
+impl TrainSettings {
+    /// What secondaries are told, where tensors lie on the host or do not.
+    pub(crate) fn computation(&self, on_host: bool) -> Computation {
+        let fused = match self.kernels {
+            Kernels::Auto => on_host,
+            Kernels::Fused => true,
+            Kernels::Tensor => false,
+        };
+        Computation { recompute: self.recompute, fused }
+    }
 }
 
 impl Default for TrainSettings {
@@ -70,6 +97,7 @@ impl Default for TrainSettings {
             patience: 5,
             factor: 0.5,
             recompute: false,
+            kernels: Kernels::Auto,
         }
     }
 }

@@ -9,7 +9,7 @@ mod model;
 
 use burn::tensor::{Device, Tensor};
 
-use crate::encoder::Encoder;
+use crate::encoder::{Computation, Encoder};
 use crate::model::Pass;
 use crate::objective::Objective;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
@@ -210,6 +210,6 @@ pub struct SecondaryContext<'a> {
     pub key_columns: usize,
     /// d.
     pub feature_columns: usize,
-    /// Whether it forgets the graph of a forward pass and builds it again for the backward pass.
-    pub recompute: bool,
+    /// How it may be computed.
+    pub computation: Computation,
 }

@@ -98,6 +98,20 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
+    /// Adds to the gradient of the parameter `name` what was found outside the graph.
+    ///
+    /// # Panics
+    /// If there is no such parameter, or it has another size.
+    pub(crate) fn add_to_gradient(&mut self, name: &str, values: &[f32]) {
+        let segments = self.parameters.segments();
+        let index = segments.iter().position(|segment| segment.name == name);
+        let index = index.unwrap_or_else(|| panic!("the model has the parameter `{name}`"));
+        self.gradient.present[index] = true;
+        let place = &mut self.gradient.values[segments[index].range.clone()];
+        assert_eq!(place.len(), values.len(), "the gradient of `{name}`");
+        place.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+
     fn refresh(&mut self) {
         self.module = self.parameters.write(self.module.clone(), &self.device);
     }

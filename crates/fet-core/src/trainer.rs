@@ -50,6 +50,17 @@ pub struct Trainer {
     warnings: Vec<String>,
 }
 
+/// What a run computes on.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// Where tensors live; without autodiff.
+    pub device: Device,
+    /// Whether that is the host's own memory.
+    pub on_host: bool,
+    /// How many parties may compute at a time.
+    pub party_threads: usize,
+}
+
 /// How far a run is: with the parties' parameters and moments, all that a checkpoint needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {

@@ -63,10 +63,15 @@ impl Verdict {
     }
 }
 
-/// Compares this program with the file at `path` on a device.
+/// Compares this program with the file at `path` on a device, as it computes there.
 pub fn check(path: &Path, backend: &Backend) -> Result<Verdict, GoldenError> {
+    check_with(path, backend, backend.on_host)
+}
+
+/// The same with the host's fused kernels, or without them.
+pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict, GoldenError> {
     let golden = GoldenFile::read(path)?;
-    let mut model = GoldenModel::new(&golden, &backend.device)?;
+    let mut model = GoldenModel::new(&golden, &backend.device, fused)?;
     let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let device = backend.name.clone();
     match golden.losses()? {

@@ -13,7 +13,7 @@ use fet_backends::Backend;
 use fet_core::checkpoint::{self, Saved};
 use fet_core::experiment::Experiment;
 use fet_core::report::{Best, Cost, Program, Report, Rows};
-use fet_core::trainer::{RunError, StepReport, Trainer};
+use fet_core::trainer::{Machine, RunError, StepReport, Trainer};
 
 use crate::experiment_file::{data_folder, resolved};
 use crate::output::{peak_memory, write_atomically};
@@ -111,7 +111,13 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
 
 /// Loads the data, links it and builds the models; what fails here is the input's fault.
 pub fn trainer(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Trainer> {
-    Trainer::new(experiment, &data_folder(), &backend.device, backend.party_threads).map_err(input)
+    Trainer::new(experiment, &data_folder(), &machine(backend)).map_err(input)
+}
+
+/// A backend as the trainer sees it.
+pub fn machine(backend: &Backend) -> Machine {
+    let Backend { device, on_host, party_threads, .. } = backend.clone();
+    Machine { device, on_host, party_threads }
 }
 
 fn input(error: impl std::fmt::Display) -> anyhow::Error {

@@ -1,10 +1,13 @@
 //! `transformer`: the paper's secondary encoder: embedding, dynamic mask, self-attention over the K
 //! neighbours (paper, section 4; figure 2).
 
+mod fused;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use self::fused::FusedTransformer;
 use super::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
 use crate::model::{BlockChain, DynamicMask, Embedding, Init, Pass, padding_mask};
 use crate::registry::{Plugin, Recipe, Violation};
@@ -38,7 +41,12 @@ impl Recipe<dyn Encoder> for TransformerSettings {
             let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
             return Err(Violation::new("kind", rule, "\"transformer\""));
         }
-        Ok(Box::new(LocalModel::new(Transformer::new(self, context), context)))
+        let module = Transformer::new(self, context);
+        Ok(if context.computation.fused {
+            Box::new(FusedTransformer::new(module, context))
+        } else {
+            Box::new(LocalModel::new(module, context))
+        })
     }
 }
 
@@ -68,8 +76,9 @@ impl Transformer {
     }
 }
 
-impl Network for Transformer {
-    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+impl Transformer {
+    /// What goes into the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
+    fn enter(&self, batch: &NeighbourBatch) -> (Tensor<2>, Option<Tensor<2>>) {
         let (rows, neighbours) = (batch.rows, batch.neighbours);
         let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());
         let learned = self.mask.as_ref().map(|mask| {
@@ -82,6 +91,13 @@ impl Network for Transformer {
             (Some(learned), Some(padding)) => Some(learned + padding),
             (learned, padding) => learned.or(padding),
         };
-        self.chain.forward(records, batch.slots.clone(), rows, mask, pass)
+        (records, mask)
+    }
+}
+
+impl Network for Transformer {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let (records, mask) = self.enter(batch);
+        self.chain.forward(records, batch.slots.clone(), batch.rows, mask, pass)
     }
 }

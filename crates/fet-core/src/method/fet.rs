@@ -150,7 +150,7 @@ impl Method for Fet {
             neighbours: context.neighbours,
             key_columns: context.key_columns,
             feature_columns: context.feature_columns,
-            recompute: context.recompute,
+            computation: context.computation,
             shape: &self.shape,
             optimizer: &self.settings.optimizer,
         })

@@ -22,6 +22,16 @@ impl Pass {
         Self { dropout: None }
     }
 
+    /// The stream of the masks to come, if there are any.
+    pub fn stream(&self) -> Option<&ChaCha8Rng> {
+        self.dropout.as_ref()
+    }
+
+    /// Goes on with a stream from which someone else has drawn masks.
+    pub fn resume(&mut self, rng: ChaCha8Rng) {
+        self.dropout = Some(rng);
+    }
+
     /// Inverted dropout: each value is zero with probability `rate`, else divided by `1 - rate`.
     ///
     /// The rate is honoured to 1/65536, and the scale is that of the rate as honoured.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use burn::tensor::Device;
 
-use super::{Progress, RunError, Trainer};
+use super::{Machine, Progress, RunError, Trainer};
 use crate::data::{DatasetContext, VerticalData};
+use crate::encoder::Computation;
 use crate::experiment::Experiment;
 use crate::federation::Federation;
 use crate::linker::Linker;
@@ -21,27 +22,20 @@ use crate::schedule::Plateau;
 use crate::secondary::{Secondary, SecondaryParts};
 
 impl Trainer {
-    /// Loads the data that the experiment names and builds everything. File names start from `folder`;
-    /// tensors live on `device` (without autodiff); up to `threads` parties compute at a time.
-    pub fn new(
-        experiment: &Experiment,
-        folder: &Path,
-        device: &Device,
-        threads: usize,
-    ) -> Result<Self, RunError> {
+    /// Loads the data that the experiment names and builds everything. File names start from `folder`.
+    pub fn new(experiment: &Experiment, folder: &Path, machine: &Machine) -> Result<Self, RunError> {
         let context = DatasetContext { folder, seed: experiment.seed };
         let data = experiment.data.build(&context)?.load()?;
-        Self::with_data(experiment, data, device, threads)
+        Self::with_data(experiment, data, machine)
     }
 
     /// The same on tables that are already there.
     pub fn with_data(
         experiment: &Experiment,
         data: VerticalData,
-        device: &Device,
-        threads: usize,
+        machine: &Machine,
     ) -> Result<Self, RunError> {
-        let device = device.clone().autodiff();
+        let device = machine.device.clone().autodiff();
         let prepared = Prepared::new(data, experiment.seed)?;
         let method = experiment.method.build(&())?;
         let plan = method.plan();
@@ -71,9 +65,10 @@ impl Trainer {
             linker: Arc::clone(&linker),
             reveals_similarities: plan.similarities || aggregator.uses_similarities(),
             privacy: Arc::from(experiment.privacy.build(&())?),
+            computation: experiment.train.computation(machine.on_host),
         };
         let parties = tables.into_iter().enumerate().map(|(index, table)| builder.party(index + 1, table));
-        let federation = Federation::new(parties.collect::<Result<_, _>>()?, threads);
+        let federation = Federation::new(parties.collect::<Result<_, _>>()?, machine.party_threads);
         let encodings = primary.learner().parameters().with_prefix(Embedding::POSITION);
         if plan.pe_average_every > 0 && encodings.segments().is_empty() {
             let rule = "must be 0 for a model without positional encodings";
@@ -140,6 +135,7 @@ struct PartyBuilder<'a> {
     linker: Arc<dyn Linker>,
     reveals_similarities: bool,
     privacy: Arc<dyn PrivacyMechanism>,
+    computation: Computation,
 }
 
 impl PartyBuilder<'_> {
@@ -153,7 +149,7 @@ impl PartyBuilder<'_> {
                 neighbours,
                 key_columns: table.scaled.keys.columns(),
                 feature_columns: table.scaled.features.columns(),
-                recompute: self.experiment.train.recompute,
+                computation: self.computation,
             },
         )?;
         let parts = SecondaryParts {

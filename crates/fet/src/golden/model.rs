@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregator, Round};
-use fet_core::encoder::{Encoder, NeighbourBatch};
+use fet_core::encoder::{Computation, Encoder, NeighbourBatch};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, SecondaryContext};
 use fet_core::model::Pass;
 use fet_core::parameters::{Parameters, host};
@@ -33,7 +33,8 @@ pub(super) struct GoldenOutcome {
 }
 
 impl GoldenModel {
-    pub(super) fn new(golden: &GoldenFile, device: &Device) -> Result<Self, GoldenError> {
+    pub(super) fn new(golden: &GoldenFile, device: &Device, fused: bool) -> Result<Self, GoldenError> {
+        let computation = Computation { fused, ..Computation::default() };
         let device = device.clone().autodiff();
         let refused =
             |violation: Violation| golden.bad(&format!("its configuration is impossible: {violation}"));
@@ -60,7 +61,7 @@ impl GoldenModel {
                 neighbours: slots.neighbours,
                 key_columns: slots.key_dims[party],
                 feature_columns: slots.data_dims[party],
-                recompute: false,
+                computation,
             };
             secondaries.push(method.secondary(&slots.encoder, &context).map_err(refused)?);
         }

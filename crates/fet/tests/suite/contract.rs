@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregator, Round};
 use fet_core::data::Matrix;
-use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
+use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
 use fet_core::linker::Linker;
 use fet_core::model::{ModelShape, Pass};
 use fet_core::optimizer::OptimizerSettings;
@@ -154,10 +154,19 @@ struct EncoderCase {
     shape: ModelShape,
     optimizer: OptimizerSettings,
     device: Device,
+    computation: Computation,
 }
 
+/// Every way in which an encoder may be computed.
+const COMPUTATIONS: [Computation; 4] = [
+    Computation { fused: false, recompute: false },
+    Computation { fused: false, recompute: true },
+    Computation { fused: true, recompute: false },
+    Computation { fused: true, recompute: true },
+];
+
 impl EncoderCase {
-    fn new(device: &Device, positional_encoding: bool) -> Self {
+    fn new(device: &Device, positional_encoding: bool, computation: Computation) -> Self {
         let shape = ModelShape {
             hidden: 8,
             heads: 2,
@@ -166,7 +175,7 @@ impl EncoderCase {
             frequency_std: 1.0,
             shared_norm: false,
         };
-        Self { shape, optimizer: OptimizerSettings::lamb(), device: device.clone().autodiff() }
+        Self { shape, optimizer: OptimizerSettings::lamb(), device: device.clone().autodiff(), computation }
     }
 
     fn build(&self, slot: &Slot<dyn Encoder>) -> Box<dyn Encoder> {
@@ -178,7 +187,7 @@ impl EncoderCase {
             feature_columns: 3,
             shape: &self.shape,
             optimizer: &self.optimizer,
-            recompute: false,
+            computation: self.computation,
         };
         slot.build(&context).expect("sound defaults")
     }
@@ -202,8 +211,10 @@ impl EncoderCase {
 #[test]
 fn encoders_differentiate_what_they_compute() {
     for backend in devices() {
-        for (slot, encoding) in all::<dyn Encoder>().iter().flat_map(|slot| [(slot, true), (slot, false)]) {
-            let case = EncoderCase::new(&backend.device, encoding);
+        let encoders = all::<dyn Encoder>();
+        let cases = COMPUTATIONS.iter().flat_map(|how| [(how, true), (how, false)]);
+        for (slot, (how, encoding)) in cases.flat_map(|case| encoders.iter().map(move |slot| (slot, case))) {
+            let case = EncoderCase::new(&backend.device, encoding, *how);
             let mut encoder = case.build(slot);
             let start = encoder.learner().parameters().clone();
             let gradient = random([3, 4, 8], 40, &backend.device);
@@ -232,16 +243,16 @@ fn encoders_differentiate_what_they_compute() {
             let numeric = (value(1.0) - value(-1.0)) / (2.0 * step);
             let analytic = length * length;
             let difference = (numeric - analytic).abs() / analytic;
-            assert!(difference < 1e-2, "{slot:?} on {}: {numeric} and {analytic}", backend.name);
+            assert!(difference < 1e-2, "{slot:?} on {}, {how:?}: {numeric} and {analytic}", backend.name);
         }
     }
 }
 
 #[test]
 fn encoders_evaluate_without_dropout_and_see_each_record_once() {
-    for slot in all::<dyn Encoder>() {
-        let case = EncoderCase::new(&crate::support::flex().device, true);
-        let mut encoder = case.build(&slot);
+    for (slot, how) in all::<dyn Encoder>().iter().flat_map(|slot| COMPUTATIONS.map(|how| (slot, how))) {
+        let case = EncoderCase::new(&crate::support::flex().device, true, how);
+        let mut encoder = case.build(slot);
         let batch = case.batch(false);
         let evaluate = |encoder: &mut Box<dyn Encoder>, batch: &NeighbourBatch| {
             host(encoder.forward(batch, &mut Pass::evaluation(), false))

@@ -39,6 +39,8 @@ fn check(task: Task, sets: &[&str]) {
 fn fet_trains_alike() {
     for task in [Task::Regression, Task::Binary, Task::Multiclass] {
         check(task, &[]);
+        // Everything on the device, the blocks of the secondaries too.
+        check(task, &["train.kernels=tensor"]);
     }
 }
 
@@ -47,6 +49,7 @@ fn components_train_alike() {
     check(Task::Multiclass, &["encoder.kind=transformer", "encoder.blocks=2", "encoder.dynamic_mask=false"]);
     check(Task::Multiclass, &["method.positional_encoding=false"]);
     check(Task::Multiclass, &["method.party_dropout=0.5", "method.shared_norm=true", "method.agg_blocks=2"]);
+    check(Task::Multiclass, &["train.kernels=tensor", "encoder.blocks=2", "method.shared_norm=true"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fet::golden::{GoldenError, check};
+use fet::golden::{GoldenError, check, check_with};
 
 use crate::support::devices;
 
@@ -15,13 +15,13 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Checks every file on every device and gives how many were met; a method that the program does not have
+/// Checks every file on every device, with the fused kernels and without, and gives how many were met; a method that the program does not have
 /// yet is named.
 fn walk(folder: &Path) -> usize {
     let mut met = 0;
     for file in files(folder) {
-        for backend in devices() {
-            match check(&file, &backend) {
+        for (backend, fused) in devices().iter().flat_map(|backend| [(backend, true), (backend, false)]) {
+            match check_with(&file, backend, fused) {
                 Ok(verdict) => {
                     assert!(verdict.is_met(), "{verdict:?}");
                     met += 1;
@@ -39,7 +39,7 @@ fn walk(folder: &Path) -> usize {
 #[test]
 fn the_authors_figures_are_met_on_every_device() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    assert_eq!(walk(&folder), 7 * devices().len());
+    assert_eq!(walk(&folder), 2 * 7 * devices().len());
 }
 
 #[test]

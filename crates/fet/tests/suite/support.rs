@@ -92,7 +92,7 @@ pub(crate) fn trainer(
     data: VerticalData,
     backend: &Backend,
 ) -> Result<Trainer, RunError> {
-    Trainer::with_data(experiment, data, &backend.device, backend.party_threads)
+    Trainer::with_data(experiment, data, &fet::run::machine(backend))
 }
 
 /// Trains one epoch and gives the running mean loss after each step.

@@ -1,8 +1,11 @@
 //! What is computed in a cheaper way, against its definition, on every device: values and gradients.
 
-use burn::tensor::{Device, Tensor, TensorData};
-use fet_core::model::{Attention, Init, Pass};
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
+use fet_core::model::{Attention, Init, ModelShape, Pass};
+use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
+use fet_core::registry::Slot;
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 
@@ -61,6 +64,92 @@ fn absorbed_attention_is_attention() {
                 let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 // A few roundings of 32-bit floats.
                 assert!(worst <= 4e-6 * size, "{} figure {index}: {worst} of {size}", backend.name);
+            }
+        }
+    }
+}
+
+/// What a chain of blocks is tried on.
+#[derive(Clone, Copy)]
+struct Case {
+    blocks: usize,
+    heads: usize,
+    dropout: f64,
+    shared_norm: bool,
+    dynamic_mask: bool,
+    available: usize,
+}
+
+/// The representation and the gradient of all parameters, of a transformer over three rows of seven neighbours.
+fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 2] {
+    let shape = ModelShape {
+        hidden: 12,
+        heads: case.heads,
+        dropout: case.dropout,
+        positional_encoding: true,
+        frequency_std: 1.0,
+        shared_norm: case.shared_norm,
+    };
+    let sets = [
+        ("kind", toml::Value::from("transformer")),
+        ("blocks", toml::Value::from(case.blocks as i64)),
+        ("dynamic_mask", toml::Value::from(case.dynamic_mask)),
+    ];
+    let table = sets.into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    let slot = Slot::<dyn Encoder>::from_table(table).expect("sound settings");
+    let mut encoder = slot
+        .build(&EncoderContext {
+            device,
+            weights: stream(32, 1, Purpose::Weights, 0),
+            neighbours: 7,
+            key_columns: 2,
+            feature_columns: 3,
+            shape: &shape,
+            optimizer: &OptimizerSettings::lamb(),
+            computation,
+        })
+        .expect("sound settings");
+    let slots: Vec<i32> = (0..21).map(|place| place * place % 9).collect();
+    let batch = NeighbourBatch {
+        keys: random([9, 2], 6, device),
+        features: random([9, 3], 7, device),
+        slots: Tensor::<1, Int>::from_data(TensorData::new(slots, [21]), device),
+        rows: 3,
+        neighbours: 7,
+        available: case.available,
+    };
+    let mut pass = Pass::training(stream(32, 1, Purpose::Dropout, 0));
+    let representation = encoder.forward(&batch, &mut pass, true);
+    encoder.backward(random([3, 7, 12], 8, &device.clone().without_autodiff()));
+    assert!(encoder.learner().gradient().present.iter().all(|present| *present), "everything takes part");
+    [host(representation), encoder.learner().gradient().values.clone()]
+}
+
+/// Same parameters, same dropout masks: the same representation and gradients, from tensors and from the kernels.
+#[test]
+fn fused_blocks_are_blocks() {
+    let plain =
+        Case { blocks: 1, heads: 1, dropout: 0.0, shared_norm: false, dynamic_mask: false, available: 7 };
+    let cases = [
+        plain,
+        Case { heads: 3, dropout: 0.3, dynamic_mask: true, ..plain },
+        Case { blocks: 2, heads: 2, dropout: 0.5, available: 5, ..plain },
+        Case { blocks: 3, heads: 4, dropout: 0.1, shared_norm: true, dynamic_mask: true, available: 4 },
+    ];
+    for backend in devices() {
+        let device = backend.device.clone().autodiff();
+        for (number, case) in cases.into_iter().enumerate() {
+            let defined = encoded(&device, case, Computation::default());
+            for recompute in [false, true] {
+                let ours = encoded(&device, case, Computation { fused: true, recompute });
+                for (index, (a, b)) in ours.iter().zip(&defined).enumerate() {
+                    let size = b.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+                    assert!(size > 0.0 && a.len() == b.len());
+                    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                    // A few roundings of 32-bit floats.
+                    let name = &backend.name;
+                    assert!(worst <= 4e-6 * size, "{name}, case {number}, figure {index}: {worst} of {size}");
+                }
             }
         }
     }

@@ -1,0 +1,222 @@
+//! Multi-head attention of one sequence to itself, with an additive mask over the positions attended to.
+//!
+//! Weights are kept for the way back with the sign saying whether dropout let them through: they are not negative
+//! themselves. Their rows are padded to whole vectors with positions that nothing attends to.
+
+use crate::block::Shape;
+use crate::dropout::Dropout;
+use crate::math::{LANES, exp, largest, sum, vectorised};
+use crate::matrix::{Into, View, ViewMut, multiply};
+
+/// A logit that no softmax sees.
+const NOWHERE: f32 = -1e30;
+
+/// What attention works in.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    logits: Vec<f32>,
+    weights: Vec<f32>,
+    mask: Vec<f32>,
+    numbers: Vec<u16>,
+}
+
+impl Shape {
+    /// The length of a row of weights, padding included.
+    pub(crate) fn padded(&self) -> usize {
+        self.positions.next_multiple_of(LANES)
+    }
+
+    /// How many weights one sequence has in one block, padding included.
+    pub(crate) fn weights(&self) -> usize {
+        self.heads * self.positions * self.padded()
+    }
+
+    fn head(&self) -> usize {
+        self.width / self.heads
+    }
+
+    fn factor(&self) -> f32 {
+        1.0 / (self.head() as f32).sqrt()
+    }
+}
+
+/// Queries, keys or values of one head: `part` 0, 1 or 2 of rows [3H].
+fn part<'a>(shape: &Shape, projected: &'a [f32], part: usize, head: usize) -> View<'a> {
+    let stride = 3 * shape.width;
+    let all = View::strided(projected, shape.positions, stride, stride);
+    all.columns(part * shape.width + head * shape.head(), shape.head())
+}
+
+fn part_mut<'a>(shape: &Shape, projected: &'a mut [f32], part: usize, head: usize) -> ViewMut<'a> {
+    let start = part * shape.width + head * shape.head();
+    ViewMut::strided(&mut projected[start..], shape.positions, shape.head(), 3 * shape.width)
+}
+
+/// The random numbers of one sequence's weights: dropout, the words before them, and the sequence's place.
+pub(crate) type Draw<'a> = Option<(&'a Dropout, u128, usize)>;
+
+/// projected [K, 3H] → context [K, H], heads side by side; fills `kept` [heads, K, padded].
+pub(crate) fn forward(
+    shape: &Shape,
+    projected: &[f32],
+    mask: Option<&[f32]>,
+    draw: Draw<'_>,
+    kept: &mut [f32],
+    context: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    let (positions, padded) = (shape.positions, shape.padded());
+    let Scratch { logits, weights, mask: bias, numbers } = scratch;
+    logits.resize(positions * padded, NOWHERE);
+    weights.resize(positions * padded, 0.0);
+    bias.clear();
+    bias.resize(padded, NOWHERE);
+    match mask {
+        Some(mask) => bias[..positions].copy_from_slice(mask),
+        None => bias[..positions].fill(0.0),
+    }
+    if let Some((dropout, before, sequence)) = draw {
+        let count = shape.heads * positions * positions;
+        dropout.draw(before, sequence * count, numbers, count);
+    }
+    for head in 0..shape.heads {
+        let queries = part(shape, projected, 0, head);
+        let keys = part(shape, projected, 1, head).transposed();
+        let target = ViewMut::strided(logits, positions, positions, padded);
+        multiply(shape.factor(), queries, keys, Into::Set, target);
+        let kept = &mut kept[head * positions * padded..(head + 1) * positions * padded];
+        softmax(padded, logits, bias, kept);
+        let drawn = draw.map(|(dropout, ..)| {
+            (dropout, &numbers[head * positions * positions..(head + 1) * positions * positions])
+        });
+        let attended = match drawn {
+            Some((dropout, numbers)) => {
+                drop_weights(dropout, numbers, (positions, padded), kept, weights);
+                &*weights
+            }
+            None => &*kept,
+        };
+        let attended = View::strided(attended, positions, positions, padded);
+        let head_context = &mut context[head * shape.head()..];
+        let target = ViewMut::strided(head_context, positions, shape.head(), shape.width);
+        multiply(1.0, attended, part(shape, projected, 2, head), Into::Set, target);
+    }
+}
+
+/// Softmax of each row of logits + bias.
+fn softmax(padded: usize, logits: &[f32], bias: &[f32], weights: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            let bias = &bias[..padded];
+            for (row, out) in logits.chunks_exact(padded).zip(weights.chunks_exact_mut(padded)) {
+                let top = largest(padded, |i| row[i] + bias[i]);
+                for i in 0..padded {
+                    out[i] = exp(row[i] + bias[i] - top);
+                }
+                let scale = 1.0 / sum(padded, |i| out[i]);
+                for value in out.iter_mut() {
+                    *value *= scale;
+                }
+            }
+        },
+    );
+}
+
+/// Marks in `kept` which weights are dropped, and writes those that stay, scaled, to `weights`.
+fn drop_weights(
+    dropout: &Dropout,
+    numbers: &[u16],
+    (positions, padded): (usize, usize),
+    kept: &mut [f32],
+    weights: &mut [f32],
+) {
+    let scale = dropout.scale();
+    vectorised(
+        #[inline(always)]
+        || {
+            let rows = numbers.chunks_exact(positions).zip(kept.chunks_exact_mut(padded));
+            for ((numbers, kept), out) in rows.zip(weights.chunks_exact_mut(padded)) {
+                let (kept, out) = (&mut kept[..positions], &mut out[..positions]);
+                for i in 0..positions {
+                    let keep = dropout.keeps(numbers[i]);
+                    out[i] = if keep { kept[i] * scale } else { 0.0 };
+                    kept[i] = if keep { kept[i] } else { -kept[i] };
+                }
+            }
+        },
+    );
+}
+
+/// Back from the gradient of the context to that of `projected`, which it overwrites, and of the mask, to which
+/// it adds.
+#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+pub(crate) fn backward(
+    shape: &Shape,
+    projected: &[f32],
+    scale: f32,
+    kept: &[f32],
+    context_gradient: &[f32],
+    projected_gradient: &mut [f32],
+    mask_gradient: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    let (positions, padded) = (shape.positions, shape.padded());
+    let Scratch { logits, weights, mask: bias, .. } = scratch;
+    logits.resize(positions * padded, 0.0);
+    weights.resize(positions * padded, 0.0);
+    bias.clear();
+    bias.resize(padded, 0.0);
+    for head in 0..shape.heads {
+        let kept = &kept[head * positions * padded..(head + 1) * positions * padded];
+        let above = View::strided(context_gradient, positions, shape.width, shape.width)
+            .columns(head * shape.head(), shape.head());
+        let values = part(shape, projected, 2, head);
+        let target = ViewMut::strided(logits, positions, positions, padded);
+        multiply(1.0, above, values.transposed(), Into::Set, target);
+        softmax_back(scale, padded, positions, kept, logits, weights, bias);
+        let attended = View::strided(weights, positions, positions, padded);
+        let target = part_mut(shape, projected_gradient, 2, head);
+        multiply(1.0, attended.transposed(), above, Into::Set, target);
+        let slopes = View::strided(logits, positions, positions, padded);
+        let target = part_mut(shape, projected_gradient, 0, head);
+        multiply(shape.factor(), slopes, part(shape, projected, 1, head), Into::Set, target);
+        let target = part_mut(shape, projected_gradient, 1, head);
+        multiply(shape.factor(), slopes.transposed(), part(shape, projected, 0, head), Into::Set, target);
+    }
+    for (place, value) in mask_gradient.iter_mut().zip(bias.iter()) {
+        *place += value;
+    }
+}
+
+/// `slopes` holds the gradient of the dropped weights and becomes that of the logits; `weights` becomes the
+/// dropped weights; `total` gains the sum over all rows.
+fn softmax_back(
+    scale: f32,
+    padded: usize,
+    positions: usize,
+    kept: &[f32],
+    slopes: &mut [f32],
+    weights: &mut [f32],
+    total: &mut [f32],
+) {
+    vectorised(
+        #[inline(always)]
+        || {
+            let total = &mut total[..padded];
+            let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
+            for ((kept, slopes), weights) in rows.zip(weights.chunks_exact_mut(padded)) {
+                slopes[positions..].fill(0.0);
+                for i in 0..padded {
+                    weights[i] = if kept[i].is_sign_negative() { 0.0 } else { kept[i] * scale };
+                }
+                let mean = sum(padded, |i| weights[i] * slopes[i]);
+                for i in 0..padded {
+                    let slope = weights[i] * slopes[i] - kept[i].abs() * mean;
+                    slopes[i] = slope;
+                    total[i] += slope;
+                }
+            }
+        },
+    );
+}

@@ -1,0 +1,360 @@
+//! A chain of blocks over all sequences of a batch, in parallel.
+//!
+//! What the first block computes of a record by itself (LN₁, queries, keys, values) is computed once for each
+//! distinct record of the batch, however many sequences it stands in.
+
+use rand_chacha::ChaCha8Rng;
+use rayon::prelude::*;
+
+use crate::block::{self, BlockGradient, BlockWeights, Masks, Scratch, Shape, Trace, masks_of_a_chain};
+use crate::buffer::Buffer;
+use crate::dropout::Dropout;
+use crate::rows::add;
+
+/// Sums over sequences are made in so many portions, whatever the number of threads.
+const PORTIONS: usize = 8;
+
+/// Distinct records are projected so many at a time.
+const RECORDS_AT_A_TIME: usize = 256;
+
+/// What a chain is applied to.
+#[derive(Debug, Clone, Copy)]
+pub struct ChainInput<'a> {
+    /// Distinct records, [U, H].
+    pub records: &'a [f32],
+    /// Which record stands where, [B·K].
+    pub slots: &'a [u32],
+    /// Added to the logits of each position, [B, K].
+    pub mask: Option<&'a [f32]>,
+}
+
+/// What a forward pass leaves for the way back.
+#[derive(Debug)]
+pub struct Tape {
+    dropout: Option<Dropout>,
+    blocks: Vec<BlockTape>,
+}
+
+#[derive(Debug)]
+struct BlockTape {
+    input: Buffer,
+    projected: Buffer,
+    weights: Buffer,
+    context: Buffer,
+    middle: Buffer,
+    hidden: Buffer,
+}
+
+/// The gradients of a chain.
+#[derive(Debug)]
+pub struct ChainGradient {
+    /// Of the distinct records, [U, H].
+    pub records: Vec<f32>,
+    /// Of the mask, [B, K], where there was one.
+    pub mask: Option<Vec<f32>>,
+    /// Of each block's parameters.
+    pub blocks: Vec<BlockGradient>,
+}
+
+impl BlockTape {
+    fn new(shape: &Shape, sequences: usize, first: bool) -> Self {
+        let tokens = sequences * shape.positions;
+        let own = |length: usize| Buffer::any(if first { 0 } else { length });
+        Self {
+            input: own(tokens * shape.width),
+            projected: Buffer::any(3 * tokens * shape.width),
+            weights: Buffer::any(sequences * shape.weights()),
+            context: Buffer::any(tokens * shape.width),
+            middle: Buffer::any(tokens * shape.width),
+            hidden: Buffer::any(2 * tokens * shape.width),
+        }
+    }
+
+    fn split_mut(&mut self) -> [&mut [f32]; 6] {
+        [
+            &mut self.input,
+            &mut self.projected,
+            &mut self.weights,
+            &mut self.context,
+            &mut self.middle,
+            &mut self.hidden,
+        ]
+    }
+}
+
+/// The chain's result.
+#[derive(Debug)]
+pub struct Forward {
+    /// [B, K, H].
+    pub values: Vec<f32>,
+    /// What [`backward`] wants, where it was asked for.
+    pub tape: Option<Tape>,
+    /// The stream of random numbers after the masks.
+    pub rng: Option<ChaCha8Rng>,
+}
+
+/// Applies a chain.
+///
+/// # Panics
+/// If sizes do not fit.
+pub fn forward(
+    shape: &Shape,
+    blocks: &[BlockWeights<'_>],
+    input: ChainInput<'_>,
+    dropout: Option<Dropout>,
+    taped: bool,
+) -> Forward {
+    check(shape, blocks, &input);
+    let sequences = input.slots.len() / shape.positions;
+    let length = shape.positions * shape.width;
+    let projected = project_records(shape, &blocks[0], input.records);
+    let way = Way { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
+    let mut values = vec![0.0f32; sequences * length];
+    let mut tapes = Vec::new();
+    if taped {
+        tapes = (0..blocks.len()).map(|index| BlockTape::new(shape, sequences, index == 0)).collect();
+        values.par_chunks_mut(length).zip(traces(&mut tapes, sequences)).enumerate().for_each_init(
+            Scratch::default,
+            |scratch, (sequence, (x, mut traces))| {
+                way.enter(sequence, x);
+                for (index, trace) in traces.iter_mut().enumerate() {
+                    way.step(sequence, index, x, trace, scratch);
+                }
+            },
+        );
+    } else {
+        let room = || (Scratch::default(), [BlockTape::new(shape, 1, false)]);
+        values.par_chunks_mut(length).enumerate().for_each_init(room, |(scratch, tape), (sequence, x)| {
+            way.enter(sequence, x);
+            for index in 0..blocks.len() {
+                let mut trace = traces(tape, 1).pop().and_then(|mut one| one.pop()).expect("one sequence");
+                way.step(sequence, index, x, &mut trace, scratch);
+            }
+        });
+    }
+    let rng =
+        dropout.as_ref().map(|dropout| dropout.after(&masks_of_a_chain(shape, sequences, blocks.len())));
+    Forward { values, tape: taped.then_some(Tape { dropout, blocks: tapes }), rng }
+}
+
+/// Back from the gradient [B, K, H] of a chain's result.
+///
+/// # Panics
+/// If the tape is not that of the same chain and input.
+pub fn backward(
+    shape: &Shape,
+    blocks: &[BlockWeights<'_>],
+    input: ChainInput<'_>,
+    mut tape: Tape,
+    mut gradient: Vec<f32>,
+) -> ChainGradient {
+    check(shape, blocks, &input);
+    let sequences = input.slots.len() / shape.positions;
+    let length = shape.positions * shape.width;
+    assert_eq!(gradient.len(), sequences * length, "the gradient of the chain's result");
+    assert_eq!(tape.blocks.len(), blocks.len(), "the tape of this chain");
+    let dropout = tape.dropout.clone();
+    let mut mask_gradient = vec![0.0f32; sequences * shape.positions];
+    let mut projected_gradient = Buffer::any(3 * sequences * length);
+    let portion = sequences.div_ceil(PORTIONS);
+    let mut each = traces(&mut tape.blocks, sequences);
+    let portions: Vec<Vec<BlockGradient>> = gradient
+        .par_chunks_mut(portion * length)
+        .zip(projected_gradient.par_chunks_mut(3 * portion * length))
+        .zip(mask_gradient.par_chunks_mut(portion * shape.positions))
+        .zip(each.par_chunks_mut(portion))
+        .enumerate()
+        .map(|(index, (((x, projected), mask), traces))| {
+            let mut total = zeros(shape, blocks);
+            let mut scratch = Scratch::default();
+            let rows = x.chunks_exact_mut(length).zip(projected.chunks_exact_mut(3 * length));
+            let rows = rows.zip(mask.chunks_exact_mut(shape.positions)).zip(traces);
+            for (within, (((x, projected), mask), traces)) in rows.enumerate() {
+                let sequence = index * portion + within;
+                for (block, weights) in blocks.iter().enumerate().rev() {
+                    let (trace, gradient) = (&traces[block], &mut total[block]);
+                    let masks = dropout.as_ref();
+                    let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
+                    block::backward(shape, weights, masks, trace, x, mask, gradient, &mut scratch);
+                    if block == 0 {
+                        projected.copy_from_slice(scratch.projected_gradient());
+                    } else {
+                        block::input_back(shape, weights, trace, x, gradient, &mut scratch);
+                    }
+                }
+            }
+            total
+        })
+        .collect();
+    drop(each);
+    let mut total = zeros(shape, blocks);
+    for portion in &portions {
+        total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
+    }
+    let records = records_back(shape, &blocks[0], &input, &gradient, &projected_gradient, &mut total[0]);
+    ChainGradient { records, mask: input.mask.map(|_| mask_gradient), blocks: total }
+}
+
+fn check(shape: &Shape, blocks: &[BlockWeights<'_>], input: &ChainInput<'_>) {
+    assert!(shape.width > 0 && shape.width.is_multiple_of(shape.heads), "{shape:?}");
+    assert!(!blocks.is_empty(), "a chain of no blocks");
+    blocks.iter().for_each(|block| block.check(shape.width));
+    assert!(!input.slots.is_empty() && input.slots.len().is_multiple_of(shape.positions), "whole sequences");
+    assert!(input.records.len().is_multiple_of(shape.width), "whole records");
+    let records = input.records.len() / shape.width;
+    assert!(input.slots.iter().all(|&slot| (slot as usize) < records), "slots name records");
+    assert!(input.mask.is_none_or(|mask| mask.len() == input.slots.len()), "a mask for each position");
+}
+
+fn zeros(shape: &Shape, blocks: &[BlockWeights<'_>]) -> Vec<BlockGradient> {
+    blocks.iter().map(|_| BlockGradient::zeros(shape.width)).collect()
+}
+
+/// For each sequence, its trace in each block.
+fn traces(tapes: &mut [BlockTape], sequences: usize) -> Vec<Vec<Trace<'_>>> {
+    let mut each: Vec<Vec<Trace<'_>>> = (0..sequences).map(|_| Vec::with_capacity(tapes.len())).collect();
+    for tape in tapes {
+        let mut rest = tape.split_mut().map(|all| {
+            let length = all.len() / sequences;
+            (all, length)
+        });
+        for traces in &mut each {
+            let [input, projected, weights, context, middle, hidden] =
+                rest.each_mut().map(|(rest, length)| {
+                    let (part, after) = std::mem::take(rest).split_at_mut(*length);
+                    *rest = after;
+                    part
+                });
+            traces.push(Trace { input, projected, weights, context, middle, hidden });
+        }
+    }
+    each
+}
+
+/// What all sequences' ways through the chain share.
+struct Way<'a> {
+    shape: &'a Shape,
+    blocks: &'a [BlockWeights<'a>],
+    input: ChainInput<'a>,
+    projected: &'a [f32],
+    sequences: usize,
+    dropout: Option<&'a Dropout>,
+}
+
+impl Way<'_> {
+    fn slots(&self, sequence: usize) -> &[u32] {
+        &self.input.slots[sequence * self.shape.positions..(sequence + 1) * self.shape.positions]
+    }
+
+    /// The sequence's records, [K, H].
+    fn enter(&self, sequence: usize, x: &mut [f32]) {
+        gather(self.input.records, self.slots(sequence), self.shape.width, x);
+    }
+
+    /// `x` goes through block `index`.
+    fn step(
+        &self,
+        sequence: usize,
+        index: usize,
+        x: &mut [f32],
+        trace: &mut Trace<'_>,
+        scratch: &mut Scratch,
+    ) {
+        let (shape, weights) = (self.shape, &self.blocks[index]);
+        if index == 0 {
+            gather(self.projected, self.slots(sequence), 3 * shape.width, trace.projected);
+        } else {
+            trace.input.copy_from_slice(x);
+            block::project(shape.width, weights, x, scratch.normed(), trace.projected);
+        }
+        let positions = sequence * shape.positions..(sequence + 1) * shape.positions;
+        let mask = self.input.mask.map(|mask| &mask[positions]);
+        let sequences = self.sequences;
+        let masks = self.dropout.map(|dropout| Masks { dropout, block: index, sequence, sequences });
+        block::forward(shape, weights, x, mask, masks, trace, scratch);
+    }
+}
+
+fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
+    for (row, &slot) in out.chunks_exact_mut(width).zip(slots) {
+        row.copy_from_slice(&table[slot as usize * width..(slot as usize + 1) * width]);
+    }
+}
+
+fn project_records(shape: &Shape, weights: &BlockWeights<'_>, records: &[f32]) -> Buffer {
+    let width = shape.width;
+    let mut projected = Buffer::any(3 * records.len());
+    records
+        .par_chunks(RECORDS_AT_A_TIME * width)
+        .zip(projected.par_chunks_mut(3 * RECORDS_AT_A_TIME * width))
+        .for_each_init(Vec::new, |normed, (rows, out)| block::project(width, weights, rows, normed, out));
+    projected
+}
+
+/// From the gradients at the slots to those of the records, directly and by way of the first projection.
+fn records_back(
+    shape: &Shape,
+    weights: &BlockWeights<'_>,
+    input: &ChainInput<'_>,
+    direct: &[f32],
+    projected: &[f32],
+    total: &mut BlockGradient,
+) -> Vec<f32> {
+    let width = shape.width;
+    let count = input.records.len() / width;
+    let places = Places::of(input.slots, count);
+    let mut gradient = vec![0.0f32; count * width];
+    let portion = count.div_ceil(PORTIONS);
+    let portions: Vec<BlockGradient> = gradient
+        .par_chunks_mut(portion * width)
+        .zip(input.records.par_chunks(portion * width))
+        .enumerate()
+        .map(|(index, (gradient, records))| {
+            let mut above = Buffer::zeros(3 * gradient.len());
+            let rows = gradient.chunks_exact_mut(width).zip(above.chunks_exact_mut(3 * width));
+            for (within, (gradient, above)) in rows.enumerate() {
+                for &place in places.of_record(index * portion + within) {
+                    let place = place as usize;
+                    add(gradient, &direct[place * width..(place + 1) * width]);
+                    add(above, &projected[3 * place * width..3 * (place + 1) * width]);
+                }
+            }
+            let mut parameters = BlockGradient::zeros(width);
+            let (mut normed, mut narrow) = (Vec::new(), Vec::new());
+            let scratch = (&mut normed, &mut narrow);
+            block::project_back(width, weights, records, &above, scratch, &mut parameters, gradient);
+            parameters
+        })
+        .collect();
+    portions.iter().for_each(|portion| total.add(portion));
+    gradient
+}
+
+/// Where each record stands, ascending.
+struct Places {
+    starts: Vec<u32>,
+    places: Vec<u32>,
+}
+
+impl Places {
+    fn of(slots: &[u32], records: usize) -> Self {
+        let mut starts = vec![0u32; records + 1];
+        for &slot in slots {
+            starts[slot as usize + 1] += 1;
+        }
+        for record in 0..records {
+            starts[record + 1] += starts[record];
+        }
+        let mut next = starts.clone();
+        let mut places = vec![0u32; slots.len()];
+        for (place, &slot) in slots.iter().enumerate() {
+            places[next[slot as usize] as usize] = place as u32;
+            next[slot as usize] += 1;
+        }
+        Self { starts, places }
+    }
+
+    fn of_record(&self, record: usize) -> &[u32] {
+        &self.places[self.starts[record] as usize..self.starts[record + 1] as usize]
+    }
+}

@@ -1,0 +1,88 @@
+//! Dropout masks from a stream that can be entered anywhere, so that sequences draw theirs in any order.
+
+use rand::Rng;
+use rand_chacha::ChaCha8Rng;
+
+/// Inverted dropout: a value is zero with probability `rate`, else divided by `1 - rate`.
+///
+/// Each value takes two bytes of the stream, in the order of the tensor it belongs to; the rate is honoured to
+/// 1/65536, and the scale is that of the rate as honoured.
+#[derive(Debug, Clone)]
+pub struct Dropout {
+    rng: ChaCha8Rng,
+    start: u128,
+    threshold: u16,
+    scale: f32,
+}
+
+impl Dropout {
+    /// Masks that begin where `rng` stands.
+    ///
+    /// # Panics
+    /// If the rate is not in (0, 1).
+    pub fn new(rng: ChaCha8Rng, rate: f64) -> Self {
+        assert!(rate > 0.0 && rate < 1.0, "a dropout rate of {rate}");
+        let threshold = (rate * 65536.0).round();
+        let scale = (65536.0 / (65536.0 - threshold)) as f32;
+        Self { start: rng.get_word_pos(), rng, threshold: threshold as u16, scale }
+    }
+
+    /// The stream after `tensors` masks of so many values each.
+    pub fn after(&self, tensors: &[usize]) -> ChaCha8Rng {
+        let mut rng = self.rng.clone();
+        rng.set_word_pos(self.start + words(tensors));
+        rng
+    }
+
+    /// What a value that stays is multiplied with.
+    pub(crate) fn scale(&self) -> f32 {
+        self.scale
+    }
+
+    /// Which values of a mask stay: those whose number is not below the threshold.
+    #[inline(always)]
+    pub(crate) fn keeps(&self, number: u16) -> bool {
+        number >= self.threshold
+    }
+
+    /// The numbers `first..` of the tensor that follows `before`, into `numbers`.
+    pub(crate) fn draw(&self, before: u128, first: usize, numbers: &mut Vec<u16>, count: usize) {
+        // The stream is addressed in words of two numbers: an odd start draws one number more.
+        let skip = first % 2;
+        let mut bytes = vec![0u8; 2 * (count + skip)];
+        let mut rng = self.rng.clone();
+        rng.set_word_pos(self.start + before + (first / 2) as u128);
+        rng.fill_bytes(&mut bytes);
+        numbers.clear();
+        numbers.extend(bytes[2 * skip..].as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)));
+    }
+}
+
+/// How many words of the stream masks of these sizes take, one after another.
+pub(crate) fn words(tensors: &[usize]) -> u128 {
+    tensors.iter().map(|count| count.div_ceil(2) as u128).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng;
+
+    use super::*;
+
+    #[test]
+    fn any_part_of_a_mask_is_the_part_of_the_whole() {
+        let mut rng = ChaCha8Rng::from_seed([7; 32]);
+        let _ = rng.next_u32();
+        let dropout = Dropout::new(rng.clone(), 0.25);
+        let mut bytes = vec![0u8; 2 * 1001];
+        rng.fill_bytes(&mut bytes);
+        let whole: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
+        let mut part = Vec::new();
+        for (first, count) in [(0, 1001), (0, 4), (3, 10), (500, 501), (1000, 1)] {
+            dropout.draw(0, first, &mut part, count);
+            assert_eq!(part, whole[first..first + count], "{count} from {first}");
+        }
+        // The next tensor begins at the next word, as drawing one mask after another has it.
+        assert_eq!(dropout.after(&[1001]).next_u32(), rng.next_u32());
+    }
+}

@@ -1,0 +1,25 @@
+//! Chains of pre-norm transformer blocks over many short sequences, forward and backward, computed on the host.
+//!
+//! A tensor library runs a block as some forty operations, each of which streams the whole batch through memory.
+//! Here one sequence goes through all of them while it lies in cache: two threads then work at the speed of their
+//! multipliers instead of that of the memory. The mathematics is that of `fet_core::model`, which remains the
+//! definition; a test there holds the two against each other, dropout included.
+//!
+//! Nothing here knows of parties, embeddings, losses or optimisers, and no tensor library is linked.
+//!
+//! # Determinism
+//! Sums over sequences are made in fixed portions and in a fixed order, whatever the number of threads, so that a
+//! run repeats bit for bit on the same processor type.
+
+mod attention;
+mod block;
+mod buffer;
+mod chain;
+mod dropout;
+mod math;
+mod matrix;
+mod rows;
+
+pub use block::{BlockGradient, BlockWeights, Shape};
+pub use chain::{ChainGradient, ChainInput, Forward, Tape, backward, forward};
+pub use dropout::Dropout;

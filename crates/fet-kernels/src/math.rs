@@ -1,0 +1,149 @@
+//! Elementary functions that the compiler can turn into vector instructions, and the choice of those at run time.
+//!
+//! There is no fused multiply-add in them, so that they give the same bits on every processor.
+
+use pulp::Arch;
+
+/// Runs `work` with the widest vector instructions of this processor; what it calls must be inlined into it.
+#[inline(always)]
+pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
+    Arch::new().dispatch(work)
+}
+
+/// Sums are made in so many lanes, whatever the processor.
+pub(crate) const LANES: usize = 16;
+
+/// Σ f(i) over 0..count.
+#[inline(always)]
+pub(crate) fn sum(count: usize, f: impl Fn(usize) -> f32) -> f32 {
+    fold(count, 0.0, f, |a, b| a + b)
+}
+
+/// The largest f(i) over 0..count.
+#[inline(always)]
+pub(crate) fn largest(count: usize, f: impl Fn(usize) -> f32) -> f32 {
+    fold(count, f32::NEG_INFINITY, f, |a, b| if b > a { b } else { a })
+}
+
+#[inline(always)]
+fn fold(count: usize, start: f32, f: impl Fn(usize) -> f32, join: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut lanes = [start; LANES];
+    let whole = count / LANES * LANES;
+    let mut base = 0;
+    while base < whole {
+        for (lane, value) in lanes.iter_mut().enumerate() {
+            *value = join(*value, f(base + lane));
+        }
+        base += LANES;
+    }
+    for (lane, value) in lanes.iter_mut().enumerate().take(count - whole) {
+        *value = join(*value, f(whole + lane));
+    }
+    let mut width = LANES / 2;
+    while width > 0 {
+        for lane in 0..width {
+            lanes[lane] = join(lanes[lane], lanes[lane + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+/// e^x within 2 units in the last place; 0 below -87.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    // x = n ln 2 + r: adding and taking away 1.5 · 2²³ rounds to a whole number, whose bits lie in the sum.
+    const ROUND: f32 = 12_582_912.0;
+    let bounded = if x > 88.0 { 88.0 } else { x };
+    let bounded = if bounded < -87.0 { -87.0 } else { bounded };
+    let shifted = bounded * std::f32::consts::LOG2_E + ROUND;
+    let n = shifted - ROUND;
+    let r = bounded - n * 0.693_359_4 + n * 2.121_944_4e-4;
+    let mut p = 1.987_569_1e-4;
+    p = p * r + 1.398_2e-3;
+    p = p * r + 8.333_452e-3;
+    p = p * r + 4.166_579_6e-2;
+    p = p * r + 1.666_666_5e-1;
+    p = p * r + 5e-1;
+    let mantissa = p * r * r + r + 1.0;
+    let exponent = shifted.to_bits().wrapping_sub(ROUND.to_bits()).wrapping_add(127) << 23;
+    let result = mantissa * f32::from_bits(exponent);
+    if x < -87.0 { 0.0 } else { result }
+}
+
+/// Φ(x), the standard normal distribution function, within 2e-7.
+#[inline(always)]
+fn phi(x: f32) -> f32 {
+    // erf as a quotient of two polynomials, as Eigen and XLA have it; beyond 4 it is 1 to the last place.
+    let z = x * std::f32::consts::FRAC_1_SQRT_2;
+    let z = if z > 4.0 { 4.0 } else { z };
+    let z = if z < -4.0 { -4.0 } else { z };
+    let s = z * z;
+    let mut p = -2.726_142_3e-10;
+    p = p * s + 2.770_681_4e-8;
+    p = p * s - 2.101_024_e-6;
+    p = p * s - 5.692_506_4e-5;
+    p = p * s - 7.349_906_e-4;
+    p = p * s - 2.954_6e-3;
+    p = p * s - 1.609_603_3e-2;
+    let mut q = -1.456_607_2e-5;
+    q = q * s - 2.133_740_6e-4;
+    q = q * s - 1.682_827e-3;
+    q = q * s - 7.373_329e-3;
+    q = q * s - 1.426_473_9e-2;
+    0.5 + 0.5 * (z * p / q)
+}
+
+/// GELU: x Φ(x).
+#[inline(always)]
+pub(crate) fn gelu(x: f32) -> f32 {
+    x * phi(x)
+}
+
+/// GELU and its derivative, Φ(x) + x φ(x).
+#[inline(always)]
+pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
+    const DENSITY: f32 = 0.398_942_3; // 1/√(2π)
+    let cumulative = phi(x);
+    (x * cumulative, cumulative + x * DENSITY * exp(-0.5 * x * x))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exponential_is_accurate() {
+        for step in -8_700..8_800 {
+            let x = step as f32 / 100.0;
+            let exact = f64::from(x).exp();
+            let error = (f64::from(exp(x)) - exact).abs() / exact;
+            assert!(error < 3e-7, "exp({x}) is off by {error:e}");
+        }
+        assert_eq!((exp(0.0), exp(-88.0), exp(-1e9)), (1.0, 0.0, 0.0));
+        assert!(exp(f32::NAN).is_nan(), "a model that diverges must not be hidden");
+    }
+
+    #[test]
+    fn gelu_and_its_slope_are_accurate() {
+        for step in -1_000..=1_000 {
+            let x = step as f32 / 100.0;
+            let wide = f64::from(x);
+            let cumulative = 0.5 * libm::erfc(-wide / std::f64::consts::SQRT_2);
+            let density = (-0.5 * wide * wide).exp() / (2.0 * std::f64::consts::PI).sqrt();
+            let (value, slope) = gelu_with_slope(x);
+            assert_eq!(value, gelu(x));
+            assert!((f64::from(value) - wide * cumulative).abs() < 1e-6, "gelu({x}) = {value}");
+            let exact = cumulative + wide * density;
+            assert!((f64::from(slope) - exact).abs() < 1e-6, "gelu'({x}) = {slope}, not {exact}");
+        }
+    }
+
+    #[test]
+    fn folds_see_every_element_once() {
+        for count in [0, 1, 15, 16, 17, 100] {
+            assert_eq!(sum(count, |i| i as f32), (count * count.saturating_sub(1) / 2) as f32);
+        }
+        assert_eq!(largest(37, |i| -((i as f32) - 20.0).abs()), 0.0);
+    }
+}

@@ -1,0 +1,153 @@
+//! Strided views of matrices, and their product.
+//!
+//! The only unsafe code of the crate is the call of the `gemm` library, behind checked bounds.
+
+use gemm::Parallelism;
+
+/// A matrix that is read.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a> {
+    values: &'a [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    column_stride: usize,
+}
+
+/// A matrix that is written, row by row.
+pub(crate) struct ViewMut<'a> {
+    values: &'a mut [f32],
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+}
+
+impl<'a> View<'a> {
+    /// `rows` rows of `columns` values, the first values of each `stride`.
+    pub(crate) fn strided(values: &'a [f32], rows: usize, columns: usize, stride: usize) -> Self {
+        Self { values, rows, columns, row_stride: stride, column_stride: 1 }
+    }
+
+    /// A matrix without gaps.
+    pub(crate) fn new(values: &'a [f32], columns: usize) -> Self {
+        Self::strided(values, values.len() / columns, columns, columns)
+    }
+
+    /// The columns `start..start + count`.
+    pub(crate) fn columns(self, start: usize, count: usize) -> Self {
+        let values = &self.values[start * self.column_stride..];
+        Self { values, columns: count, ..self }
+    }
+
+    /// Rows as columns.
+    pub(crate) fn transposed(self) -> Self {
+        Self {
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+            ..self
+        }
+    }
+}
+
+impl<'a> ViewMut<'a> {
+    /// `rows` rows of `columns` values, the first values of each `stride`.
+    pub(crate) fn strided(values: &'a mut [f32], rows: usize, columns: usize, stride: usize) -> Self {
+        Self { values, rows, columns, row_stride: stride }
+    }
+
+    /// A matrix without gaps.
+    pub(crate) fn new(values: &'a mut [f32], columns: usize) -> Self {
+        let rows = values.len() / columns;
+        Self::strided(values, rows, columns, columns)
+    }
+}
+
+/// How a product meets what its place holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Into {
+    /// It replaces it.
+    Set,
+    /// It is added to it.
+    Add,
+}
+
+/// `target` ← `factor` · `left` · `right`, or that much more.
+///
+/// # Panics
+/// If the shapes do not fit, or a view reaches beyond its values.
+pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into, target: ViewMut<'_>) {
+    let (m, n, k) = (left.rows, right.columns, left.columns);
+    assert_eq!((k, m, n), (right.rows, target.rows, target.columns), "shapes of a product");
+    let last = |rows: usize, row_stride: usize, columns: usize, column_stride: usize| {
+        rows.saturating_sub(1) * row_stride + columns.saturating_sub(1) * column_stride
+    };
+    assert!(m > 0 && n > 0 && k > 0, "a product of nothing");
+    assert!(last(m, left.row_stride, k, left.column_stride) < left.values.len(), "left factor");
+    assert!(last(k, right.row_stride, n, right.column_stride) < right.values.len(), "right factor");
+    assert!(n <= target.row_stride, "rows of a product overlap");
+    assert!(last(m, target.row_stride, n, 1) < target.values.len(), "product");
+    let step = |stride: usize| stride as isize;
+    #[expect(unsafe_code, reason = "the library takes pointers; this is the one place that calls it")]
+    // SAFETY: the assertions above keep every element that the strides reach inside its slice, the elements of
+    // the target are distinct, and the target is borrowed exclusively, so that it overlaps neither factor.
+    unsafe {
+        gemm::gemm(
+            m,
+            n,
+            k,
+            target.values.as_mut_ptr(),
+            1,
+            step(target.row_stride),
+            into == Into::Add,
+            left.values.as_ptr(),
+            step(left.column_stride),
+            step(left.row_stride),
+            right.values.as_ptr(),
+            step(right.column_stride),
+            step(right.row_stride),
+            1.0f32,
+            factor,
+            false,
+            false,
+            false,
+            Parallelism::None,
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn products_follow_their_definition() {
+        let a: Vec<f32> = (0..6).map(|v| v as f32).collect(); // 2 x 3
+        let b: Vec<f32> = (0..12).map(|v| v as f32 - 5.0).collect(); // 3 x 4
+        let mut c = vec![1.0f32; 2 * 5]; // 2 x 4 in rows of 5
+        multiply(2.0, View::new(&a, 3), View::new(&b, 4), Into::Add, ViewMut::strided(&mut c, 2, 4, 5));
+        for i in 0..2 {
+            for j in 0..4 {
+                let sum: f32 = (0..3).map(|k| a[i * 3 + k] * b[k * 4 + j]).sum();
+                assert_eq!(c[i * 5 + j], 1.0 + 2.0 * sum);
+            }
+            assert_eq!(c[i * 5 + 4], 1.0, "the gap is left alone");
+        }
+        let mut d = vec![7.0f32; 9]; // aᵀ a, 3 x 3
+        multiply(1.0, View::new(&a, 3).transposed(), View::new(&a, 3), Into::Set, ViewMut::new(&mut d, 3));
+        assert_eq!(d, [9.0, 12.0, 15.0, 12.0, 17.0, 22.0, 15.0, 22.0, 29.0]);
+        let mut e = vec![0.0f32; 2]; // the middle column of a, times b's first value
+        let column = View::new(&a, 3).columns(1, 1);
+        multiply(1.0, column, View::new(&b[..1], 1), Into::Set, ViewMut::new(&mut e, 1));
+        assert_eq!(e, [-5.0, -20.0]);
+    }
+
+    #[test]
+    #[should_panic(expected = "left factor")]
+    fn a_view_beyond_its_values_is_refused() {
+        let mut c = [0.0f32; 4];
+        let short = View::strided(&[1.0, 2.0, 3.0], 2, 2, 2);
+        multiply(1.0, short, View::new(&[1.0; 4], 2), Into::Set, ViewMut::new(&mut c, 2));
+    }
+}
