@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::federation::Traffic;
 use crate::objective::Metric;
 use crate::privacy::Spent;
-use crate::trainer::{EpochReport, Trainer};
+use crate::trainer::{EpochReport, Phases, Trainer};
 
 /// The report of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -83,6 +83,8 @@ pub struct Cost {
     pub setup_seconds: f64,
     /// Training rows per second, evaluation not counted.
     pub train_rows_per_second: f64,
+    /// Where the seconds of this process went.
+    pub phases: Phases,
     /// The most memory the process held; 0 where the system does not say.
     pub peak_memory_bytes: u64,
 }

@@ -4,6 +4,7 @@
 //! secondaries only through the messages of [`crate::protocol`]. It does not know which method it runs, and
 //! writes no files.
 
+mod phases;
 mod setup;
 
 use std::time::Instant;
@@ -28,6 +29,9 @@ use crate::rng::{Purpose, stream};
 use crate::schedule::Plateau;
 use crate::secondary::{SecondaryError, gather};
 
+pub use self::phases::Phases;
+use self::phases::Watch;
+
 /// A run under way.
 pub struct Trainer {
     settings: TrainSettings,
@@ -47,6 +51,7 @@ pub struct Trainer {
     /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
     similarities: Vec<Matrix<f32>>,
     progress: Progress,
+    phases: Phases,
     warnings: Vec<String>,
 }
 
@@ -205,6 +210,11 @@ impl Trainer {
         self.objective
     }
 
+    /// Where the time has gone since the trainer was made.
+    pub fn phases(&self) -> Phases {
+        self.phases
+    }
+
     /// Which rows are for what.
     pub fn split(&self) -> &Split {
         &self.split
@@ -267,15 +277,20 @@ impl Trainer {
     fn step(&mut self, round: u64, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
         let active = self.active_parties(round);
         let (memory, aggregation) = self.memory(round, rows, &active, true)?.unzip();
+        let mut watch = Watch::start();
         let batch = self.batch(rows, &self.device, true);
         let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round));
         let outcome = self.primary.train(&batch, memory, &mut pass);
+        watch.lap(&mut self.phases.decode);
         if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation) {
             let shares = self.aggregator.spread(gradient, &aggregation).into_iter();
+            watch.lap(&mut self.phases.aggregate);
             let messages = shares.map(|gradient| Request::Backward(Backward { gradient, learning_rate }));
             self.federation.exchange(&active, messages.collect())?;
+            watch.lap(&mut self.phases.learn);
         }
         self.primary.learner_mut().step(learning_rate);
+        watch.lap(&mut self.phases.step);
         Ok(outcome.loss)
     }
 
@@ -303,9 +318,13 @@ impl Trainer {
         if active.is_empty() {
             return Ok(None);
         }
+        let mut watch = Watch::start();
         let message = Forward { round, rows: rows.to_vec(), active: active.len(), training };
         let replies = self.federation.exchange(active, vec![Request::Forward(message); active.len()])?;
         self.progress.releases += 1;
+        // Evaluation is timed as a whole.
+        let mut other = 0.0;
+        watch.lap(if training { &mut self.phases.encode } else { &mut other });
         let parts = replies.into_iter().map(|reply| match reply {
             Reply::Representation(message) => message.tensor,
             other => unreachable!("a party answers Forward with a representation, not {other:?}"),
@@ -321,6 +340,7 @@ impl Trainer {
             similarities: similarities.clone(),
         };
         let tensor = self.aggregator.combine(parts, &aggregation);
+        watch.lap(if training { &mut self.phases.aggregate } else { &mut other });
         let available = active.iter().map(|&party| self.available[party]).max().unwrap_or(0);
         Ok(Some((Memory { tensor, available, similarities }, aggregation)))
     }
@@ -343,6 +363,7 @@ impl Trainer {
         let everyone: Vec<usize> = (0..self.federation.len()).collect();
         let device = self.device.clone().without_autodiff();
         let mut scores = Vec::with_capacity(rows.len());
+        let mut watch = Watch::start();
         for rows in rows.chunks(self.settings.evaluation_batch_size) {
             // Evaluation rounds are counted apart from training rounds, from the top.
             let round = u64::MAX - self.progress.releases;
@@ -351,6 +372,7 @@ impl Trainer {
             let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
             scores.extend(self.objective.score(output, &labels));
         }
+        watch.lap(&mut self.phases.evaluate);
         Ok(self.objective.metric_of(&scores))
     }
 

@@ -97,6 +97,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         } else {
             0.0
         },
+        phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
     let report = report(&trainer, experiment, settings, &saved.best, cost)?;

@@ -95,6 +95,7 @@ impl Trainer {
                 releases: 0,
             },
             plan,
+            phases: super::Phases::default(),
             warnings: prepared.warnings,
         };
         trainer.link()?;
