@@ -195,6 +195,8 @@ pub struct PrimaryContext<'a> {
     pub positions: usize,
     /// W, the width of the memory.
     pub memory_width: usize,
+    /// How it may be computed.
+    pub computation: Computation,
 }
 
 /// What a secondary's half is built from.

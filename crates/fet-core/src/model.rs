@@ -10,6 +10,7 @@ mod embedding;
 mod fourier;
 mod gelu;
 mod init;
+pub(crate) mod kernels;
 mod linear;
 mod mask;
 mod pass;

@@ -98,6 +98,23 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
+    /// The same from another scalar of the same step: its gradients are added.
+    pub(crate) fn backward_more(
+        &mut self,
+        scalar: &Tensor<1>,
+        other: Option<&Tensor<3>>,
+    ) -> Option<Tensor<3>> {
+        let earlier = std::mem::take(&mut self.gradient);
+        let wanted = self.backward(scalar, other);
+        self.gradient.add(&earlier);
+        wanted
+    }
+
+    /// The parameters; the same as [`Learner::parameters`].
+    pub(crate) fn flat(&self) -> &Parameters {
+        &self.parameters
+    }
+
     /// Adds to the gradient of the parameter `name` what was found outside the graph.
     ///
     /// # Panics

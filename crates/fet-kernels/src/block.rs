@@ -1,10 +1,10 @@
 //! One block, for one sequence: x ← x + Drop(MHA(LN₁ x, +M)); x ← x + FFN(LN₂ x).
 
-use crate::attention;
-use crate::dropout::{Dropout, words};
-use crate::math::{gelu, gelu_with_slope, vectorised};
+use crate::dropout::{Dropout, drop_values, words};
 use crate::matrix::{Into, View, ViewMut, multiply};
-use crate::rows::{NormGradient, add, add_rows, add_to_rows, fill_rows, normalise, normalise_back};
+use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
+use crate::rows::{NormGradient, add, add_rows, fill_rows, normalise, normalise_back, sized};
+use crate::{attention, feed_forward};
 
 /// The sizes of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,61 +17,42 @@ pub struct Shape {
     pub positions: usize,
 }
 
-macro_rules! parameters {
-    ($($(#[$doc:meta])* $name:ident: $size:expr;)*) => {
-        /// The parameters of one block; matrices are [inputs, outputs], row by row.
-        #[derive(Debug, Clone, Copy)]
-        pub struct BlockWeights<'a> { $($(#[$doc])* pub $name: &'a [f32],)* }
-
-        /// Their gradients.
-        #[derive(Debug, Clone, PartialEq)]
-        pub struct BlockGradient { $($(#[$doc])* pub $name: Vec<f32>,)* }
-
-        impl BlockWeights<'_> {
-            /// # Panics
-            /// If a parameter does not have its size.
-            pub(crate) fn check(&self, width: usize) {
-                $(assert_eq!(self.$name.len(), $size(width), stringify!($name));)*
-            }
-        }
-
-        impl BlockGradient {
-            pub(crate) fn zeros(width: usize) -> Self {
-                Self { $($name: vec![0.0; $size(width)],)* }
-            }
-
-            pub(crate) fn add(&mut self, other: &Self) {
-                $(add(&mut self.$name, &other.$name);)*
-            }
-        }
-    };
+/// The parameters of one block.
+#[derive(Debug, Clone, Copy)]
+pub struct BlockWeights<'a> {
+    /// LN₁ and attention.
+    pub attention: AttentionWeights<'a>,
+    /// LN₂ and what follows it.
+    pub feed_forward: FeedForwardWeights<'a>,
 }
 
-parameters! {
-    /// LN₁, [H].
-    attention_gain: |h| h;
-    /// LN₁, [H].
-    attention_bias: |h| h;
-    /// Queries, keys and values, [H, 3H].
-    projection: |h| 3 * h * h;
-    /// Queries, keys and values, [3H].
-    projection_bias: |h| 3 * h;
-    /// What follows the heads, [H, H].
-    output: |h| h * h;
-    /// What follows the heads, [H].
-    output_bias: |h| h;
-    /// LN₂, [H].
-    feed_forward_gain: |h| h;
-    /// LN₂, [H].
-    feed_forward_bias: |h| h;
-    /// [H, 2H].
-    hidden: |h| 2 * h * h;
-    /// [2H].
-    hidden_bias: |h| 2 * h;
-    /// [2H, H].
-    contraction: |h| 2 * h * h;
-    /// [H].
-    contraction_bias: |h| h;
+/// Their gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BlockGradient {
+    /// LN₁ and attention.
+    pub attention: AttentionGradient,
+    /// LN₂ and what follows it.
+    pub feed_forward: FeedForwardGradient,
+}
+
+impl BlockWeights<'_> {
+    /// # Panics
+    /// If a parameter does not have its size.
+    pub(crate) fn check(&self, width: usize) {
+        self.attention.check(width);
+        self.feed_forward.check(width);
+    }
+}
+
+impl BlockGradient {
+    pub(crate) fn zeros(width: usize) -> Self {
+        Self { attention: AttentionGradient::zeros(width), feed_forward: FeedForwardGradient::zeros(width) }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.attention.add(&other.attention);
+        self.feed_forward.add(&other.feed_forward);
+    }
 }
 
 /// What one sequence leaves behind in one block for the way back.
@@ -127,9 +108,8 @@ impl Masks<'_> {
 #[derive(Default)]
 pub(crate) struct Scratch {
     attention: attention::Scratch,
+    feed_forward: feed_forward::Scratch,
     normed: Vec<f32>,
-    wide: Vec<f32>,
-    wide_gradient: Vec<f32>,
     narrow: Vec<f32>,
     projected_gradient: Vec<f32>,
     numbers: Vec<u16>,
@@ -147,21 +127,16 @@ impl Scratch {
     }
 }
 
-fn sized(values: &mut Vec<f32>, length: usize) -> &mut [f32] {
-    values.resize(length, 0.0);
-    values
-}
-
 /// LN₁ and the projection of `count` rows: what the first block computes of each record by itself.
 pub(crate) fn project(
     width: usize,
-    weights: &BlockWeights<'_>,
+    weights: &AttentionWeights<'_>,
     rows: &[f32],
     normed: &mut Vec<f32>,
     out: &mut [f32],
 ) {
     let normed = sized(normed, rows.len());
-    normalise(rows, weights.attention_gain, weights.attention_bias, normed);
+    normalise(rows, weights.gain, weights.bias, normed);
     fill_rows(out, weights.projection_bias);
     let (left, right) = (View::new(normed, width), View::new(weights.projection, 3 * width));
     multiply(1.0, left, right, Into::Add, ViewMut::new(out, 3 * width));
@@ -170,23 +145,23 @@ pub(crate) fn project(
 /// Back through [`project`]: adds to the rows' gradient and to that of the parameters.
 pub(crate) fn project_back(
     width: usize,
-    weights: &BlockWeights<'_>,
+    weights: &AttentionWeights<'_>,
     rows: &[f32],
     projected_gradient: &[f32],
     scratch: (&mut Vec<f32>, &mut Vec<f32>),
-    gradient: &mut BlockGradient,
+    gradient: &mut AttentionGradient,
     rows_gradient: &mut [f32],
 ) {
     let (normed, normed_gradient) = (sized(scratch.0, rows.len()), sized(scratch.1, rows.len()));
-    normalise(rows, weights.attention_gain, weights.attention_bias, normed);
+    normalise(rows, weights.gain, weights.bias, normed);
     let above = View::new(projected_gradient, 3 * width);
     let target = ViewMut::new(&mut gradient.projection, 3 * width);
     multiply(1.0, View::new(normed, width).transposed(), above, Into::Add, target);
     add_rows(&mut gradient.projection_bias, projected_gradient);
     let right = View::new(weights.projection, 3 * width).transposed();
     multiply(1.0, above, right, Into::Set, ViewMut::new(normed_gradient, width));
-    let parameters = NormGradient { gain: &mut gradient.attention_gain, bias: &mut gradient.attention_bias };
-    normalise_back(rows, weights.attention_gain, normed_gradient, rows_gradient, parameters);
+    let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
+    normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
 }
 
 /// The block after its projection: `x` [K, H] becomes its result.
@@ -211,8 +186,8 @@ pub(crate) fn forward(
         &mut scratch.attention,
     );
     let attended = sized(&mut scratch.narrow, x.len());
-    fill_rows(attended, weights.output_bias);
-    let (left, right) = (View::new(trace.context, width), View::new(weights.output, width));
+    fill_rows(attended, weights.attention.output_bias);
+    let (left, right) = (View::new(trace.context, width), View::new(weights.attention.output, width));
     multiply(1.0, left, right, Into::Add, ViewMut::new(attended, width));
     if let Some(masks) = masks {
         masks.draw(shape, 1, &mut scratch.numbers);
@@ -221,20 +196,12 @@ pub(crate) fn forward(
     add(x, attended);
     trace.middle.copy_from_slice(x);
 
-    let normed = sized(&mut scratch.normed, x.len());
-    normalise(x, weights.feed_forward_gain, weights.feed_forward_bias, normed);
-    fill_rows(trace.hidden, weights.hidden_bias);
-    let (left, right) = (View::new(normed, width), View::new(weights.hidden, 2 * width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(trace.hidden, 2 * width));
-    let active = sized(&mut scratch.wide, 2 * x.len());
-    activate(trace.hidden, active);
-    if let Some(masks) = masks {
+    let drawn = masks.map(|masks| {
         masks.draw(shape, 2, &mut scratch.numbers);
-        drop_values(masks.dropout, &scratch.numbers, active);
-    }
-    add_to_rows(x, weights.contraction_bias);
-    let (left, right) = (View::new(active, 2 * width), View::new(weights.contraction, width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(x, width));
+        (masks.dropout, scratch.numbers.as_slice())
+    });
+    let room = &mut scratch.feed_forward;
+    feed_forward::forward(width, &weights.feed_forward, x, trace.hidden, drawn, room);
 }
 
 /// Back through [`forward`]: `x_gradient` [K, H] becomes the gradient of the block's input by way of the residual
@@ -251,36 +218,24 @@ pub(crate) fn backward(
     scratch: &mut Scratch,
 ) {
     let width = shape.width;
-    let wide = sized(&mut scratch.wide, 2 * x_gradient.len());
-    let wide_gradient = sized(&mut scratch.wide_gradient, 2 * x_gradient.len());
+    let drawn = masks.map(|masks| {
+        masks.draw(shape, 2, &mut scratch.numbers);
+        (masks.dropout, scratch.numbers.as_slice())
+    });
+    feed_forward::backward(
+        width,
+        &weights.feed_forward,
+        trace.middle,
+        trace.hidden,
+        drawn,
+        x_gradient,
+        &mut gradient.feed_forward,
+        &mut scratch.feed_forward,
+    );
+
     let narrow = sized(&mut scratch.narrow, x_gradient.len());
     let normed = sized(&mut scratch.normed, x_gradient.len());
     let projected_gradient = sized(&mut scratch.projected_gradient, 3 * x_gradient.len());
-
-    let above = View::new(x_gradient, width);
-    let right = View::new(weights.contraction, width).transposed();
-    multiply(1.0, above, right, Into::Set, ViewMut::new(wide_gradient, 2 * width));
-    match masks {
-        Some(masks) => {
-            masks.draw(shape, 2, &mut scratch.numbers);
-            activate_back(trace.hidden, Some((masks.dropout, &scratch.numbers)), wide, wide_gradient);
-        }
-        None => activate_back(trace.hidden, None, wide, wide_gradient),
-    }
-    let target = ViewMut::new(&mut gradient.contraction, width);
-    multiply(1.0, View::new(wide, 2 * width).transposed(), above, Into::Add, target);
-    add_rows(&mut gradient.contraction_bias, x_gradient);
-    normalise(trace.middle, weights.feed_forward_gain, weights.feed_forward_bias, normed);
-    let slopes = View::new(wide_gradient, 2 * width);
-    let target = ViewMut::new(&mut gradient.hidden, 2 * width);
-    multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
-    add_rows(&mut gradient.hidden_bias, wide_gradient);
-    let right = View::new(weights.hidden, 2 * width).transposed();
-    multiply(1.0, slopes, right, Into::Set, ViewMut::new(narrow, width));
-    let parameters =
-        NormGradient { gain: &mut gradient.feed_forward_gain, bias: &mut gradient.feed_forward_bias };
-    normalise_back(trace.middle, weights.feed_forward_gain, narrow, x_gradient, parameters);
-
     // `narrow` is now what came out of attention, `normed` the gradient of the heads' results.
     narrow.copy_from_slice(x_gradient);
     if let Some(masks) = masks {
@@ -288,10 +243,10 @@ pub(crate) fn backward(
         drop_values(masks.dropout, &scratch.numbers, narrow);
     }
     let above = View::new(narrow, width);
-    let target = ViewMut::new(&mut gradient.output, width);
+    let target = ViewMut::new(&mut gradient.attention.output, width);
     multiply(1.0, View::new(trace.context, width).transposed(), above, Into::Add, target);
-    add_rows(&mut gradient.output_bias, narrow);
-    let right = View::new(weights.output, width).transposed();
+    add_rows(&mut gradient.attention.output_bias, narrow);
+    let right = View::new(weights.attention.output, width).transposed();
     multiply(1.0, above, right, Into::Set, ViewMut::new(normed, width));
     attention::backward(
         shape,
@@ -316,52 +271,6 @@ pub(crate) fn input_back(
 ) {
     let Scratch { normed, narrow, projected_gradient, .. } = scratch;
     let room = (normed, narrow);
+    let (weights, gradient) = (&weights.attention, &mut gradient.attention);
     project_back(shape.width, weights, trace.input, projected_gradient, room, gradient, x_gradient);
-}
-
-/// Zeroes or scales each value by its number.
-fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]) {
-    let scale = dropout.scale();
-    vectorised(
-        #[inline(always)]
-        || {
-            for (value, &number) in values.iter_mut().zip(numbers) {
-                *value = if dropout.keeps(number) { *value * scale } else { 0.0 };
-            }
-        },
-    );
-}
-
-fn activate(hidden: &[f32], active: &mut [f32]) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for (out, &x) in active.iter_mut().zip(hidden) {
-                *out = gelu(x);
-            }
-        },
-    );
-}
-
-/// `active` becomes GELU and dropout of `hidden`; `gradient`, the gradient of that, becomes the one of `hidden`.
-fn activate_back(
-    hidden: &[f32],
-    masks: Option<(&Dropout, &[u16])>,
-    active: &mut [f32],
-    gradient: &mut [f32],
-) {
-    vectorised(
-        #[inline(always)]
-        || {
-            for ((&x, out), slope) in hidden.iter().zip(active.iter_mut()).zip(gradient.iter_mut()) {
-                let (value, derivative) = gelu_with_slope(x);
-                *out = value;
-                *slope *= derivative;
-            }
-        },
-    );
-    if let Some((dropout, numbers)) = masks {
-        drop_values(dropout, numbers, active);
-        drop_values(dropout, numbers, gradient);
-    }
 }

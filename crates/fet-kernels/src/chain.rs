@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use crate::block::{self, BlockGradient, BlockWeights, Masks, Scratch, Shape, Trace, masks_of_a_chain};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
+use crate::parameters::{AttentionGradient, AttentionWeights};
 use crate::rows::add;
 
 /// Sums over sequences are made in so many portions, whatever the number of threads.
@@ -107,7 +108,7 @@ pub fn forward(
     check(shape, blocks, &input);
     let sequences = input.slots.len() / shape.positions;
     let length = shape.positions * shape.width;
-    let projected = project_records(shape, &blocks[0], input.records);
+    let projected = project_records(shape, &blocks[0].attention, input.records);
     let way = Way { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
     let mut values = vec![0.0f32; sequences * length];
     let mut tapes = Vec::new();
@@ -191,7 +192,10 @@ pub fn backward(
     for portion in &portions {
         total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
     }
-    let records = records_back(shape, &blocks[0], &input, &gradient, &projected_gradient, &mut total[0]);
+    let records = {
+        let (first, sum) = (&blocks[0].attention, &mut total[0].attention);
+        records_back(shape, first, &input, &gradient, &projected_gradient, sum)
+    };
     ChainGradient { records, mask: input.mask.map(|_| mask_gradient), blocks: total }
 }
 
@@ -265,7 +269,7 @@ impl Way<'_> {
             gather(self.projected, self.slots(sequence), 3 * shape.width, trace.projected);
         } else {
             trace.input.copy_from_slice(x);
-            block::project(shape.width, weights, x, scratch.normed(), trace.projected);
+            block::project(shape.width, &weights.attention, x, scratch.normed(), trace.projected);
         }
         let positions = sequence * shape.positions..(sequence + 1) * shape.positions;
         let mask = self.input.mask.map(|mask| &mask[positions]);
@@ -281,7 +285,7 @@ fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
     }
 }
 
-fn project_records(shape: &Shape, weights: &BlockWeights<'_>, records: &[f32]) -> Buffer {
+fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, records: &[f32]) -> Buffer {
     let width = shape.width;
     let mut projected = Buffer::any(3 * records.len());
     records
@@ -294,18 +298,18 @@ fn project_records(shape: &Shape, weights: &BlockWeights<'_>, records: &[f32]) -
 /// From the gradients at the slots to those of the records, directly and by way of the first projection.
 fn records_back(
     shape: &Shape,
-    weights: &BlockWeights<'_>,
+    weights: &AttentionWeights<'_>,
     input: &ChainInput<'_>,
     direct: &[f32],
     projected: &[f32],
-    total: &mut BlockGradient,
+    total: &mut AttentionGradient,
 ) -> Vec<f32> {
     let width = shape.width;
     let count = input.records.len() / width;
     let places = Places::of(input.slots, count);
     let mut gradient = vec![0.0f32; count * width];
     let portion = count.div_ceil(PORTIONS);
-    let portions: Vec<BlockGradient> = gradient
+    let portions: Vec<AttentionGradient> = gradient
         .par_chunks_mut(portion * width)
         .zip(input.records.par_chunks(portion * width))
         .enumerate()
@@ -319,7 +323,7 @@ fn records_back(
                     add(above, &projected[3 * place * width..3 * (place + 1) * width]);
                 }
             }
-            let mut parameters = BlockGradient::zeros(width);
+            let mut parameters = AttentionGradient::zeros(width);
             let (mut normed, mut narrow) = (Vec::new(), Vec::new());
             let scratch = (&mut normed, &mut narrow);
             block::project_back(width, weights, records, &above, scratch, &mut parameters, gradient);

@@ -3,6 +3,8 @@
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
+use crate::math::vectorised;
+
 /// Inverted dropout: a value is zero with probability `rate`, else divided by `1 - rate`.
 ///
 /// Each value takes two bytes of the stream, in the order of the tensor it belongs to; the rate is honoured to
@@ -56,6 +58,19 @@ impl Dropout {
         numbers.clear();
         numbers.extend(bytes[2 * skip..].as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)));
     }
+}
+
+/// Zeroes or scales each value by its number.
+pub(crate) fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]) {
+    let scale = dropout.scale();
+    vectorised(
+        #[inline(always)]
+        || {
+            for (value, &number) in values.iter_mut().zip(numbers) {
+                *value = if dropout.keeps(number) { *value * scale } else { 0.0 };
+            }
+        },
+    );
 }
 
 /// How many words of the stream masks of these sizes take, one after another.

@@ -15,11 +15,20 @@ mod attention;
 mod block;
 mod buffer;
 mod chain;
+mod decoder;
+
 mod dropout;
+mod feed_forward;
 mod math;
 mod matrix;
+mod parameters;
 mod rows;
 
 pub use block::{BlockGradient, BlockWeights, Shape};
 pub use chain::{ChainGradient, ChainInput, Forward, Tape, backward, forward};
+pub use decoder::{
+    DecoderBlockGradient, DecoderBlockWeights, DecoderForward, DecoderGradient, DecoderInput, DecoderTape,
+    decode, decode_back,
+};
 pub use dropout::Dropout;
+pub use parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};

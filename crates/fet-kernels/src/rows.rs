@@ -5,6 +5,12 @@ use crate::math::{sum, vectorised};
 /// Added to the variance by every layer norm.
 const EPSILON: f32 = 1e-5;
 
+/// Room for `length` values.
+pub(crate) fn sized(values: &mut Vec<f32>, length: usize) -> &mut [f32] {
+    values.resize(length, 0.0);
+    values
+}
+
 /// Every row becomes a copy of `row`.
 pub(crate) fn fill_rows(target: &mut [f32], row: &[f32]) {
     for place in target.chunks_exact_mut(row.len()) {

@@ -2,9 +2,12 @@
 //!
 //! Secondaries encode their neighbours; the primary decodes its own record against the aggregate.
 
+mod fused;
+
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use self::fused::FusedDecoder;
 use super::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
@@ -136,7 +139,12 @@ impl Method for Fet {
             memory_width: context.memory_width,
         };
         let decoder = Decoder::new(&mut init, context.device, &shape, &self.shape);
-        Ok(Box::new(PrimaryModel::new(decoder, &self.settings.optimizer, context)))
+        let optimizer = &self.settings.optimizer;
+        Ok(if context.computation.fused {
+            Box::new(FusedDecoder::new(decoder, &self.shape, optimizer, context))
+        } else {
+            Box::new(PrimaryModel::new(decoder, optimizer, context))
+        })
     }
 
     fn secondary(

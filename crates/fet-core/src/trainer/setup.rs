@@ -56,6 +56,7 @@ impl Trainer {
             parties: tables.len(),
             positions: (1..=tables.len()).map(neighbours).max().unwrap_or(0),
             memory_width: aggregator.width(tables.len(), plan.width),
+            computation: experiment.train.computation(machine.on_host),
         })?;
         let builder = PartyBuilder {
             experiment,

@@ -51,6 +51,7 @@ impl GoldenModel {
             parties,
             positions: slots.neighbours,
             memory_width: aggregator.width(parties, method.plan().width),
+            computation,
         });
         let mut primary = primary.map_err(refused)?;
         let mut secondaries = Vec::new();

@@ -4,6 +4,7 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::Aggregator;
 use fet_core::data::Task;
+use fet_core::encoder::Computation;
 use fet_core::method::{Memory, Method, Primary, PrimaryBatch, PrimaryContext};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
@@ -31,7 +32,7 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
 }
 
 impl Case {
-    fn new(kind: &str, task: Task, device: &Device) -> Self {
+    fn new(kind: &str, task: Task, device: &Device, fused: bool) -> Self {
         let tracked = device.clone().autodiff();
         let method =
             Slot::<dyn Method>::of(kind).expect("sound defaults").build(&()).expect("sound defaults");
@@ -49,6 +50,7 @@ impl Case {
             parties: PARTIES,
             positions,
             memory_width: width,
+            computation: Computation { fused, recompute: false },
         };
         let similarities = vec![random([ROWS, positions], 4, device); PARTIES];
         let tensor = random([ROWS, positions, width], 3, device);
@@ -100,9 +102,10 @@ fn primaries_differentiate_what_they_compute() {
             if method.expect("sound defaults").plan().at_once.is_some() {
                 continue;
             }
-            for task in [Task::Regression, Task::Binary, Task::Multiclass] {
-                let name = format!("{} on {}, {task:?}", plugin.kind, backend.name);
-                let mut case = Case::new(plugin.kind, task, &backend.device);
+            let tasks = [Task::Regression, Task::Binary, Task::Multiclass];
+            for (task, fused) in tasks.into_iter().flat_map(|task| [(task, false), (task, true)]) {
+                let name = format!("{} on {}, {task:?}, fused: {fused}", plugin.kind, backend.name);
+                let mut case = Case::new(plugin.kind, task, &backend.device, fused);
                 let memory = case.memory.clone();
                 let (_, memory_gradient) = case.loss(memory.clone());
                 let gradient = case.primary.learner().gradient().values.clone();

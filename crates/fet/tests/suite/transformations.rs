@@ -1,8 +1,11 @@
 //! What is computed in a cheaper way, against its definition, on every device: values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use fet_core::data::Task;
 use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
+use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
 use fet_core::model::{Attention, Init, ModelShape, Pass};
+use fet_core::objective::Objective;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
@@ -19,6 +22,16 @@ fn random<const D: usize>(shape: [usize; D], round: u64, device: &Device) -> Ten
     let mut rng = stream(31, 0, Purpose::Linking, round);
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| rng.random::<f32>() - 0.5).collect();
     Tensor::from_data(TensorData::new(values, shape), device)
+}
+
+/// Each figure is the other's, but for a few roundings of 32-bit floats.
+fn same(name: &str, ours: &[Vec<f32>], defined: &[Vec<f32>]) {
+    for (index, (a, b)) in ours.iter().zip(defined).enumerate() {
+        let size = b.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+        assert!(size > 0.0 && a.len() == b.len(), "{name}, figure {index}");
+        let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(worst <= 4e-6 * size, "{name}, figure {index}: {worst} of {size}");
+    }
 }
 
 /// The output, and the gradients with respect to the input, the memory, the projection's weight and its bias.
@@ -58,13 +71,7 @@ fn absorbed_attention_is_attention() {
         for (mask, dropout) in [(false, 0.0), (true, 0.0), (true, 0.4)] {
             let (ours, defined) =
                 (figures(&device, mask, dropout, true), figures(&device, mask, dropout, false));
-            for (index, (a, b)) in ours.iter().zip(&defined).enumerate() {
-                let size = b.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-                assert!(size > 0.0 && a.len() == b.len());
-                let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                // A few roundings of 32-bit floats.
-                assert!(worst <= 4e-6 * size, "{} figure {index}: {worst} of {size}", backend.name);
-            }
+            same(&backend.name, &ours, &defined);
         }
     }
 }
@@ -142,15 +149,70 @@ fn fused_blocks_are_blocks() {
             let defined = encoded(&device, case, Computation::default());
             for recompute in [false, true] {
                 let ours = encoded(&device, case, Computation { fused: true, recompute });
-                for (index, (a, b)) in ours.iter().zip(&defined).enumerate() {
-                    let size = b.iter().fold(0.0f32, |m, x| m.max(x.abs()));
-                    assert!(size > 0.0 && a.len() == b.len());
-                    let worst = a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-                    // A few roundings of 32-bit floats.
-                    let name = &backend.name;
-                    assert!(worst <= 4e-6 * size, "{name}, case {number}, figure {index}: {worst} of {size}");
-                }
+                same(&format!("{}, case {number}", backend.name), &ours, &defined);
             }
+        }
+    }
+}
+
+/// Output, gradient of all parameters and of the memory, and the output at evaluation, of FeT's primary over nine
+/// rows with seven neighbours.
+fn decoded(
+    device: &Device,
+    sets: &[(&str, toml::Value)],
+    wider: bool,
+    available: usize,
+    fused: bool,
+) -> [Vec<f32>; 4] {
+    let mut table: toml::Table = sets.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
+    table.insert("kind".into(), "fet".into());
+    table.insert("hidden".into(), 12.into());
+    let method = Slot::<dyn Method>::from_table(table).expect("sound settings").build(&()).expect("sound");
+    let memory_width = if wider { 24 } else { 12 };
+    let mut primary = method
+        .primary(&PrimaryContext {
+            device,
+            weights: stream(33, 0, Purpose::Weights, 0),
+            key_columns: 2,
+            feature_columns: 3,
+            objective: Objective { task: Task::Multiclass, outputs: 3, minimum: 0.0, range: 1.0 },
+            parties: 2,
+            positions: 7,
+            memory_width,
+            computation: Computation { fused, recompute: false },
+        })
+        .expect("sound settings");
+    let batch = PrimaryBatch {
+        keys: random([9, 2], 11, device),
+        features: random([9, 3], 12, device),
+        labels: (0..9).map(|row| (row % 3) as f32).collect(),
+    };
+    let tensor = random([9, 7, memory_width], 13, &device.clone().without_autodiff());
+    let memory = Memory { tensor, available, similarities: Vec::new() };
+    let mut pass = Pass::training(stream(33, 0, Purpose::Dropout, 0));
+    let outcome = primary.train(&batch, Some(memory.clone()), &mut pass);
+    assert!(primary.learner().gradient().present.iter().all(|present| *present), "everything takes part");
+    [
+        host(outcome.output),
+        primary.learner().gradient().values.clone(),
+        host(outcome.memory_gradient.expect("the memory takes part")),
+        host(primary.predict(&batch, Some(memory))),
+    ]
+}
+
+/// Same parameters, same dropout masks: the same predictions and gradients, from tensors and from the kernels.
+#[test]
+fn a_fused_decoder_is_a_decoder() {
+    let cases = [
+        (vec![("agg_blocks", 1.into()), ("heads", 1.into()), ("dropout", 0.0.into())], false, 7),
+        (vec![("agg_blocks", 2.into()), ("heads", 3.into()), ("dropout", 0.3.into())], false, 5),
+        (vec![("agg_blocks", 3.into()), ("heads", 4.into()), ("shared_norm", true.into())], true, 7),
+    ];
+    for backend in devices() {
+        let device = backend.device.clone().autodiff();
+        for (number, (sets, wider, available)) in cases.iter().enumerate() {
+            let figures = |fused| decoded(&device, sets, *wider, *available, fused);
+            same(&format!("{}, case {number}", backend.name), &figures(true), &figures(false));
         }
     }
 }

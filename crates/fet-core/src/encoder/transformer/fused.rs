@@ -5,13 +5,17 @@
 //! definition: a test holds the two against each other.
 
 use burn::tensor::{Tensor, TensorData};
-use fet_kernels::{BlockGradient, BlockWeights, ChainInput, Dropout, Shape, Tape};
+use fet_kernels::{BlockWeights, ChainInput, Dropout, Shape, Tape};
 
 use super::Transformer;
 use crate::encoder::{Encoder, EncoderContext, NeighbourBatch};
 use crate::model::Pass;
+use crate::model::kernels::{self, Place};
 use crate::parameters::{Parameters, host};
 use crate::trainable::{Learner, Trainable};
+
+const ATTENTION: Place = Place { layer: "attention", norms: "attention_norms" };
+const FEED_FORWARD: Place = Place { layer: "feed_forward", norms: "feed_forward_norms" };
 
 /// A [`Transformer`] that computes its blocks on the host.
 #[derive(Debug)]
@@ -136,93 +140,17 @@ impl Encoder for FusedTransformer {
             scalar = scalar + back(mask, values);
         }
         self.trainable.backward(&scalar, None);
-        let norms = norms(self.trainable.parameters());
         for (index, block) in found.blocks.iter().enumerate() {
-            for (name, values) in NAMES.iter().zip(parts(block)) {
-                self.trainable.add_to_gradient(&name.of(index, norms), values);
-            }
+            kernels::add_attention(&mut self.trainable, ATTENTION, index, &block.attention);
+            kernels::add_feed_forward(&mut self.trainable, FEED_FORWARD, index, &block.feed_forward);
         }
     }
-}
-
-/// The name of a block's parameter.
-enum Name {
-    /// It belongs to the chain, one for each block or one for all.
-    Norm(&'static str),
-    /// It belongs to the block.
-    Own(&'static str),
-}
-
-/// In the order of [`parts`].
-const NAMES: [Name; 12] = [
-    Name::Norm("chain.attention_norms.each.#.gamma"),
-    Name::Norm("chain.attention_norms.each.#.beta"),
-    Name::Own("chain.blocks.#.attention.projection.weight"),
-    Name::Own("chain.blocks.#.attention.projection.bias"),
-    Name::Own("chain.blocks.#.attention.output.weight"),
-    Name::Own("chain.blocks.#.attention.output.bias"),
-    Name::Norm("chain.feed_forward_norms.each.#.gamma"),
-    Name::Norm("chain.feed_forward_norms.each.#.beta"),
-    Name::Own("chain.blocks.#.feed_forward.hidden.weight"),
-    Name::Own("chain.blocks.#.feed_forward.hidden.bias"),
-    Name::Own("chain.blocks.#.feed_forward.output.weight"),
-    Name::Own("chain.blocks.#.feed_forward.output.bias"),
-];
-
-impl Name {
-    /// The name in block `index`, where there are `norms` norms.
-    fn of(&self, index: usize, norms: usize) -> String {
-        match self {
-            Self::Norm(pattern) => pattern.replace('#', &(index % norms).to_string()),
-            Self::Own(pattern) => pattern.replace('#', &index.to_string()),
-        }
-    }
-}
-
-fn parts(block: &BlockGradient) -> [&[f32]; 12] {
-    [
-        &block.attention_gain,
-        &block.attention_bias,
-        &block.projection,
-        &block.projection_bias,
-        &block.output,
-        &block.output_bias,
-        &block.feed_forward_gain,
-        &block.feed_forward_bias,
-        &block.hidden,
-        &block.hidden_bias,
-        &block.contraction,
-        &block.contraction_bias,
-    ]
-}
-
-/// How many norms a place in the chain has.
-fn norms(parameters: &Parameters) -> usize {
-    (0..).take_while(|&index| parameters.get(&NAMES[0].of(index, index + 1)).is_some()).count()
 }
 
 fn blocks(parameters: &Parameters) -> Vec<BlockWeights<'_>> {
-    let norms = norms(parameters);
-    let count = (0..).take_while(|&index| parameters.get(&NAMES[2].of(index, norms)).is_some()).count();
-    let block = |index: usize| {
-        let part = |name: usize| {
-            let name = NAMES[name].of(index, norms);
-            parameters.get(&name).unwrap_or_else(|| panic!("a transformer has the parameter `{name}`"))
-        };
-        BlockWeights {
-            attention_gain: part(0),
-            attention_bias: part(1),
-            projection: part(2),
-            projection_bias: part(3),
-            output: part(4),
-            output_bias: part(5),
-            feed_forward_gain: part(6),
-            feed_forward_bias: part(7),
-            hidden: part(8),
-            hidden_bias: part(9),
-            contraction: part(10),
-            contraction_bias: part(11),
-        }
+    let block = |index: usize| BlockWeights {
+        attention: kernels::attention(parameters, ATTENTION, index),
+        feed_forward: kernels::feed_forward(parameters, FEED_FORWARD, index),
     };
-    (0..count).map(block).collect()
+    (0..kernels::blocks(parameters)).map(block).collect()
 }

@@ -1,0 +1,169 @@
+//! Attention of each sample's absorbed queries to its memory, sample by sample while the memory lies in cache.
+
+use crate::block::Shape;
+use crate::feed_forward::Drawn;
+use crate::math::{exp, largest, sum, vectorised};
+use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::rows::sized;
+
+/// The memories of n samples, [n, K, H], and what is added to their logits, [n, K].
+#[derive(Clone, Copy)]
+pub(super) struct Memory<'a> {
+    pub(super) values: &'a [f32],
+    pub(super) mask: Option<&'a [f32]>,
+}
+
+/// What attention works in.
+#[derive(Default)]
+pub(super) struct Scratch {
+    logits: Vec<f32>,
+    weights: Vec<f32>,
+    context_gradient: Vec<f32>,
+    total_gradient: Vec<f32>,
+    absorbed_gradient: Vec<f32>,
+}
+
+impl Scratch {
+    /// Room for the gradients of context and total, which [`attend_back`] reads, for so many queries.
+    pub(super) fn gradients(&mut self, queries: usize, width: usize) -> (&mut [f32], &mut [f32]) {
+        (sized(&mut self.context_gradient, queries * width), sized(&mut self.total_gradient, queries))
+    }
+}
+
+/// absorbed [n, heads, H] → weights kept with the sign of dropout [n, heads, K], context [n, heads, H] and the sums
+/// of the weights [n, heads].
+#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+pub(super) fn attend(
+    shape: &Shape,
+    memory: Memory<'_>,
+    absorbed: &[f32],
+    drawn: Drawn<'_>,
+    kept: &mut [f32],
+    context: &mut [f32],
+    total: &mut [f32],
+    scratch: &mut Scratch,
+) {
+    let Shape { width, heads, positions } = *shape;
+    let logits = sized(&mut scratch.logits, heads * positions);
+    let weights = sized(&mut scratch.weights, heads * positions);
+    for (sample, values) in memory.values.chunks_exact(positions * width).enumerate() {
+        let queries = &absorbed[sample * heads * width..(sample + 1) * heads * width];
+        let kept = &mut kept[sample * heads * positions..(sample + 1) * heads * positions];
+        let total = &mut total[sample * heads..(sample + 1) * heads];
+        let mask = memory.mask.map(|mask| &mask[sample * positions..(sample + 1) * positions]);
+        let left = View::new(queries, width);
+        let right = View::new(values, width);
+        multiply(1.0, left, right.transposed(), Into::Set, ViewMut::new(logits, positions));
+        let numbers = drawn.map(|(dropout, numbers)| {
+            (dropout, &numbers[sample * heads * positions..(sample + 1) * heads * positions])
+        });
+        for (head, total) in total.iter_mut().enumerate() {
+            let place = head * positions..(head + 1) * positions;
+            let numbers = numbers.map(|(dropout, numbers)| (dropout, &numbers[place.clone()]));
+            let (logits, kept) = (&mut logits[place.clone()], &mut kept[place.clone()]);
+            *total = softmax(logits, mask, numbers, kept, &mut weights[place]);
+        }
+        let target = &mut context[sample * heads * width..(sample + 1) * heads * width];
+        multiply(1.0, View::new(weights, positions), right, Into::Set, ViewMut::new(target, width));
+    }
+}
+
+/// Softmax and dropout of one row; gives the sum of what is left.
+fn softmax(
+    logits: &mut [f32],
+    mask: Option<&[f32]>,
+    drawn: Drawn<'_>,
+    kept: &mut [f32],
+    weights: &mut [f32],
+) -> f32 {
+    let count = logits.len();
+    vectorised(
+        #[inline(always)]
+        || {
+            let (kept, weights) = (&mut kept[..count], &mut weights[..count]);
+            if let Some(mask) = mask {
+                for (logit, more) in logits.iter_mut().zip(mask) {
+                    *logit += more;
+                }
+            }
+            let top = largest(count, |i| logits[i]);
+            for i in 0..count {
+                kept[i] = exp(logits[i] - top);
+            }
+            let scale = 1.0 / sum(count, |i| kept[i]);
+            for i in 0..count {
+                kept[i] *= scale;
+            }
+            weights.copy_from_slice(kept);
+            if let Some((dropout, numbers)) = drawn {
+                let scale = dropout.scale();
+                for i in 0..count {
+                    let keep = dropout.keeps(numbers[i]);
+                    weights[i] = if keep { kept[i] * scale } else { 0.0 };
+                    kept[i] = if keep { kept[i] } else { -kept[i] };
+                }
+            }
+            sum(count, |i| weights[i])
+        },
+    )
+}
+
+/// Back from the gradients of context and total, left in the scratch, to those of the memory, to which it adds, and
+/// of the absorbed queries.
+pub(super) fn attend_back<'s>(
+    shape: &Shape,
+    memory: Memory<'_>,
+    absorbed: &[f32],
+    scale: f32,
+    kept: &[f32],
+    memory_gradient: &mut [f32],
+    scratch: &'s mut Scratch,
+) -> &'s [f32] {
+    let Shape { width, heads, positions } = *shape;
+    let slopes = sized(&mut scratch.logits, heads * positions);
+    let weights = sized(&mut scratch.weights, heads * positions);
+    let absorbed_gradient = sized(&mut scratch.absorbed_gradient, absorbed.len());
+    let samples = memory.values.chunks_exact(positions * width);
+    for (sample, (values, gradient)) in
+        samples.zip(memory_gradient.chunks_exact_mut(positions * width)).enumerate()
+    {
+        let rows = sample * heads * width..(sample + 1) * heads * width;
+        let above = View::new(&scratch.context_gradient[rows.clone()], width);
+        let right = View::new(values, width);
+        multiply(1.0, above, right.transposed(), Into::Set, ViewMut::new(slopes, positions));
+        for head in 0..heads {
+            let place = head * positions..(head + 1) * positions;
+            let start = sample * heads * positions;
+            let kept = &kept[start + place.start..start + place.end];
+            let total = scratch.total_gradient[sample * heads + head];
+            softmax_back(scale, total, kept, &mut slopes[place.clone()], &mut weights[place]);
+        }
+        let weights = View::new(weights, positions);
+        multiply(1.0, weights.transposed(), above, Into::Add, ViewMut::new(gradient, width));
+        let slopes = View::new(slopes, positions);
+        let queries = View::new(&absorbed[rows.clone()], width);
+        multiply(1.0, slopes.transposed(), queries, Into::Add, ViewMut::new(gradient, width));
+        multiply(1.0, slopes, right, Into::Set, ViewMut::new(&mut absorbed_gradient[rows], width));
+    }
+    absorbed_gradient
+}
+
+/// `slopes` holds the gradient of the dropped weights, `total` that of their sum; it becomes that of the logits.
+/// `weights` becomes the dropped weights.
+fn softmax_back(scale: f32, total: f32, kept: &[f32], slopes: &mut [f32], weights: &mut [f32]) {
+    let count = kept.len();
+    vectorised(
+        #[inline(always)]
+        || {
+            let (slopes, weights) = (&mut slopes[..count], &mut weights[..count]);
+            for i in 0..count {
+                weights[i] = if kept[i].is_sign_negative() { 0.0 } else { kept[i] * scale };
+                slopes[i] += total;
+            }
+            let mean = sum(count, |i| weights[i] * slopes[i]);
+            for i in 0..count {
+                slopes[i] = weights[i] * slopes[i] - kept[i].abs() * mean;
+            }
+        },
+    );
+}

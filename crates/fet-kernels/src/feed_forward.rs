@@ -1,0 +1,105 @@
+//! x ← x + FFN(LN x), for any number of rows: H → 2H, GELU, dropout, 2H → H.
+
+use crate::dropout::{Dropout, drop_values};
+use crate::math::{gelu, gelu_with_slope, vectorised};
+use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::parameters::{FeedForwardGradient, FeedForwardWeights};
+use crate::rows::{NormGradient, add_rows, add_to_rows, fill_rows, normalise, normalise_back, sized};
+
+/// What the layer works in.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    normed: Vec<f32>,
+    wide: Vec<f32>,
+    wide_gradient: Vec<f32>,
+}
+
+/// Which hidden values stay: dropout and a number for each of them.
+pub(crate) type Drawn<'a> = Option<(&'a Dropout, &'a [u16])>;
+
+/// `x` [n, H] becomes the result; `hidden` [n, 2H] keeps what goes into GELU.
+pub(crate) fn forward(
+    width: usize,
+    weights: &FeedForwardWeights<'_>,
+    x: &mut [f32],
+    hidden: &mut [f32],
+    drawn: Drawn<'_>,
+    scratch: &mut Scratch,
+) {
+    let normed = sized(&mut scratch.normed, x.len());
+    normalise(x, weights.gain, weights.bias, normed);
+    fill_rows(hidden, weights.hidden_bias);
+    let (left, right) = (View::new(normed, width), View::new(weights.hidden, 2 * width));
+    multiply(1.0, left, right, Into::Add, ViewMut::new(hidden, 2 * width));
+    let active = sized(&mut scratch.wide, 2 * x.len());
+    activate(hidden, active);
+    if let Some((dropout, numbers)) = drawn {
+        drop_values(dropout, numbers, active);
+    }
+    add_to_rows(x, weights.contraction_bias);
+    let (left, right) = (View::new(active, 2 * width), View::new(weights.contraction, width));
+    multiply(1.0, left, right, Into::Add, ViewMut::new(x, width));
+}
+
+/// Back through [`forward`] of `x`: the gradient of its result becomes that of `x`.
+#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+pub(crate) fn backward(
+    width: usize,
+    weights: &FeedForwardWeights<'_>,
+    x: &[f32],
+    hidden: &[f32],
+    drawn: Drawn<'_>,
+    x_gradient: &mut [f32],
+    gradient: &mut FeedForwardGradient,
+    scratch: &mut Scratch,
+) {
+    let wide = sized(&mut scratch.wide, hidden.len());
+    let wide_gradient = sized(&mut scratch.wide_gradient, hidden.len());
+    let normed = sized(&mut scratch.normed, x.len());
+    let above = View::new(x_gradient, width);
+    let right = View::new(weights.contraction, width).transposed();
+    multiply(1.0, above, right, Into::Set, ViewMut::new(wide_gradient, 2 * width));
+    activate_back(hidden, wide, wide_gradient);
+    if let Some((dropout, numbers)) = drawn {
+        drop_values(dropout, numbers, wide);
+        drop_values(dropout, numbers, wide_gradient);
+    }
+    let target = ViewMut::new(&mut gradient.contraction, width);
+    multiply(1.0, View::new(wide, 2 * width).transposed(), above, Into::Add, target);
+    add_rows(&mut gradient.contraction_bias, x_gradient);
+    normalise(x, weights.gain, weights.bias, normed);
+    let slopes = View::new(wide_gradient, 2 * width);
+    let target = ViewMut::new(&mut gradient.hidden, 2 * width);
+    multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
+    add_rows(&mut gradient.hidden_bias, wide_gradient);
+    let right = View::new(weights.hidden, 2 * width).transposed();
+    // The norm's result is not needed any more: its place takes its gradient.
+    multiply(1.0, slopes, right, Into::Set, ViewMut::new(normed, width));
+    let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
+    normalise_back(x, weights.gain, normed, x_gradient, parameters);
+}
+
+fn activate(hidden: &[f32], active: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for (out, &x) in active.iter_mut().zip(hidden) {
+                *out = gelu(x);
+            }
+        },
+    );
+}
+
+/// `active` becomes GELU of `hidden`; `gradient`, the gradient of that, becomes the one of `hidden`.
+fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for ((&x, out), slope) in hidden.iter().zip(active.iter_mut()).zip(gradient.iter_mut()) {
+                let (value, derivative) = gelu_with_slope(x);
+                *out = value;
+                *slope *= derivative;
+            }
+        },
+    );
+}

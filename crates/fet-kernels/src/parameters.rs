@@ -1,0 +1,69 @@
+//! The parameters of attention and of a feed-forward layer, each with the norm before it, and their gradients.
+//!
+//! Matrices are [inputs, outputs], row by row. Where they lie in a model is not known here.
+
+use crate::rows::add;
+
+macro_rules! parameters {
+    ($(#[$doc:meta])* $weights:ident, $gradient:ident; $($(#[$field:meta])* $name:ident: $size:expr;)*) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $weights<'a> { $($(#[$field])* pub $name: &'a [f32],)* }
+
+        /// The gradients of their namesakes.
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $gradient { $($(#[$field])* pub $name: Vec<f32>,)* }
+
+        impl $weights<'_> {
+            /// # Panics
+            /// If a parameter does not have its size.
+            pub(crate) fn check(&self, width: usize) {
+                $(assert_eq!(self.$name.len(), $size(width), stringify!($name));)*
+            }
+        }
+
+        impl $gradient {
+            pub(crate) fn zeros(width: usize) -> Self {
+                Self { $($name: vec![0.0; $size(width)],)* }
+            }
+
+            pub(crate) fn add(&mut self, other: &Self) {
+                $(add(&mut self.$name, &other.$name);)*
+            }
+        }
+    };
+}
+
+parameters! {
+    /// A layer norm and the attention behind it.
+    AttentionWeights, AttentionGradient;
+    /// Of the norm, [H].
+    gain: |h| h;
+    /// Of the norm, [H].
+    bias: |h| h;
+    /// Queries, keys and values, [H, 3H].
+    projection: |h| 3 * h * h;
+    /// Queries, keys and values, [3H].
+    projection_bias: |h| 3 * h;
+    /// What follows the heads, [H, H].
+    output: |h| h * h;
+    /// What follows the heads, [H].
+    output_bias: |h| h;
+}
+
+parameters! {
+    /// A layer norm and the feed-forward layer behind it.
+    FeedForwardWeights, FeedForwardGradient;
+    /// Of the norm, [H].
+    gain: |h| h;
+    /// Of the norm, [H].
+    bias: |h| h;
+    /// [H, 2H].
+    hidden: |h| 2 * h * h;
+    /// [2H].
+    hidden_bias: |h| 2 * h;
+    /// [2H, H].
+    contraction: |h| 2 * h * h;
+    /// [H].
+    contraction_bias: |h| h;
+}
