@@ -1,65 +1,65 @@
-//! Training speed of the hdb preset on every device that is compiled in: rows per second of training steps,
-//! evaluation not counted.
+//! Criterion's view of single parts, on every device that is compiled in: training steps of the presets (rows per
+//! second, evaluation not counted), and linking.
 //!
-//! The tables are made here with the real ones' shapes (68 features, 165 schools of 8 features, K = 100), so
-//! that no file is needed; a step costs the same whatever the numbers are. Device names after `--` choose.
+//! `cargo xtask bench -- NAME` chooses. The table of whole figures is `summary.rs`.
 
 use std::time::Duration;
 
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use fet::experiment_file::{Source, load};
-use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
-use fet_core::rng::{Purpose, stream};
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use fet_bench::Workload;
+use fet_core::linker::Linker;
+use fet_core::registry::Slot;
 use fet_core::trainer::{StepReport, Trainer};
-use rand::RngExt;
 
-const ROWS: usize = 1_000;
-
-/// Tables of the shapes of hdb.
-fn tables() -> VerticalData {
-    let mut rng = stream(0, 0, Purpose::Parties, 0);
-    let mut party = |name: &str, rows: usize, features: usize| PartyTable {
-        name: name.to_string(),
-        keys: Matrix::new(2, (0..2 * rows).map(|_| rng.random()).collect()),
-        features: Matrix::new(features, (0..features * rows).map(|_| rng.random()).collect()),
-    };
-    VerticalData {
-        task: Task::Regression,
-        classes: 1,
-        primary: party("flats", ROWS, 68),
-        secondaries: vec![party("schools", 165, 8)],
-        labels: (0..ROWS).map(|row| row as f32).collect(),
-        standardise_keys: true,
+fn training(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("training");
+    for workload in [Workload::hdb(1_000), Workload::house(500), Workload::mnist(10, 500)] {
+        let experiment = workload.experiment();
+        let rows = workload.rows as u64 * 7 / 10;
+        group.sample_size(10).throughput(Throughput::Elements(rows));
+        for name in fet_backends::NAMES {
+            let Ok(backend) = fet_backends::open(name) else { continue };
+            let machine = fet::run::machine(&backend);
+            let mut trainer = Trainer::with_data(&experiment, workload.tables(), &machine)
+                .expect("the tables fit the preset");
+            group.bench_function(format!("{}/{name}", workload.name), |bencher| {
+                bencher.iter_custom(|epochs| {
+                    let mut seconds = 0.0;
+                    for _ in 0..epochs {
+                        let mut last = 0.0;
+                        let mut watch = |step: StepReport| {
+                            last = step.rows as f64 / step.rows_per_second;
+                            true
+                        };
+                        trainer.epoch(&mut watch).expect("an epoch");
+                        seconds += last;
+                    }
+                    Duration::from_secs_f64(seconds)
+                });
+            });
+        }
     }
+    group.finish();
 }
 
-fn hdb(criterion: &mut Criterion) {
-    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments/hdb.toml").into();
-    let experiment = load(&Source { file, ..Source::default() }).expect("the preset is sound");
-    let mut group = criterion.benchmark_group("hdb");
-    group.sample_size(10).throughput(Throughput::Elements(ROWS as u64 * 7 / 10));
-    for name in fet_backends::NAMES {
-        let Ok(backend) = fet_backends::open(name) else { continue };
-        let mut trainer = Trainer::with_data(&experiment, tables(), &fet::run::machine(&backend))
-            .expect("the tables fit the preset");
-        group.bench_function(name, |bencher| {
-            bencher.iter_custom(|epochs| {
-                let mut seconds = 0.0;
-                for _ in 0..epochs {
-                    let mut last = 0.0;
-                    let mut watch = |step: StepReport| {
-                        last = step.rows as f64 / step.rows_per_second;
-                        true
-                    };
-                    trainer.epoch(&mut watch).expect("an epoch");
-                    seconds += last;
-                }
-                Duration::from_secs_f64(seconds)
-            });
+fn linking(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("linking");
+    for (name, workload, records) in
+        [("2-d", Workload::house(27_827), 27_827), ("4-d", Workload::mnist(10, 60_000), 60_000)]
+    {
+        let tables = Workload { secondaries: 1, records, ..workload }.tables();
+        let linker: Box<dyn Linker> =
+            Slot::<dyn Linker>::of("nearest").expect("a plug-in").build(&()).expect("sound defaults");
+        let neighbours = linker.neighbours();
+        group.sample_size(10).throughput(Throughput::Elements(records as u64));
+        group.bench_function(format!("nearest/{name}, K = {neighbours}"), |bencher| {
+            let keys = &tables.secondaries[0].keys;
+            let link = |()| linker.link(&tables.primary.keys, keys, 0).expect("links");
+            bencher.iter_batched(|| (), link, BatchSize::PerIteration);
         });
     }
     group.finish();
 }
 
-criterion_group!(benches, hdb);
+criterion_group!(benches, training, linking);
 criterion_main!(benches);

@@ -51,12 +51,14 @@ impl Dropout {
     pub(crate) fn draw(&self, before: u128, first: usize, numbers: &mut Vec<u16>, count: usize) {
         // The stream is addressed in words of two numbers: an odd start draws one number more.
         let skip = first % 2;
-        let mut bytes = vec![0u8; 2 * (count + skip)];
+        numbers.resize(count + skip, 0);
         let mut rng = self.rng.clone();
         rng.set_word_pos(self.start + before + (first / 2) as u128);
-        rng.fill_bytes(&mut bytes);
-        numbers.clear();
-        numbers.extend(bytes[2 * skip..].as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)));
+        rng.fill_bytes(bytemuck::cast_slice_mut(numbers));
+        if cfg!(target_endian = "big") {
+            numbers.iter_mut().for_each(|number| *number = number.swap_bytes());
+        }
+        numbers.drain(..skip);
     }
 }
 

@@ -22,6 +22,7 @@ mod feed_forward;
 mod math;
 mod matrix;
 mod parameters;
+mod peak;
 mod rows;
 
 pub use block::{BlockGradient, BlockWeights, Shape};
@@ -32,3 +33,4 @@ pub use decoder::{
 };
 pub use dropout::Dropout;
 pub use parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
+pub use peak::peak;

@@ -1,0 +1,186 @@
+//! The table of whole figures: for each preset and device, rows per second, time per phase, operations per second and
+//! their share of this machine's own product of large matrices, and peak memory; then the cost as parties,
+//! neighbours and rows grow, and the start of a run.
+//!
+//! Each figure is the median of five portions of one run; each case runs in a process of its own, one after another.
+//! Raw figures go to the file that `FET_BENCH_OUT` names, as JSON. Arguments choose cases by a part of their name.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use fet::output::peak_memory;
+use fet_bench::{Workload, distinct_neighbours, operations};
+use fet_core::trainer::{Phases, StepReport, Trainer};
+use serde::{Deserialize, Serialize};
+
+/// Portions of which the median is taken, after one that warms up.
+const PORTIONS: usize = 5;
+
+const CASE: &str = "FET_BENCH_CASE";
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Figures {
+    case: String,
+    device: String,
+    /// Training rows per second in each portion.
+    rows_per_second: Vec<f64>,
+    /// Milliseconds a step spends in each phase, evaluation per evaluated row.
+    phases: Phases,
+    /// Operations of a step, in 10⁹.
+    giga_operations: f64,
+    /// 10⁹ operations per second of training.
+    achieved: f64,
+    peak_memory_bytes: u64,
+    /// Until the first step could begin: links and models.
+    setup_seconds: f64,
+}
+
+fn main() -> Result<()> {
+    if let Ok(case) = std::env::var(CASE) {
+        return one(&case);
+    }
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with("--")).collect();
+    let peak = fet_kernels::peak();
+    println!("product of large matrices, all cores: {peak:.0} GFLOP/s (single precision)\n");
+    println!(
+        "| case | device | rows/s (lowest to highest) | encode | aggregate | decode | learn | step | evaluation | GFLOP/s | of peak | memory | set-up |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+    let mut all = Vec::new();
+    for (workload, devices) in cases() {
+        for device in devices {
+            let name = format!("{} / {device}", workload.name);
+            let wanted = chosen.is_empty() || chosen.iter().any(|part| name.contains(part.as_str()));
+            if !wanted || fet_backends::open(device).is_err() {
+                continue;
+            }
+            let output = Command::new(std::env::current_exe()?).env(CASE, &name).output()?;
+            let errors = String::from_utf8_lossy(&output.stderr);
+            ensure!(output.status.success(), "{name}: {errors}");
+            let figures: Figures = serde_json::from_slice(&output.stdout).context(name)?;
+            println!("{}", row(&figures, peak));
+            all.push(figures);
+        }
+    }
+    if let Some(path) = std::env::var_os("FET_BENCH_OUT") {
+        let raw = serde_json::json!({ "peak_gflops": peak, "cases": all });
+        std::fs::write(&path, serde_json::to_string_pretty(&raw)? + "\n")?;
+    }
+    Ok(())
+}
+
+/// Every case, with the devices it is run on.
+fn cases() -> Vec<(Workload, Vec<&'static str>)> {
+    let both = vec!["flex", "libtorch"];
+    let every = vec!["flex", "ndarray", "libtorch"];
+    let quick = ["method.hidden=64", "linker.neighbours=20"];
+    let mut cases = vec![
+        (Workload::hdb(1_500), every),
+        (Workload::hdb(1_000).with("hdb, operation by operation", &["train.kernels=tensor"]), both.clone()),
+        (Workload::house(750), both.clone()),
+        (Workload::mnist(10, 750), both.clone()),
+        (Workload::mnist(50, 400), both.clone()),
+    ];
+    let flex = || vec!["flex"];
+    for parties in [2, 4, 8, 16] {
+        let workload = Workload::mnist(parties, 1_500).with(&format!("{parties} parties"), &quick);
+        cases.push((workload.with(&format!("parties: {parties}"), &["method.party_dropout=0"]), flex()));
+    }
+    for k in [25, 50, 100, 200] {
+        let set = format!("linker.neighbours={k}");
+        cases.push((
+            Workload::house(750).with(&format!("neighbours: {k}"), &[&set, "encoder.blocks=1"]),
+            flex(),
+        ));
+    }
+    for rows in [1_000, 2_000, 4_000, 8_000] {
+        cases.push((Workload::hdb(rows).with(&format!("rows: {rows}"), &quick), flex()));
+    }
+    cases
+}
+
+/// Runs one case and prints its figures.
+fn one(case: &str) -> Result<()> {
+    let (workload, device) = cases()
+        .into_iter()
+        .flat_map(|(workload, devices)| devices.into_iter().map(move |device| (workload.clone(), device)))
+        .find(|(workload, device)| format!("{} / {device}", workload.name) == case)
+        .context("no such case")?;
+    let experiment = workload.experiment();
+    let tables = workload.tables();
+    let batch = 128.0f64.min(workload.rows as f64 * 0.7);
+    let distinct = distinct_neighbours(&experiment, &tables, batch as usize);
+    let backend = fet_backends::open(device)?;
+    let start = Instant::now();
+    let mut trainer = Trainer::with_data(&experiment, tables, &fet::run::machine(&backend))?;
+    let setup_seconds = start.elapsed().as_secs_f64();
+    let mut rates = Vec::new();
+    let mut before = Phases::default();
+    for portion in 0..=PORTIONS {
+        let mut rate = 0.0;
+        let mut watch = |step: StepReport| {
+            rate = step.rows_per_second;
+            true
+        };
+        trainer.epoch(&mut watch)?;
+        if portion == 0 {
+            before = trainer.phases();
+        } else {
+            rates.push(rate);
+        }
+    }
+    let split = trainer.split();
+    let steps = (split.train.len() as f64 / 128.0).ceil() * PORTIONS as f64;
+    let evaluated = (split.validation.len() * PORTIONS) as f64;
+    let after = trainer.phases();
+    let each = |after: f64, before: f64, count: f64| (after - before) / count * 1e3;
+    let phases = Phases {
+        encode: each(after.encode, before.encode, steps),
+        aggregate: each(after.aggregate, before.aggregate, steps),
+        decode: each(after.decode, before.decode, steps),
+        learn: each(after.learn, before.learn, steps),
+        step: each(after.step, before.step, steps),
+        evaluate: each(after.evaluate, before.evaluate, evaluated),
+    };
+    let dropout = toml::Table::try_from(&experiment)?["method"]["party_dropout"].as_float().unwrap_or(0.0);
+    let active = workload.secondaries as f64 - (dropout * workload.secondaries as f64).floor();
+    let needed = operations(&workload, &experiment, batch, active, distinct) / batch;
+    let figures = Figures {
+        case: workload.name.clone(),
+        device: device.to_string(),
+        achieved: needed * median(&rates) / 1e9,
+        rows_per_second: rates,
+        phases,
+        giga_operations: needed * batch / 1e9,
+        peak_memory_bytes: peak_memory(),
+        setup_seconds,
+    };
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}
+
+fn row(figures: &Figures, peak: f64) -> String {
+    let Figures { case, device, rows_per_second: rates, phases, achieved, .. } = figures;
+    let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = rates.iter().copied().fold(0.0, f64::max);
+    format!(
+        "| {case} | {device} | {:.0} ({lowest:.0} to {highest:.0}) | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.2} | {achieved:.0} | {:.0} % | {:.2} GB | {:.2} s |",
+        median(rates),
+        phases.encode,
+        phases.aggregate,
+        phases.decode,
+        phases.learn,
+        phases.step,
+        phases.evaluate,
+        100.0 * achieved / peak,
+        figures.peak_memory_bytes as f64 / 1e9,
+        figures.setup_seconds,
+    )
+}
+
+fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
