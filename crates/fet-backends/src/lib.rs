@@ -12,11 +12,23 @@ pub struct Backend {
     pub name: String,
     /// Where tensors live; without autodiff.
     pub device: Device,
-    /// How many parties may compute at the same time. The pure-Rust backends do their element-wise work
-    /// on one thread, so parties on threads pay; LibTorch uses all cores for one party already.
+    /// How many parties may compute at the same time: a device's element-wise work and its small products keep
+    /// one core busy, so that parties on threads pay. See [`Backend::share`].
     pub party_threads: usize,
     /// Whether tensors live in the host's own memory.
     pub on_host: bool,
+}
+
+impl Backend {
+    /// Divides the cores between so many parties: LibTorch's own threads give way to parties on threads.
+    pub fn share(&self, parties: usize) {
+        #[cfg(feature = "libtorch")]
+        if self.name == "libtorch" && parties > 1 {
+            tch::set_num_threads(1);
+        }
+        #[cfg(not(feature = "libtorch"))]
+        let _ = parties;
+    }
 }
 
 /// A device that cannot be had.
@@ -70,7 +82,7 @@ pub fn open(name: &str) -> Result<Backend, BackendError> {
     match name {
         "flex" => backend(Device::flex(), cores),
         "ndarray" => backend(ndarray(), cores),
-        _ => libtorch(name).and_then(|device| backend(device, 1)),
+        _ => libtorch(name).and_then(|device| backend(device, if on_host { cores } else { 1 })),
     }
 }
 

@@ -114,6 +114,7 @@ fn one(case: &str) -> Result<()> {
     let backend = fet_backends::open(device)?;
     let start = Instant::now();
     let mut trainer = Trainer::with_data(&experiment, tables, &fet::run::machine(&backend))?;
+    backend.share(workload.secondaries);
     let setup_seconds = start.elapsed().as_secs_f64();
     let mut rates = Vec::new();
     let mut before = Phases::default();

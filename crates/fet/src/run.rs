@@ -112,7 +112,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
 
 /// Loads the data, links it and builds the models; what fails here is the input's fault.
 pub fn trainer(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Trainer> {
-    Trainer::new(experiment, &data_folder(), &machine(backend)).map_err(input)
+    let trainer = Trainer::new(experiment, &data_folder(), &machine(backend)).map_err(input)?;
+    backend.share(trainer.federation().len());
+    Ok(trainer)
 }
 
 /// A backend as the trainer sees it.
