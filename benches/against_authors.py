@@ -84,9 +84,11 @@ def authors(checkout, case, steps):
     return train
 
 
-def ours(summary, case, device):
+def ours(summary, case, device, libtorch):
     """Rows per second and peak memory of one run of the benchmark."""
     environment = dict(os.environ, FET_BENCH_CASE=f"{case} / {device}")
+    if libtorch:
+        environment["LD_LIBRARY_PATH"] = libtorch
     output = subprocess.run([summary], env=environment, check=True, capture_output=True, text=True).stdout
     figures = json.loads(output)
     return statistics.median(figures["rows_per_second"]), figures["peak_memory_bytes"]
@@ -98,6 +100,7 @@ def main():
     parser.add_argument("summary")
     parser.add_argument("--case", choices=CASES, default="hdb")
     parser.add_argument("--device", default="libtorch")
+    parser.add_argument("--libtorch", help="the folder lib of LibTorch, where SUMMARY does not find it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=4)
     arguments = parser.parse_args()
@@ -107,7 +110,7 @@ def main():
     theirs, mine, memory = [], [], 0
     for _ in range(arguments.rounds):
         theirs.append(train())
-        rate, memory = ours(arguments.summary, arguments.case, arguments.device)
+        rate, memory = ours(arguments.summary, arguments.case, arguments.device, arguments.libtorch)
         mine.append(rate)
     a, b = statistics.median(theirs), statistics.median(mine)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
