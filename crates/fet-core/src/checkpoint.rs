@@ -18,9 +18,10 @@ use crate::trainer::{Progress, Trainer};
 /// Everything that is not a tensor.
 #[derive(Debug, Serialize, Deserialize)]
 struct Header {
+    /// What the run follows from: it must be the same where the state is put back.
     experiment: serde_json::Value,
     progress: Progress,
-    traffic: Traffic,
+    traffic: Vec<Traffic>,
     steps: Vec<Vec<u64>>,
     seconds: f64,
 }
@@ -41,8 +42,8 @@ pub enum CheckpointError {
     /// It is not a checkpoint, or it is damaged.
     #[error("the file is damaged: {0}")]
     Damaged(String),
-    /// It was made by a run with other settings.
-    #[error("the checkpoint belongs to a run with other settings")]
+    /// It was made by a run with other settings or data, or by a program with other results.
+    #[error("the checkpoint belongs to a run with other settings, other data or other results of the program")]
     OtherSettings,
     /// Its parameters do not fit the model.
     #[error(transparent)]
@@ -88,7 +89,7 @@ pub fn save(trainer: &Trainer, experiment: &serde_json::Value, saved: &Saved) ->
         steps.push(moments.steps.clone());
     }
     append(&mut all, "best", &saved.best, saved.best.values());
-    let traffic = trainer.federation().traffic();
+    let traffic = trainer.federation().traffic_by_party().to_vec();
     let header = Header {
         experiment: experiment.clone(),
         progress: trainer.progress().clone(),

@@ -9,10 +9,11 @@ use crate::secondary::{Secondary, SecondaryError};
 pub struct Federation {
     parties: Vec<Secondary>,
     threads: usize,
-    traffic: Traffic,
+    /// By party, in their order.
+    traffic: Vec<Traffic>,
 }
 
-/// Bytes of payload between the primary and all secondaries together.
+/// Bytes of payload between the primary and one secondary, or all of them together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Traffic {
     /// From the primary.
@@ -21,10 +22,19 @@ pub struct Traffic {
     pub received: u64,
 }
 
+impl Traffic {
+    /// What has been sent since the meter stood at `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self { sent: self.sent - earlier.sent, received: self.received - earlier.received }
+    }
+}
+
 impl Federation {
     /// `parties`, of which up to `threads` compute at a time.
     pub fn new(parties: Vec<Secondary>, threads: usize) -> Self {
-        Self { parties, threads: threads.max(1), traffic: Traffic::default() }
+        let traffic = vec![Traffic::default(); parties.len()];
+        Self { parties, threads: threads.max(1), traffic }
     }
 
     /// How many parties there are.
@@ -37,14 +47,24 @@ impl Federation {
         self.parties.is_empty()
     }
 
-    /// What has been sent so far.
+    /// What has been sent so far, to and from all parties together.
     pub fn traffic(&self) -> Traffic {
-        self.traffic
+        self.traffic.iter().fold(Traffic::default(), |sum, party| Traffic {
+            sent: sum.sent + party.sent,
+            received: sum.received + party.received,
+        })
     }
 
-    /// Continues the meter of an interrupted run.
-    pub fn restore_traffic(&mut self, traffic: Traffic) {
-        self.traffic = traffic;
+    /// What has been sent so far, party by party.
+    pub fn traffic_by_party(&self) -> &[Traffic] {
+        &self.traffic
+    }
+
+    /// Continues the meters of an interrupted run. Those of another number of parties are left aside.
+    pub fn restore_traffic(&mut self, traffic: Vec<Traffic>) {
+        if traffic.len() == self.traffic.len() {
+            self.traffic = traffic;
+        }
     }
 
     /// The parties, for saving and loading their models; not a message.
@@ -60,7 +80,9 @@ impl Federation {
     /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all replies,
     /// in the same order.
     pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Reply>, SecondaryError> {
-        self.traffic.sent += requests.iter().map(Request::bytes).sum::<u64>();
+        for (&party, request) in to.iter().zip(&requests) {
+            self.traffic[party].sent += request.bytes();
+        }
         let mut chosen = to.iter().copied().peekable();
         let parties = self.parties.iter_mut().enumerate();
         let parties = parties.filter_map(|(index, party)| chosen.next_if_eq(&index).map(|_| party));
@@ -71,7 +93,9 @@ impl Federation {
             on_threads(work, self.threads)
         };
         let replies = replies.into_iter().collect::<Result<Vec<_>, _>>()?;
-        self.traffic.received += replies.iter().map(Reply::bytes).sum::<u64>();
+        for (&party, reply) in to.iter().zip(&replies) {
+            self.traffic[party].received += reply.bytes();
+        }
         Ok(replies)
     }
 

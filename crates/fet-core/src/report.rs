@@ -9,6 +9,11 @@ use crate::objective::Metric;
 use crate::privacy::Spent;
 use crate::trainer::{EpochReport, Phases, Trainer};
 
+/// The version of the program's results: the same settings, seed, data and device give the same figures, but for
+/// rounding, in every program with this number. Whoever changes a result raises it, and says so under "Changed
+/// results" in CHANGELOG.md; runs that were made before are then made anew.
+pub const RESULTS_VERSION: u32 = 1;
+
 /// The report of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
@@ -16,6 +21,8 @@ pub struct Report {
     pub program: Program,
     /// Every setting, with its default filled in.
     pub experiment: serde_json::Value,
+    /// What was read, as checksums.
+    pub data: DataRecord,
     /// The seed.
     pub seed: u64,
     /// The device.
@@ -36,8 +43,10 @@ pub struct Report {
     pub best: Best,
     /// Privacy spent; nothing where no other party takes part.
     pub privacy: Option<Spent>,
-    /// Bytes of payload a deployment would have sent.
+    /// Bytes of payload a deployment would have sent, over all parties together.
     pub traffic: Traffic,
+    /// The same for each secondary.
+    pub traffic_by_party: Vec<PartyTraffic>,
     /// Time and memory.
     pub cost: Cost,
 }
@@ -49,6 +58,29 @@ pub struct Program {
     pub version: String,
     /// The commit it was built from, where that is known.
     pub commit: String,
+    /// [`RESULTS_VERSION`].
+    pub results: u32,
+}
+
+/// What a run was computed from, besides its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DataRecord {
+    /// Checksum of the files that the settings of the data name.
+    pub files: String,
+    /// Checksum of which rows were trained on, validated on and tested on: runs that share it can be compared row
+    /// by row.
+    pub split: String,
+}
+
+/// Bytes of payload between the primary and one secondary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PartyTraffic {
+    /// The secondary's name.
+    pub party: String,
+    /// From the primary.
+    pub sent: u64,
+    /// To the primary.
+    pub received: u64,
 }
 
 /// Rows of each part.
@@ -87,6 +119,20 @@ pub struct Cost {
     pub phases: Phases,
     /// The most memory the process held; 0 where the system does not say.
     pub peak_memory_bytes: u64,
+}
+
+impl PartyTraffic {
+    /// Each secondary of a trainer.
+    pub fn of(trainer: &Trainer) -> Vec<Self> {
+        let federation = trainer.federation();
+        let parties = federation.parties().iter().zip(federation.traffic_by_party());
+        let of = |(party, traffic): (&crate::secondary::Secondary, &Traffic)| Self {
+            party: party.name().to_string(),
+            sent: traffic.sent,
+            received: traffic.received,
+        };
+        parties.map(of).collect()
+    }
 }
 
 impl Rows {

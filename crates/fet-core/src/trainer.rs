@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::aggregator::{Aggregator, Round};
 use crate::data::{DataError, Matrix};
 use crate::experiment::TrainSettings;
-use crate::federation::Federation;
+use crate::federation::{Federation, Traffic};
 use crate::method::{Memory, Plan, Primary, PrimaryBatch};
 use crate::model::{Embedding, Pass};
 use crate::objective::Objective;
@@ -92,6 +92,8 @@ pub struct EpochReport {
     pub validation: f64,
     /// Test metric after the epoch; computed only where the validation metric is the best so far.
     pub test: Option<f64>,
+    /// Bytes of payload that the epoch sent, its evaluations included.
+    pub traffic: Traffic,
 }
 
 /// What a training step tells whoever watches.
@@ -151,6 +153,7 @@ impl Trainer {
     /// Trains one epoch and evaluates it. `watch` is told of every step and says whether to go on.
     pub fn epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<&EpochReport, RunError> {
         let epoch = self.progress.epochs.len();
+        let before = self.federation.traffic();
         let learning_rate = self.progress.plateau.learning_rate();
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
         let every = self.plan.pe_average_every;
@@ -165,7 +168,8 @@ impl Trainer {
         if best {
             self.progress.best = Some(epoch);
         }
-        let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test };
+        let traffic = self.federation.traffic().since(before);
+        let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
         self.progress.epochs.push(report);
         Ok(&self.progress.epochs[epoch])
     }

@@ -5,9 +5,12 @@
 pub mod experiment_file;
 pub mod golden;
 pub mod list;
+mod lock;
 pub mod output;
 pub mod plot;
+pub mod provenance;
 pub mod run;
+pub mod show;
 mod watch;
 
 // Plug-in crates. A linker, encoder, ... of your own: add its crate here and to Cargo.toml.

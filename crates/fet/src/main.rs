@@ -1,6 +1,7 @@
 //! The `fet` command: what it is given, what it answers, and the exit code.
 //!
-//! 0: done. 1: a golden figure missed, or a run that failed. 2: the input is at fault. 130: interrupted.
+//! 0: done. 1: a golden figure missed, or a run that failed. 2: the input is at fault. 75: another process is at the
+//! run. 130: interrupted.
 
 #![expect(clippy::print_stdout, reason = "a command answers on standard output")]
 
@@ -13,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, Source};
 use fet::run::{InputError, Log, Outcome};
-use fet::{golden, list, plot, run};
+use fet::{golden, list, plot, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -45,6 +46,10 @@ enum Command {
         /// As one JSON object instead of TOML.
         #[arg(long)]
         json: bool,
+        /// For programs: reads `{"set": ["path=value"], "seed": 0}` from each line of standard input, and answers
+        /// each with a line: the experiment, the checksum of its data and the version of the results.
+        #[arg(long, conflicts_with = "json")]
+        batch: bool,
     },
     /// List the plug-ins, of one slot or of all.
     List {
@@ -84,7 +89,11 @@ fn main() -> ExitCode {
 fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Run { source, out, log } => train(&source, out, log),
-        Command::Show { source, json } => {
+        Command::Show { source, batch: true, .. } => {
+            show::batch(&source, std::io::stdin().lock(), std::io::stdout().lock())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Show { source, json, .. } => {
             let experiment = experiment_file::load(&source).map_err(|e| InputError(e.to_string()))?;
             fet_backends::open(&experiment.device).map_err(|e| InputError(e.to_string()))?;
             if json {
@@ -129,6 +138,10 @@ fn train(source: &Source, out: Option<PathBuf>, log: Log) -> anyhow::Result<Exit
                 folder.display()
             );
             return Ok(ExitCode::from(130));
+        }
+        Outcome::Elsewhere(folder) => {
+            eprintln!("fet: another process is at the run in {}; wait for it, or stop it", folder.display());
+            return Ok(ExitCode::from(75));
         }
     }
     Ok(ExitCode::SUCCESS)

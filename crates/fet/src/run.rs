@@ -1,7 +1,8 @@
 //! `fet run`: trains one experiment and writes what came of it.
 //!
 //! The folder of a run holds `checkpoint.safetensors` while it is under way, and `report.json` and
-//! `model.safetensors` once it is done. The report is written last: where it is, the run is whole.
+//! `model.safetensors` once it is done. The report is written last: where it is, the run is whole. Only one process
+//! at a time works on a folder (`lock`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,13 @@ use anyhow::{Context, bail};
 use fet_backends::Backend;
 use fet_core::checkpoint::{self, Saved};
 use fet_core::experiment::Experiment;
-use fet_core::report::{Best, Cost, Program, Report, Rows};
+use fet_core::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
 use fet_core::trainer::{Machine, RunError, StepReport, Trainer};
 
-use crate::experiment_file::{data_folder, resolved};
+use crate::experiment_file::data_folder;
+use crate::lock;
 use crate::output::{peak_memory, write_atomically};
+use crate::provenance::Provenance;
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
@@ -36,6 +39,8 @@ pub enum Outcome {
     WasDone(PathBuf),
     /// It was interrupted; the same command continues it.
     Interrupted(PathBuf),
+    /// Another process is at this run.
+    Elsewhere(PathBuf),
 }
 
 /// The input of a run is at fault, not the program: exit code 2.
@@ -47,8 +52,8 @@ pub struct InputError(pub String);
 pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let settings = resolved(experiment);
-    if let Some(outcome) = existing(folder, &settings)? {
+    let made_from = Provenance::of(experiment, &data_folder()).map_err(input)?;
+    if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
     let mut trainer = trainer(experiment, &backend)?;
@@ -58,7 +63,13 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     // Only now is anything written: a run that cannot start leaves no trace.
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
-    let mut saved = resume(&mut trainer, &settings, folder)?;
+    let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
+    // Whoever held the lock until now may have finished the run.
+    if let Some(outcome) = existing(folder, &made_from)? {
+        return Ok(outcome);
+    }
+    let identity = made_from.to_json();
+    let mut saved = resume(&mut trainer, &identity, folder)?;
     let earlier = saved.seconds;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = Rows::of(&trainer);
@@ -86,7 +97,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         }
         if !trainer.is_done() && trainer.can_resume() {
             saved.seconds = earlier + start.elapsed().as_secs_f64();
-            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &settings, &saved))?;
+            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &identity, &saved))?;
         }
     }
     let cost = Cost {
@@ -100,12 +111,13 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let report = report(&trainer, experiment, settings, &saved.best, cost)?;
+    let report = report(&trainer, experiment, made_from, &saved.best, cost)?;
     let metadata = HashMap::from([("experiment".to_string(), report.experiment.to_string())]);
     write(&folder.join(MODEL), &checkpoint::to_safetensors(&saved.best, metadata))?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
+    lock::leave(folder);
     watch.done(&path);
     Ok(Outcome::Done(path))
 }
@@ -128,23 +140,29 @@ fn input(error: impl std::fmt::Display) -> anyhow::Error {
 }
 
 /// What the folder already holds: this run, another one, or nothing.
-fn existing(folder: &Path, settings: &serde_json::Value) -> anyhow::Result<Option<Outcome>> {
+fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outcome>> {
     let path = folder.join(REPORT);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
     let report: serde_json::Value = serde_json::from_str(&text)
         .map_err(|e| input(format!("{} is no report of a run ({e}); move it away", path.display())))?;
-    if report.get("experiment") == Some(settings) {
+    let other = if report["experiment"] != made_from.experiment {
+        "with other settings"
+    } else if report["data"]["files"] != made_from.files.as_str() {
+        "on other data"
+    } else if report["program"]["results"] != RESULTS_VERSION {
+        "by a program whose results were others"
+    } else {
         return Ok(Some(Outcome::WasDone(path)));
-    }
-    let message = "holds the report of a run with other settings; name another folder with --out";
+    };
+    let message = format!("holds the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))
 }
 
 /// Continues from the folder's checkpoint, where it is of this run.
-fn resume(trainer: &mut Trainer, settings: &serde_json::Value, folder: &Path) -> anyhow::Result<Saved> {
+fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<Saved> {
     let path = folder.join(CHECKPOINT);
     let Ok(bytes) = std::fs::read(&path) else { return Ok(Saved::default()) };
-    match checkpoint::load(trainer, settings, &bytes) {
+    match checkpoint::load(trainer, identity, &bytes) {
         Ok(saved) => {
             eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
             Ok(saved)
@@ -156,7 +174,7 @@ fn resume(trainer: &mut Trainer, settings: &serde_json::Value, folder: &Path) ->
 fn report(
     trainer: &Trainer,
     experiment: &Experiment,
-    settings: serde_json::Value,
+    made_from: Provenance,
     best: &fet_core::parameters::Parameters,
     cost: Cost,
 ) -> anyhow::Result<Report> {
@@ -164,8 +182,10 @@ fn report(
         program: Program {
             version: env!("CARGO_PKG_VERSION").to_string(),
             commit: env!("FET_COMMIT").to_string(),
+            results: RESULTS_VERSION,
         },
-        experiment: settings,
+        experiment: made_from.experiment,
+        data: DataRecord { files: made_from.files, split: crate::provenance::split(trainer.split()) },
         seed: experiment.seed,
         device: experiment.device.clone(),
         warnings: trainer.warnings().to_vec(),
@@ -177,6 +197,7 @@ fn report(
         best: Best::of(trainer).context("no epoch had a metric that is a number")?,
         privacy: trainer.spent(),
         traffic: trainer.federation().traffic(),
+        traffic_by_party: PartyTraffic::of(trainer),
         cost,
     })
 }

@@ -1,0 +1,34 @@
+//! One process at a time works on a run's folder: a lock that ends with the process, however that ends.
+//!
+//! It is the operating system's lock on a file, so that nothing is left to clean up after a crash; on a shared
+//! folder it holds between machines where the file system passes locks on.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+
+use anyhow::Context;
+
+const LOCK: &str = "lock";
+
+/// Takes the lock of `folder`; nothing where another process has it.
+pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
+    let path = folder.join(LOCK);
+    let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
+            eprintln!("warning: {} cannot be locked here; do not run this twice at a time", folder.display());
+            Ok(Some(file))
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
+    }
+}
+
+/// Removes the file of a lock that is still held, once the run is whole: from then on the report guards it.
+pub(crate) fn leave(folder: &Path) {
+    // A file that stays does no harm.
+    let _ = std::fs::remove_file(folder.join(LOCK));
+}

@@ -1,0 +1,154 @@
+//! What a run follows from: settings, the content of the data files, and the version of the program's results.
+//!
+//! Equal provenance, equal report (but for cost). `cargo xtask ablate` names the folder of a cell by it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use fet_core::experiment::Experiment;
+use fet_core::prepare::Split;
+use fet_core::report::RESULTS_VERSION;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use crate::experiment_file::resolved;
+
+/// What a run follows from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Provenance {
+    /// Every setting, with its default filled in.
+    pub experiment: Value,
+    /// Checksum of the files that the settings of the data name.
+    pub files: String,
+}
+
+/// A data file whose checksum cannot be had.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read {}: {source}", path.display())]
+pub struct UnreadableFile {
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl Provenance {
+    /// The provenance of an experiment whose data files are below `folder`.
+    ///
+    /// Data files are those that a setting of `data` names, at any depth; of a folder, all files in it. A file that
+    /// is missing counts as missing: the run itself will say so.
+    pub fn of(experiment: &Experiment, folder: &Path) -> Result<Self, UnreadableFile> {
+        let experiment = resolved(experiment);
+        let mut names = Vec::new();
+        strings(&experiment["data"], &mut names);
+        let mut digest = Sha256::new();
+        for name in names {
+            for (inner, sum) in checksums(&folder.join(name))? {
+                digest.update(format!("{name}\0{inner}\0{sum}\n"));
+            }
+        }
+        Ok(Self { experiment, files: hex(&digest.finalize()) })
+    }
+
+    /// As one value: what must be the same for a run to be continued, and what its address follows from.
+    pub fn to_json(&self) -> Value {
+        json!({"experiment": self.experiment, "data": self.files, "results": RESULTS_VERSION})
+    }
+}
+
+/// Checksum of which rows are trained on, validated on and tested on.
+pub fn split(split: &Split) -> String {
+    let mut digest = Sha256::new();
+    for part in [&split.train, &split.validation, &split.test] {
+        digest.update((part.len() as u64).to_le_bytes());
+        part.iter().for_each(|&row| digest.update((row as u64).to_le_bytes()));
+    }
+    hex(&digest.finalize())
+}
+
+/// Every string among settings that could name a file, in their order.
+fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
+    match settings {
+        Value::String(text) if !text.is_empty() => found.push(text),
+        Value::Array(values) => values.iter().for_each(|value| strings(value, found)),
+        // A kind is no file, though a folder may be called like it.
+        Value::Object(fields) => {
+            fields.iter().filter(|(name, _)| *name != "kind").for_each(|(_, value)| strings(value, found));
+        }
+        _ => {}
+    }
+}
+
+/// The checksum of a file, or of each file in a folder by its name there; nothing where nothing is.
+fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
+    let mut found = BTreeMap::new();
+    if path.is_dir() {
+        let unreadable = |source| UnreadableFile { path: path.to_path_buf(), source };
+        for entry in fs::read_dir(path).map_err(unreadable)? {
+            let entry = entry.map_err(unreadable)?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            for (inner, sum) in checksums(&entry.path())? {
+                found.insert(format!("{name}/{inner}"), sum);
+            }
+        }
+    } else if path.is_file() {
+        let sum = checksum(path).map_err(|source| UnreadableFile { path: path.to_path_buf(), source })?;
+        found.insert(String::new(), sum);
+    }
+    Ok(found)
+}
+
+/// SHA-256 of a file's content; each file is read once in a process, however many cells name it.
+fn checksum(path: &Path) -> io::Result<String> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
+    let known = || KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(sum) = known().get(path) {
+        return Ok(sum.clone());
+    }
+    let mut digest = Sha256::new();
+    let mut file = fs::File::open(path)?;
+    let mut buffer = vec![0; 1 << 20];
+    loop {
+        match io::Read::read(&mut file, &mut buffer)? {
+            0 => break,
+            count => digest.update(&buffer[..count]),
+        }
+    }
+    let sum = hex(&digest.finalize());
+    known().insert(path.to_path_buf(), sum.clone());
+    Ok(sum)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_known_by_their_content() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let of = |settings: &str| {
+            let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
+            let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
+            // The cache is by path, so that each content has a folder of its own.
+            move |folder: &Path| Provenance::of(&experiment, folder).expect("readable").files
+        };
+        let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");
+        let write = |name: &str, text: &str| {
+            let folder = folder.path().join(name);
+            fs::create_dir_all(&folder).expect("writable");
+            fs::write(folder.join("a.csv"), text).expect("writable");
+            folder
+        };
+        let (one, same, other) = (write("one", "y\n1\n"), write("same", "y\n1\n"), write("other", "y\n2\n"));
+        assert_eq!(csv(&one), csv(&same), "where a file lies does not matter");
+        assert_ne!(csv(&one), csv(&other), "what it holds does");
+        assert_ne!(csv(&one), csv(folder.path()), "a missing file is another");
+        let digits = of("{ kind = 'digits' }");
+        assert_eq!(digits(&one), digits(&other), "data without files has one checksum");
+    }
+}
