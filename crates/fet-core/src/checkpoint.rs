@@ -43,7 +43,9 @@ pub enum CheckpointError {
     #[error("the file is damaged: {0}")]
     Damaged(String),
     /// It was made by a run with other settings or data, or by a program with other results.
-    #[error("the checkpoint belongs to a run with other settings, other data or other results of the program")]
+    #[error(
+        "the checkpoint belongs to a run with other settings, other data or other results of the program"
+    )]
     OtherSettings,
     /// Its parameters do not fit the model.
     #[error(transparent)]

@@ -1,32 +1,47 @@
-//! A cell: one variant with one seed, what it resolves to, and the folder that is its own.
+//! A cell: one variant with one seed, what it follows from, and the folder that is its own.
 //!
-//! The folder's name holds a hash of the resolved experiment, so that a changed study never meets old results.
-//! Cells are not run here; `queue` does.
+//! The folder's name ends with an address: a hash of settings, seed, data and the version of the program's results.
+//! A changed study never meets old results, and a variant that is only called otherwise keeps its own. Cells are not
+//! run here; an `engine` does.
 
+use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::fet::{Base, Fet};
+use super::fet::{Base, Fet, Shown};
 use super::plan::Plan;
 
 /// One variant with one seed.
 #[derive(Debug)]
 pub(crate) struct Cell {
+    /// The variant's place in the plan.
+    pub(crate) index: usize,
     /// The variant's name.
     pub(crate) variant: String,
     /// The seed.
     pub(crate) seed: u64,
     /// What the variant changes, each as `path=value`.
     pub(crate) sets: Vec<String>,
-    /// Every setting, as `fet show` gives it: what the report must repeat.
-    pub(crate) resolved: Value,
+    /// What it follows from, as `fet show` gives it: what the report must repeat.
+    pub(crate) identity: Identity,
     /// The study's folder.
     pub(crate) study: PathBuf,
     /// The cell's folder, inside it.
     pub(crate) folder: PathBuf,
+}
+
+/// What a cell follows from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Identity {
+    /// Every setting, the seed among them.
+    pub(crate) experiment: Value,
+    /// Checksum of the data files.
+    pub(crate) data: String,
+    /// Version of the program's results.
+    pub(crate) results: u32,
 }
 
 impl Cell {
@@ -36,31 +51,64 @@ impl Cell {
     }
 }
 
+impl Identity {
+    /// 16 hexadecimal digits of SHA-256.
+    fn address(&self) -> String {
+        let text =
+            json!({"experiment": self.experiment, "data": self.data, "results": self.results}).to_string();
+        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
 /// The cells of a plan, by variant and then seed. `fet` checks each; the first bad one is the error.
 pub(crate) fn resolve(plan: &Plan, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
+    let pairs: Vec<(usize, u64)> = (0..plan.variants.len())
+        .flat_map(|index| plan.seeds.iter().map(move |&seed| (index, seed)))
+        .collect();
+    let questions: Vec<(&[String], u64)> =
+        pairs.iter().map(|&(index, seed)| (plan.variants[index].sets.as_slice(), seed)).collect();
+    let shown = fet.show(base, &questions)?;
     let mut cells: Vec<Cell> = Vec::new();
-    let mut study = None;
-    for variant in &plan.variants {
-        for &seed in &plan.seeds {
-            let title = || format!("{}, seed {seed}", variant.name);
-            let resolved = fet.show(base, &variant.sets, seed).with_context(title)?;
-            let study = match &study {
-                Some(study) => study,
-                None => study.insert(out.join(study_name(&resolved)?)),
-            };
-            let folder = study.join("cells").join(folder_name(&variant.name, seed, &resolved));
-            if let Some(twin) = cells.iter().find(|cell| cell.folder == folder) {
-                let twin = &twin.variant;
-                anyhow::bail!(
-                    "variants must differ, but {twin:?} and {:?} are the same experiment",
-                    variant.name
-                );
-            }
-            let (variant, sets) = (variant.name.clone(), variant.sets.clone());
-            cells.push(Cell { variant, seed, sets, resolved, study: study.clone(), folder });
+    let mut folders: Option<(PathBuf, HashMap<String, PathBuf>)> = None;
+    let mut addresses: HashMap<String, usize> = HashMap::new();
+    for ((index, seed), shown) in pairs.into_iter().zip(shown) {
+        let variant = &plan.variants[index];
+        let Shown { experiment, data, results, error } = shown;
+        if let Some(error) = error {
+            bail!("{}, seed {seed}: {error}", variant.name);
         }
+        let identity = Identity { experiment, data, results };
+        let (study, known) = match &mut folders {
+            Some(folders) => folders,
+            None => {
+                let study = out.join(study_name(&identity.experiment)?);
+                let known = by_address(&study);
+                folders.insert((study, known))
+            }
+        };
+        let address = identity.address();
+        if let Some(&twin) = addresses.get(&address) {
+            let twin = &plan.variants[twin].name;
+            bail!("variants must differ, but {twin:?} and {:?} are the same experiment", variant.name);
+        }
+        let folder = known.get(&address).cloned().unwrap_or_else(|| {
+            study.join("cells").join(format!("{}-s{seed}-{address}", slug(&variant.name)))
+        });
+        addresses.insert(address, index);
+        let (name, sets) = (variant.name.clone(), variant.sets.clone());
+        cells.push(Cell { index, variant: name, seed, sets, identity, study: study.clone(), folder });
     }
     Ok(cells)
+}
+
+/// The folders of a study's cells by the addresses at the end of their names.
+fn by_address(study: &Path) -> HashMap<String, PathBuf> {
+    let entries = std::fs::read_dir(study.join("cells")).into_iter().flatten().flatten();
+    let address = |path: PathBuf| {
+        let address = path.file_name()?.to_str()?.rsplit('-').next()?.to_string();
+        Some((address, path))
+    };
+    entries.filter_map(|entry| address(entry.path())).collect()
 }
 
 fn study_name(resolved: &Value) -> Result<&str> {
@@ -68,12 +116,6 @@ fn study_name(resolved: &Value) -> Result<&str> {
     let is_plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
     ensure!(is_plain, "name: must be a plain file name, but is {name:?}");
     Ok(name)
-}
-
-fn folder_name(variant: &str, seed: u64, resolved: &Value) -> String {
-    let hash = Sha256::digest(resolved.to_string().as_bytes());
-    let hex: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("{}-s{seed}-{hex}", slug(variant))
 }
 
 /// A name as part of a file's name: lower-case letters, digits and single dashes, 60 at most.
@@ -105,11 +147,16 @@ mod tests {
     }
 
     #[test]
-    fn folders_follow_the_variant_the_seed_and_the_experiment() {
-        let name = folder_name("FeT", 3, &json!({"a": 1}));
-        // printf '{"a":1}' | sha256sum
-        assert_eq!(name, "fet-s3-015abd7f5cc5");
-        assert_ne!(name, folder_name("FeT", 3, &json!({"a": 2})));
+    fn addresses_follow_what_a_cell_follows_from() {
+        let identity =
+            |experiment: Value, data: &str, results: u32| Identity { experiment, data: data.into(), results };
+        let one = identity(json!({"a": 1}), "d", 3).address();
+        // printf '{"experiment":{"a":1},"data":"d","results":3}' | sha256sum
+        assert_eq!(one, "3ced30bd65b221d4");
+        let others = [(json!({"a": 2}), "d", 3), (json!({"a": 1}), "e", 3), (json!({"a": 1}), "d", 4)];
+        for (experiment, data, results) in others {
+            assert_ne!(one, identity(experiment, data, results).address());
+        }
     }
 
     #[test]

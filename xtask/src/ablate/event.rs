@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 /// One line.
-#[derive(Debug, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 pub(crate) enum Event {
     /// A step of training. A number that is none (a loss that overflowed) is `null` in JSON.

@@ -4,11 +4,13 @@
 
 use std::env;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::cell::Cell;
 use crate::libtorch;
@@ -33,6 +35,23 @@ pub(crate) struct Base<'a> {
     pub(crate) device: Option<&'a str>,
 }
 
+/// What a cell follows from, as `fet show --batch` answers; or why it is none.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Shown {
+    /// Every setting.
+    #[serde(default)]
+    pub(crate) experiment: Value,
+    /// Checksum of the data files.
+    #[serde(default)]
+    pub(crate) data: String,
+    /// Version of the program's results.
+    #[serde(default)]
+    pub(crate) results: u32,
+    /// What is wrong with the cell.
+    pub(crate) error: Option<String>,
+}
+
 impl Fet {
     /// The program that FET_BIN names; without it, `fet` is built, with LibTorch where that is set up.
     pub(crate) fn locate() -> Result<Self> {
@@ -54,10 +73,19 @@ impl Fet {
         Ok(Self { program: build(&mut cargo)?, environment: environment.unwrap_or_default() })
     }
 
-    /// The experiment of a cell with every setting filled in.
-    pub(crate) fn show(&self, base: &Base<'_>, sets: &[String], seed: u64) -> Result<Value> {
-        let mut command = self.command("show", base, sets, seed);
-        let output = command.arg("--json").output().with_context(|| format!("cannot run {command:?}"))?;
+    /// What each of many cells follows from, in one process: their changes and seeds, in order.
+    pub(crate) fn show(&self, base: &Base<'_>, cells: &[(&[String], u64)]) -> Result<Vec<Shown>> {
+        let mut command = self.command("show", base);
+        command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
+        let questions: String =
+            cells.iter().map(|(set, seed)| format!("{}\n", json!({"set": set, "seed": seed}))).collect();
+        let stdin = child.stdin.take();
+        // On a thread of its own: the child answers while it is still being asked.
+        let asking = std::thread::spawn(move || {
+            stdin.map_or(Ok(()), |mut stdin| stdin.write_all(questions.as_bytes()))
+        });
+        let output = child.wait_with_output().with_context(|| format!("cannot run {command:?}"))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
             match output.status.code() {
@@ -65,44 +93,84 @@ impl Fet {
                 _ => bail!(Failed(format!("`fet show` ended with {}: {message}", output.status))),
             }
         }
-        serde_json::from_slice(&output.stdout).context("`fet show --json` printed no JSON")
+        if let Ok(asked) = asking.join() {
+            asked.context("`fet show --batch` did not listen")?;
+        }
+        let answers = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<Shown>, _>>();
+        let answers =
+            answers.context("`fet show --batch` printed no answers; is FET_BIN of this version?")?;
+        ensure!(
+            answers.len() == cells.len(),
+            "`fet show --batch` answered {} cells of {}",
+            answers.len(),
+            cells.len()
+        );
+        Ok(answers)
     }
 
     /// Starts the run of a cell: its lines can be read from the child, what it complains goes to `log`.
     pub(crate) fn start(&self, base: &Base<'_>, cell: &Cell, log: File) -> std::io::Result<Child> {
-        self.run(base, cell).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
+        self.run(base, cell, &cell.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 
     /// The command of a cell, to be read or typed.
     pub(crate) fn run_line(&self, base: &Base<'_>, cell: &Cell) -> String {
-        let command = self.run(base, cell);
-        let words = command.get_args().map(|word| {
-            let word = word.to_string_lossy();
-            let is_plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:".contains(c));
-            if is_plain { word.into_owned() } else { shell_quoted(&word) }
-        });
-        format!("fet {}", words.collect::<Vec<_>>().join(" "))
+        format!("fet {}", words(&self.run(base, cell, &cell.folder)))
     }
 
-    fn run(&self, base: &Base<'_>, cell: &Cell) -> Command {
-        let mut command = self.command("run", base, &cell.sets, cell.seed);
-        command.arg("--out").arg(&cell.folder).args(["--log", "json"]);
+    /// The command of a cell as a line of a script: its events, complaints and exit code go to files in `folder`.
+    pub(crate) fn shell_line(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Result<String> {
+        let mut line = String::new();
+        for (name, value) in &self.environment {
+            line.push_str(&format!("export {name}={}; ", shell_quoted(value)));
+        }
+        let program = std::path::absolute(&self.program).context("cannot resolve the path of `fet`")?;
+        let file = |name: &str| shell_quoted(&folder.join(name).display().to_string());
+        line.push_str(&format!(
+            "{} {} >>{} 2>{}; echo $? >{}",
+            shell_quoted(&program.display().to_string()),
+            words(&self.run(base, cell, folder)),
+            file("events.jsonl"),
+            file("cell.log"),
+            file("exit"),
+        ));
+        Ok(line)
+    }
+
+    fn run(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Command {
+        let mut command = self.command("run", base);
+        for set in &cell.sets {
+            command.args(["--set", set]);
+        }
+        command.args(["--seed", &cell.seed.to_string()]);
+        command.arg("--out").arg(folder).args(["--log", "json"]);
         command
     }
 
-    fn command(&self, verb: &str, base: &Base<'_>, sets: &[String], seed: u64) -> Command {
+    fn command(&self, verb: &str, base: &Base<'_>) -> Command {
         let mut command = Command::new(&self.program);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command.arg(verb).arg(base.file);
-        for set in base.sets.iter().chain(sets) {
+        for set in base.sets {
             command.args(["--set", set]);
         }
         if let Some(device) = base.device {
             command.args(["--device", device]);
         }
-        command.args(["--seed", &seed.to_string()]);
         command
     }
+}
+
+/// The arguments of a command as a shell reads them.
+fn words(command: &Command) -> String {
+    let words = command.get_args().map(|word| {
+        let word = word.to_string_lossy();
+        let is_plain =
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:".contains(c));
+        if is_plain { word.into_owned() } else { shell_quoted(&word) }
+    });
+    words.collect::<Vec<_>>().join(" ")
 }
 
 /// Builds `fet`; returns where cargo put it. What cargo has to say goes to the terminal.

@@ -1,4 +1,5 @@
-//! The plan of a study: its variants (the grid of variants and axes) and its seeds.
+//! The plan of a study: its variants (the grid of variants and axes, less what is excluded), its seeds, and which
+//! variant each is compared with.
 //!
 //! It does not know what a setting means; `fet` checks that, cell by cell.
 
@@ -6,11 +7,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 
-use super::file::{File, Profile, VariantTable, check_seeds};
+use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
 
 /// What is compared, in the order of the tables.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Plan {
+    /// The study's name, which is the experiment's.
+    pub(crate) name: String,
     /// At least one.
     pub(crate) variants: Vec<Variant>,
     /// At least one; all differ.
@@ -19,6 +22,12 @@ pub(crate) struct Plan {
     pub(crate) sets: Vec<String>,
     /// The profile, where one was picked.
     pub(crate) profile: Option<String>,
+    /// What is asked, as the head of the file has it.
+    pub(crate) head: Head,
+    /// Figures of others.
+    pub(crate) paper: Vec<Published>,
+    /// The base that the file names.
+    base: Option<String>,
 }
 
 /// The base with some settings changed.
@@ -28,6 +37,10 @@ pub(crate) struct Variant {
     pub(crate) name: String,
     /// Each as `path=value`, in order.
     pub(crate) sets: Vec<String>,
+    /// The name before the axes were joined in.
+    pub(crate) root: String,
+    /// Setting and value for each axis.
+    pub(crate) point: Vec<(String, String)>,
 }
 
 /// What the command line picks of a file's study.
@@ -49,6 +62,12 @@ impl Plan {
         Self::of(file, &stem, selection).with_context(|| path.display().to_string())
     }
 
+    /// The plan of a file's text.
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str, selection: &Selection) -> Result<Self> {
+        Self::of(toml::from_str(text)?, "stem", selection)
+    }
+
     fn of(file: File, stem: &str, selection: &Selection) -> Result<Self> {
         let name = file.name.unwrap_or_else(|| stem.to_string());
         let profile = match &selection.profile {
@@ -58,54 +77,134 @@ impl Plan {
                 format!("--profile: there is no profile {wanted:?}; there are {known:?}")
             })?,
         };
-        let (own_seeds, mut roots, mut axes) = match file.ablation {
-            Some(ablation) => (ablation.seeds, ablation.variants, ablation.axes),
-            None => (vec![file.seed], Vec::new(), toml::Table::new()),
-        };
-        if roots.is_empty() {
-            roots.push(VariantTable { name: name.clone(), set: Vec::new() });
+        let mut study = file.ablation.unwrap_or_default();
+        let own_seeds = if study.seeds.is_empty() { vec![file.seed] } else { study.seeds };
+        if study.variants.is_empty() {
+            study.variants.push(VariantTable { name: name.clone(), set: Vec::new() });
         }
-        axes.extend(profile.axes);
         let seeds = selection.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
-        // The variant, and the name of the one it comes from.
-        let mut grid: Vec<(Variant, String)> = Vec::new();
-        for root in roots {
-            let variant = Variant { name: root.name.clone(), sets: root.set };
-            grid.extend(expand(variant, &axes).into_iter().map(|variant| (variant, root.name.clone())));
+        // Rules and names are checked against the whole study: a smaller form of it may lack what they name.
+        let whole = grid(&study.variants, &study.axes);
+        for rule in &study.exclude {
+            let hits = whole.iter().any(|variant| is_excluded(variant, rule));
+            ensure!(
+                hits,
+                "ablation.exclude: must leave something out, but nothing is {{ {} }}",
+                inline(rule)
+            );
         }
-        for (index, (variant, _)) in grid.iter().enumerate() {
-            let is_new = grid[..index].iter().all(|(other, _)| other.name != variant.name);
+        let known: Vec<&str> = whole.iter().map(|variant| variant.name.as_str()).collect();
+        let is_variant =
+            |wanted: &str| whole.iter().any(|variant| variant.name == wanted || variant.root == wanted);
+        if let Some(base) = &study.base {
+            ensure!(is_variant(base), "ablation.base: there is no variant {base:?}; there are {known:?}");
+        }
+        for published in &study.paper {
+            let wanted = &published.variant;
+            let is_one = whole.iter().any(|variant| variant.name == *wanted);
+            ensure!(is_one, "ablation.paper: there is no variant {wanted:?}; there are {known:?}");
+        }
+        let mut axes = study.axes.clone();
+        axes.extend(profile.axes);
+        let mut variants = grid(&study.variants, &axes);
+        variants.retain(|variant| !study.exclude.iter().any(|rule| is_excluded(variant, rule)));
+        ensure!(!variants.is_empty(), "ablation.exclude: must leave a variant or more, but leaves out all");
+        for (index, variant) in variants.iter().enumerate() {
+            let is_new = variants[..index].iter().all(|other| other.name != variant.name);
             ensure!(is_new, "ablation.axes: variants must differ, but {:?} is there twice", variant.name);
         }
         let only = if selection.only.is_empty() { &profile.only } else { &selection.only };
         for wanted in only {
-            let is_known = grid.iter().any(|(variant, root)| *wanted == variant.name || wanted == root);
-            let known: Vec<&str> = grid.iter().map(|(variant, _)| variant.name.as_str()).collect();
+            let is_known = variants.iter().any(|variant| *wanted == variant.name || *wanted == variant.root);
+            let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
             ensure!(is_known, "--only: there is no variant {wanted:?}; there are {known:?}");
         }
-        grid.retain(|(variant, root)| only.is_empty() || only.contains(&variant.name) || only.contains(root));
+        variants.retain(|variant| {
+            only.is_empty() || only.contains(&variant.name) || only.contains(&variant.root)
+        });
         let mut sets = profile.set;
         sets.extend(selection.profile.iter().map(|profile| format!("name={name}-{profile}")));
-        let variants = grid.into_iter().map(|(variant, _)| variant).collect();
-        Ok(Self { variants, seeds, sets, profile: selection.profile.clone() })
+        Ok(Self {
+            name,
+            variants,
+            seeds,
+            sets,
+            profile: selection.profile.clone(),
+            head: file.head,
+            // Figures of the whole study say nothing about a smaller form of it.
+            paper: if selection.profile.is_some() { Vec::new() } else { study.paper },
+            base: study.base,
+        })
+    }
+
+    /// The variant that number `index` is compared with: the base variant at the same values of the axes; where
+    /// there is only one variant besides the axes, the one at their first values. None for the base itself.
+    pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
+        let own = &self.variants[index];
+        if let Some(base) = self.variants.iter().position(|variant| Some(&variant.name) == self.base.as_ref())
+            && (!self.variants[base].point.is_empty() || own.point.is_empty())
+        {
+            return (base != index).then_some(base);
+        }
+        let first = &self.variants.first()?.root;
+        let root = self.base.as_ref().unwrap_or(first);
+        if root == first && self.variants.iter().all(|variant| variant.root == *first) {
+            return (index != 0).then_some(0);
+        }
+        if own.root == *root {
+            return None;
+        }
+        self.variants.iter().position(|variant| variant.root == *root && variant.point == own.point)
     }
 }
 
-/// One variant for each combination of the axes' values; the last axis changes fastest.
+/// Every variant with every combination of the axes' values; the last axis changes fastest.
+fn grid(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
+    let variant = |root: &VariantTable| {
+        let (name, sets) = (root.name.clone(), root.set.clone());
+        expand(Variant { root: name.clone(), name, sets, point: Vec::new() }, axes)
+    };
+    roots.iter().flat_map(variant).collect()
+}
+
 fn expand(variant: Variant, axes: &toml::Table) -> Vec<Variant> {
     let mut grid = vec![variant];
     for (key, values) in axes {
         let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
         let with = |variant: &Variant, value: &toml::Value| {
-            let label = key.rsplit('.').next().unwrap_or(key);
-            let mut sets = variant.sets.clone();
-            sets.push(format!("{key}={value}"));
-            Variant { name: format!("{} · {label}={}", variant.name, shown(value)), sets }
+            let (label, mut next) = (label(key), variant.clone());
+            next.name = format!("{} · {label}={}", variant.name, shown(value));
+            next.sets.push(format!("{key}={value}"));
+            next.point.push((key.clone(), shown(value)));
+            next
         };
         grid = grid.iter().flat_map(|variant| values.iter().map(move |value| with(variant, value))).collect();
     }
     grid
+}
+
+/// Whether every condition of a rule holds; one that names several values holds for any of them.
+fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
+    rule.iter().all(|(key, wanted)| {
+        let own = if key == "variant" {
+            &variant.root
+        } else {
+            match variant.point.iter().find(|(axis, _)| axis == key) {
+                Some((_, value)) => value,
+                None => return false,
+            }
+        };
+        match wanted.as_array() {
+            Some(values) => values.iter().any(|value| shown(value) == *own),
+            None => shown(wanted) == *own,
+        }
+    })
+}
+
+/// The last word of a setting's path.
+pub(crate) fn label(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
 }
 
 /// A value as it stands in a name: text without its quotes.
@@ -113,99 +212,10 @@ fn shown(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn plan(text: &str, selection: &Selection) -> Result<Plan> {
-        Plan::of(toml::from_str(text).expect(text), "stem", selection)
-    }
-
-    const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\n\
-        [[ablation.variants]]\nname = 'A'\nset = ['a=1']\n[[ablation.variants]]\nname = 'B'\n\
-        [ablation.axes]\n'linker.kind' = ['nearest', 'grid']\n'x.k' = [1, 0.5]\n";
-
-    #[test]
-    fn grids_are_expanded_in_order() {
-        let check = |text: &str, seeds: &[u64], expected: &[(&str, &[&str])]| {
-            let plan = plan(text, &Selection::default()).expect(text);
-            assert_eq!(plan.seeds, seeds, "{text}");
-            let found: Vec<(&str, Vec<&str>)> = plan
-                .variants
-                .iter()
-                .map(|variant| (variant.name.as_str(), variant.sets.iter().map(String::as_str).collect()))
-                .collect();
-            let expected: Vec<(&str, Vec<&str>)> =
-                expected.iter().map(|(name, sets)| (*name, sets.to_vec())).collect();
-            assert_eq!(found, expected, "{text}");
-        };
-        check("name = 'x'", &[0], &[("x", &[])]);
-        check("seed = 7", &[7], &[("stem", &[])]);
-        check("name = 'x'\n[ablation]\nseeds = [2]", &[2], &[("x", &[])]);
-        check(
-            GRID,
-            &[0, 1],
-            &[
-                ("A · kind=nearest · k=1", &["a=1", "linker.kind=\"nearest\"", "x.k=1"]),
-                ("A · kind=nearest · k=0.5", &["a=1", "linker.kind=\"nearest\"", "x.k=0.5"]),
-                ("A · kind=grid · k=1", &["a=1", "linker.kind=\"grid\"", "x.k=1"]),
-                ("A · kind=grid · k=0.5", &["a=1", "linker.kind=\"grid\"", "x.k=0.5"]),
-                ("B · kind=nearest · k=1", &["linker.kind=\"nearest\"", "x.k=1"]),
-                ("B · kind=nearest · k=0.5", &["linker.kind=\"nearest\"", "x.k=0.5"]),
-                ("B · kind=grid · k=1", &["linker.kind=\"grid\"", "x.k=1"]),
-                ("B · kind=grid · k=0.5", &["linker.kind=\"grid\"", "x.k=0.5"]),
-            ],
-        );
-    }
-
-    #[test]
-    fn selections_pick() {
-        let check = |seeds: Option<&[u64]>, only: &[&str], variants: usize, seeds_left: usize| {
-            let only = only.iter().map(ToString::to_string).collect();
-            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
-            let plan = plan(GRID, &selection).expect("a plan");
-            assert_eq!((plan.variants.len(), plan.seeds.len()), (variants, seeds_left), "{selection:?}");
-        };
-        check(None, &[], 8, 2);
-        check(Some(&[4]), &["A"], 4, 1);
-        check(None, &["B · kind=grid · k=1"], 1, 2);
-        check(None, &["A", "B · kind=grid · k=1"], 5, 2);
-    }
-
-    #[test]
-    fn a_profile_is_a_smaller_study() {
-        let text = format!(
-            "{GRID}[profile.quick]\nset = ['data.rows=5']\nseeds = [4]\nonly = ['B']\naxes = {{ 'x.k' = [2] }}"
-        );
-        let picked = |profile: Option<&str>, only: &[&str]| {
-            let only = only.iter().map(ToString::to_string).collect();
-            plan(&text, &Selection { seeds: None, only, profile: profile.map(str::to_string) })
-        };
-        let quick = picked(Some("quick"), &[]).expect("a plan");
-        let names: Vec<&str> = quick.variants.iter().map(|variant| variant.name.as_str()).collect();
-        assert_eq!(names, ["B · kind=nearest · k=2", "B · kind=grid · k=2"]);
-        assert_eq!(
-            (quick.seeds.as_slice(), quick.sets.join(" ")),
-            (&[4][..], "data.rows=5 name=x-quick".into())
-        );
-        assert_eq!(picked(Some("quick"), &["A"]).expect("a plan").variants.len(), 2);
-        assert_eq!(picked(None, &[]).expect("a plan").variants.len(), 8);
-        let message = picked(Some("quik"), &[]).expect_err("refused").to_string();
-        assert!(message.contains("--profile") && message.contains("\"quick\""), "{message}");
-    }
-
-    #[test]
-    fn what_cannot_be_picked_is_refused() {
-        let check = |text: &str, seeds: Option<&[u64]>, only: &[&str], parts: &[&str]| {
-            let only = only.iter().map(ToString::to_string).collect();
-            let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
-            let message = plan(text, &selection).expect_err("refused").to_string();
-            for part in parts {
-                assert!(message.contains(part), "{message:?} lacks {part:?}");
-            }
-        };
-        check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 is there twice"]);
-        check(GRID, None, &["C"], &["--only", "\"C\"", "A · kind=nearest"]);
-        check("[ablation]\nseeds = [0]\n[ablation.axes]\na = [1, '1']", None, &[], &["a=1", "twice"]);
-    }
+fn inline(rule: &toml::Table) -> String {
+    rule.iter().map(|(key, value)| format!("{key:?} = {value}")).collect::<Vec<_>>().join(", ")
 }
+
+#[cfg(test)]
+#[path = "plan/tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
-//! What the tables take from a cell's `report.json`.
+//! What the study takes from a cell's `report.json`.
 //!
-//! A report counts only if it is of this very experiment; the file itself is `fet`'s.
+//! A report counts only if it is of this very experiment on this very data; the file itself is `fet`'s.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,6 +25,58 @@ pub(crate) struct Report {
     pub(crate) cost: Cost,
     /// Trained parameters.
     pub(crate) parameters: u64,
+    /// What it was computed on.
+    pub(crate) data: Data,
+    /// The tensor backend.
+    #[serde(default)]
+    pub(crate) device: String,
+    /// What each epoch gave.
+    #[serde(default)]
+    pub(crate) epochs: Vec<Epoch>,
+    /// Bytes a deployment would have sent.
+    #[serde(default)]
+    pub(crate) traffic: Traffic,
+    /// How many parties helped the primary.
+    #[serde(default)]
+    pub(crate) secondaries: u64,
+    /// What is odd about the data.
+    #[serde(default)]
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What a run was computed on.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(crate) struct Data {
+    /// Checksum of the files.
+    files: String,
+    /// Checksum of which rows were for what.
+    #[serde(default)]
+    pub(crate) split: String,
+}
+
+/// What an epoch gave.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Epoch {
+    /// From 1.
+    pub(crate) epoch: u64,
+    /// Mean training loss.
+    pub(crate) train_loss: f64,
+    /// The validation metric; none where it was not a number.
+    pub(crate) validation: Option<f64>,
+    /// The test metric, where it was computed.
+    pub(crate) test: Option<f64>,
+    /// What the epoch sent.
+    #[serde(default)]
+    pub(crate) traffic: Traffic,
+}
+
+/// Bytes of payload, all secondaries together.
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+pub(crate) struct Traffic {
+    /// From the primary.
+    pub(crate) sent: u64,
+    /// To the primary.
+    pub(crate) received: u64,
 }
 
 /// Which program made a report.
@@ -33,6 +85,9 @@ pub(crate) struct Program {
     /// The commit it was built from.
     #[serde(default)]
     pub(crate) commit: String,
+    /// The version of its results.
+    #[serde(default)]
+    results: u32,
 }
 
 /// What is measured.
@@ -81,7 +136,11 @@ impl Report {
     pub(crate) fn of(cell: &Cell) -> Option<Self> {
         let text = fs::read(path(cell)).ok()?;
         let report: Self = serde_json::from_slice(&text).ok()?;
-        (report.experiment == cell.resolved).then_some(report)
+        let identity = &cell.identity;
+        let is_own = report.experiment == identity.experiment
+            && report.data.files == identity.data
+            && report.program.results == identity.results;
+        is_own.then_some(report)
     }
 }
 
@@ -115,6 +174,17 @@ impl Metric {
             "accuracy" => format!("accuracy {} %", self.show(value)),
             _ => format!("{} {}", self.title(), self.show(value)),
         }
+    }
+
+    /// A value in the unit that it is shown in.
+    pub(crate) fn scaled(&self, value: f64) -> f64 {
+        if self.name == "accuracy" { 100.0 * value } else { value }
+    }
+
+    /// The size of a difference, as in a sentence.
+    pub(crate) fn amount(&self, difference: f64) -> String {
+        let unit = if self.name == "accuracy" { "points".to_string() } else { self.title() };
+        format!("{} {unit}", self.show(difference))
     }
 
     /// Whether `a` is better than `b`.

@@ -1,8 +1,9 @@
-//! `results.csv`: one row per finished cell, by variant and then seed; and what a reader of it must know.
+//! The tables for programs: `results.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
 //!
-//! Numbers stand here as the reports hold them; only `table` rounds.
+//! Numbers stand here as the reports hold them; only `write` rounds. `results.csv` and `curves.csv` follow from
+//! settings, seed and data: the same study gives the same bytes, however often it was interrupted. What differs from
+//! run to run stands in `costs.csv`.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::cell::Cell;
@@ -17,47 +18,81 @@ pub(crate) struct Finished<'a> {
     pub(crate) report: Report,
 }
 
-const HEADER: &str = "variant,seed,metric,best_epoch,validation,test,seconds,rows_per_second,peak_memory_bytes,\
-                      parameters,cell";
+const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
+                       bytes_to_primary,cell";
+const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
+const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
-/// The text of `results.csv`, in the order of `results`. Cells' folders are relative to `study`.
-pub(crate) fn csv(results: &[Finished<'_>], study: &Path) -> String {
-    let mut text = format!("{HEADER}\n");
-    for Finished { cell, report } in results {
-        let folder = cell.folder.strip_prefix(study).unwrap_or(&cell.folder);
-        let fields = [
+/// The text of `results.csv`. Cells' folders are relative to `study`.
+pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
+    table(RESULTS, results, |Finished { cell, report }, row| {
+        row(&[
             quoted(&cell.variant),
             cell.seed.to_string(),
             quoted(&report.metric.name),
             report.best.epoch.to_string(),
             report.best.validation.to_string(),
             report.best.test.to_string(),
+            report.parameters.to_string(),
+            report.secondaries.to_string(),
+            report.traffic.sent.to_string(),
+            report.traffic.received.to_string(),
+            folder(cell, study),
+        ]);
+    })
+}
+
+/// The text of `costs.csv`.
+pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
+    table(COSTS, results, |Finished { cell, report }, row| {
+        row(&[
+            quoted(&cell.variant),
+            cell.seed.to_string(),
             report.cost.seconds.to_string(),
             report.cost.train_rows_per_second.to_string(),
             report.cost.peak_memory_bytes.to_string(),
-            report.parameters.to_string(),
-            quoted(&folder.display().to_string()),
-        ];
-        text.push_str(&fields.join(","));
-        text.push('\n');
+            quoted(&report.program.commit),
+            folder(cell, study),
+        ]);
+    })
+}
+
+/// The text of `curves.csv`: a row for each epoch of each cell.
+pub(crate) fn curves(results: &[Finished<'_>]) -> String {
+    table(CURVES, results, |Finished { cell, report }, row| {
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        for epoch in &report.epochs {
+            row(&[
+                quoted(&cell.variant),
+                cell.seed.to_string(),
+                epoch.epoch.to_string(),
+                epoch.train_loss.to_string(),
+                number(epoch.validation),
+                number(epoch.test),
+                epoch.traffic.sent.to_string(),
+                epoch.traffic.received.to_string(),
+            ]);
+        }
+    })
+}
+
+fn table(
+    header: &str,
+    results: &[Finished<'_>],
+    rows: impl Fn(&Finished<'_>, &mut dyn FnMut(&[String])),
+) -> String {
+    let mut text = format!("{header}\n");
+    for result in results {
+        rows(result, &mut |fields| {
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        });
     }
     text
 }
 
-/// What a reader must know about results that do not come from one program.
-pub(crate) fn notes(results: &[Finished<'_>]) -> Vec<String> {
-    let mut commits = BTreeMap::new();
-    for Finished { report, .. } in results {
-        *commits.entry(report.program.commit.as_str()).or_insert(0) += 1;
-    }
-    if commits.len() < 2 {
-        return Vec::new();
-    }
-    let parts: Vec<String> = commits
-        .iter()
-        .map(|(commit, cells)| format!("{cells} by {}", commit.get(..12).unwrap_or(commit)))
-        .collect();
-    vec![format!("Note: the cells were computed by different commits of `fet` ({}).", parts.join(", "))]
+fn folder(cell: &Cell, study: &Path) -> String {
+    quoted(&cell.folder.strip_prefix(study).unwrap_or(&cell.folder).display().to_string())
 }
 
 /// A field as RFC 4180 wants it.
@@ -73,27 +108,34 @@ fn quoted(field: &str) -> String {
 pub(crate) mod tests {
     use serde_json::json;
 
+    use super::super::cell::Identity;
     use super::*;
 
-    /// A cell and its report, as a run would leave them.
-    pub(crate) fn finished(
-        variant: &str,
-        seed: u64,
-        metric: (&str, &str),
-        test: f64,
-        commit: &str,
-    ) -> (Cell, Report) {
+    pub(crate) const ACCURACY: (&str, &str) = ("accuracy", "maximise");
+    pub(crate) const RMSE: (&str, &str) = ("rmse", "minimise");
+
+    /// A cell of variant A, B, C, ... and its report, as a run would leave them.
+    pub(crate) fn finished(index: usize, seed: u64, metric: (&str, &str), test: f64) -> (Cell, Report) {
         let cell = Cell {
-            variant: variant.into(),
+            index,
+            variant: ["A", "B", "C|x", "D, \"d\""][index].into(),
             seed,
             sets: Vec::new(),
-            resolved: json!({}),
+            identity: Identity { experiment: json!({}), data: "data".into(), results: 1 },
             study: "runs/x".into(),
-            folder: format!("runs/x/cells/c{seed}").into(),
+            folder: format!("runs/x/cells/c{index}-{seed}").into(),
         };
         let report = json!({
-            "experiment": {}, "program": {"version": "1", "commit": commit},
+            "experiment": {}, "program": {"version": "1", "commit": "commit", "results": 1},
             "metric": {"name": metric.0, "direction": metric.1}, "seed": seed, "parameters": 7,
+            "data": {"files": "data", "split": format!("rows {seed}")}, "secondaries": 3,
+            "traffic": {"sent": 20, "received": 12_000},
+            "epochs": [
+                {"epoch": 1, "train_loss": 0.5, "validation": 0.25, "test": null,
+                 "traffic": {"sent": 10, "received": 6_000}},
+                {"epoch": 2, "train_loss": 0.25, "validation": 0.5, "test": test,
+                 "traffic": {"sent": 10, "received": 6_000}},
+            ],
             "best": {"epoch": 3 + seed, "validation": 0.5, "test": test},
             "cost": {"seconds": 10.0 + seed as f64, "train_rows_per_second": 100.0, "peak_memory_bytes": 5},
         });
@@ -102,29 +144,23 @@ pub(crate) mod tests {
 
     #[test]
     fn rows_are_quoted_and_unrounded() {
-        let accuracy = ("accuracy", "maximise");
-        let cells = [finished("A, \"b\"", 0, accuracy, 0.1 + 0.2, "x"), finished("C", 1, accuracy, 1.0, "x")];
-        let results: Vec<_> =
+        let cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
+        let all: Vec<_> =
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
+        let study = Path::new("runs/x");
+        let d = "\"D, \"\"d\"\"\"";
         let expected = format!(
-            "{HEADER}\n\"A, \"\"b\"\"\",0,accuracy,3,0.5,0.30000000000000004,10,100,5,7,cells/c0\n\
-             C,1,accuracy,4,0.5,1,11,100,5,7,cells/c1\n"
+            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,cells/c3-0\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,cells/c2-1\n"
         );
-        assert_eq!(csv(&results, Path::new("runs/x")), expected);
-        assert_eq!(notes(&results), Vec::<String>::new());
-    }
-
-    #[test]
-    fn results_of_two_programs_are_said_to_be() {
-        let rmse = ("rmse", "minimise");
-        let cells = [
-            finished("A", 0, rmse, 0.5, "aaaaaaaaaaaaaaaa"),
-            finished("A", 1, rmse, 0.5, "bb"),
-            finished("B", 2, rmse, 0.5, "bb"),
-        ];
-        let results: Vec<_> =
-            cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
-        let notes = notes(&results);
-        assert!(notes[0].contains("1 by aaaaaaaaaaaa, 2 by bb"), "{notes:?}");
+        assert_eq!(results(&all, study), expected);
+        let expected =
+            format!("{COSTS}\n{d},0,10,100,5,commit,cells/c3-0\nC|x,1,11,100,5,commit,cells/c2-1\n");
+        assert_eq!(costs(&all, study), expected);
+        let rows = |name: &str, seed: u64, test: &str| {
+            format!("{name},{seed},1,0.5,0.25,,10,6000\n{name},{seed},2,0.25,0.5,{test},10,6000\n")
+        };
+        let expected = format!("{CURVES}\n{}{}", rows(d, 0, "0.30000000000000004"), rows("C|x", 1, "1"));
+        assert_eq!(curves(&all), expected);
     }
 }

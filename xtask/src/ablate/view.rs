@@ -1,18 +1,34 @@
-//! What is seen while cells run: bars on a terminal, plain lines elsewhere; on standard error.
+//! What is seen while cells run: bars on a terminal, plain lines elsewhere, on standard error; or JSON lines on
+//! standard output.
 //!
-//! The result of the study is not told here; `table` does that.
+//! The result of the study is not told here; `write` does that.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
 
+use super::cell::Cell;
 use super::event::Event;
+use super::failure::{self, Failure};
 use super::report::Report;
+use crate::output::answer;
+
+/// In what form progress is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Log {
+    /// Bars on a terminal, lines elsewhere.
+    #[default]
+    Human,
+    /// One JSON object per line, on standard output, in place of the table.
+    Json,
+}
 
 /// The view of a whole study.
 pub(crate) struct View {
+    log: Log,
     bars: Option<(MultiProgress, ProgressBar)>,
     done: AtomicUsize,
     total: usize,
@@ -21,10 +37,15 @@ pub(crate) struct View {
 /// The view of one running cell.
 pub(crate) struct Line<'a> {
     view: &'a View,
-    title: String,
+    cell: &'a Cell,
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar counts already.
     counted: u64,
+    start: Instant,
+    /// When the cell first told how far it is, and how far that was: a cell that goes on begins in its middle.
+    first: Option<(Instant, f64)>,
+    /// The last validation metric.
+    validation: Option<f64>,
     last: Instant,
 }
 
@@ -36,9 +57,9 @@ const PAUSE: Duration = Duration::from_secs(10);
 
 impl View {
     /// A view of `total` cells of which `done` need not run.
-    pub(crate) fn new(done: usize, total: usize) -> Self {
+    pub(crate) fn new(log: Log, done: usize, total: usize) -> Self {
         let missing = (total - done) as u64;
-        let bars = (stderr().is_terminal() && missing > 0).then(|| {
+        let bars = (log == Log::Human && stderr().is_terminal() && missing > 0).then(|| {
             let bars = MultiProgress::new();
             let overall = bars.add(ProgressBar::new(missing * STEPS));
             overall.set_style(style("{bar:30} {msg}  {elapsed} gone, {eta} left"));
@@ -46,25 +67,39 @@ impl View {
             overall.enable_steady_tick(Duration::from_millis(500));
             (bars, overall)
         });
-        Self { bars, done: AtomicUsize::new(done), total }
+        let view = Self { log, bars, done: AtomicUsize::new(done), total };
+        view.event(json!({"event": "study", "done": done, "cells": total}));
+        view
     }
 
     /// A cell starts.
-    pub(crate) fn begin(&self, title: &str) -> Line<'_> {
+    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> Line<'a> {
         let bar = self.bars.as_ref().map(|(bars, _)| {
             let bar = bars.add(ProgressBar::new(STEPS));
             bar.set_style(style("  {bar:12} {prefix}  {msg}"));
-            bar.set_prefix(title.to_string());
+            bar.set_prefix(cell.title());
             bar
         });
-        Line { view: self, title: title.to_string(), bar, counted: 0, last: Instant::now() }
+        let now = Instant::now();
+        let line =
+            Line { view: self, cell, bar, counted: 0, start: now, first: None, validation: None, last: now };
+        line.event("running", json!({}));
+        line
     }
 
-    fn say(&self, text: &str) {
+    /// Something about the study as a whole.
+    pub(crate) fn say(&self, text: &str) {
         match &self.bars {
             // Where the terminal has gone there is nobody to tell.
             Some((bars, _)) => drop(bars.println(text)),
             None => eprintln!("{text}"),
+        }
+    }
+
+    /// A line of JSON, where that is wanted.
+    pub(crate) fn event(&self, event: Value) {
+        if self.log == Log::Json {
+            answer(event);
         }
     }
 }
@@ -81,16 +116,31 @@ impl Line<'_> {
     /// The cell's run says how far it is.
     pub(crate) fn tell(&mut self, event: &Event) {
         let Some(share) = event.share() else { return };
-        let text = match *event {
+        let left = self.left(share);
+        let (epoch, epochs, loss, speed) = match *event {
             Event::Progress { epoch, epochs, loss, rows_per_second, .. } => {
-                let speed = rows_per_second.map_or_else(String::new, |speed| format!("  {speed:.0} rows/s"));
-                format!("epoch {epoch}/{epochs}  loss {}{speed}", number(loss))
+                (epoch, epochs, loss, rows_per_second)
             }
             Event::Epoch { epoch, epochs, loss, validation } => {
-                format!("epoch {epoch}/{epochs}  loss {}  validation {}", number(loss), number(validation))
+                self.validation = validation;
+                (epoch, epochs, loss, None)
             }
             Event::Other => return,
         };
+        let seconds_left = left.map(|left| left.as_secs_f64());
+        let told = json!({
+            "epoch": epoch, "epochs": epochs, "loss": loss, "validation": self.validation,
+            "rows_per_second": speed, "seconds_left": seconds_left,
+        });
+        self.event("running", told);
+        let part = |text: Option<String>| text.map_or_else(String::new, |text| format!("  {text}"));
+        let text = format!(
+            "epoch {epoch}/{epochs}  loss {}{}{}{}",
+            number(loss),
+            part(self.validation.map(|value| format!("validation {value:.4}"))),
+            part(speed.map(|speed| format!("{speed:.0} rows/s"))),
+            part(left.map(|left| format!("{} left", duration(left)))),
+        );
         match &self.bar {
             Some(bar) => {
                 bar.set_message(text);
@@ -98,14 +148,14 @@ impl Line<'_> {
             }
             None if matches!(event, Event::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
                 self.last = Instant::now();
-                eprintln!("  {}: {text}", self.title);
+                self.tell_text(&format!("  {}: {text}", self.cell.title()));
             }
             None => {}
         }
     }
 
     /// The cell is done.
-    pub(crate) fn done(mut self, report: &Report, elapsed: Duration) {
+    pub(crate) fn done(mut self, report: &Report) {
         self.count(STEPS);
         let done = self.view.done.fetch_add(1, Ordering::SeqCst) + 1;
         let total = self.view.total;
@@ -114,19 +164,50 @@ impl Line<'_> {
         }
         let (metric, best) = (&report.metric, &report.best);
         let result = format!("test {} (epoch {})", metric.phrase(best.test), best.epoch);
-        let seconds = elapsed.as_secs_f64();
-        self.end(&format!("[{done}/{total}] {}: {result}, {seconds:.1} s", self.title));
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.event(
+            "done",
+            json!({"metric": metric.name, "test": best.test, "epoch": best.epoch, "seconds": seconds}),
+        );
+        self.end(&format!("[{done}/{total}] {}: {result}, {seconds:.1} s", self.cell.title()));
     }
 
     /// The cell was interrupted.
     pub(crate) fn interrupted(self) {
-        self.end(&format!("interrupted: {}", self.title));
+        self.event("interrupted", json!({}));
+        self.end(&format!("interrupted: {}", self.cell.title()));
+    }
+
+    /// Another process is at the cell.
+    pub(crate) fn put_off(self) {
+        if let (Some(bar), Some((bars, _))) = (&self.bar, &self.view.bars) {
+            bars.remove(bar);
+        }
     }
 
     /// The cell failed.
-    pub(crate) fn failed(mut self, problem: &str) {
+    pub(crate) fn failed(mut self, failure: &Failure) {
         self.count(STEPS);
-        self.end(&format!("FAILED: {}: {problem}", self.title));
+        let (log, tail) = (failure::log(self.cell), failure::tail(self.cell));
+        self.event("failed", json!({"problem": failure.problem, "log": log}));
+        let (title, problem, log) = (self.cell.title(), &failure.problem, log.display());
+        self.end(&format!("FAILED: {title}: {problem}; the end of {log}:\n  {}", tail.replace('\n', "\n  ")));
+    }
+
+    /// How long the cell still takes, if it goes on as it went.
+    fn left(&mut self, share: f64) -> Option<Duration> {
+        let (since, from) = *self.first.get_or_insert((Instant::now(), share));
+        let gone = share - from;
+        (gone > 0.0).then(|| since.elapsed().mul_f64((1.0 - share).max(0.0) / gone))
+    }
+
+    fn event(&self, state: &str, more: Value) {
+        let cell = self.cell;
+        let mut event = json!({"event": "cell", "variant": cell.variant, "seed": cell.seed, "state": state});
+        if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+            event.extend(more);
+        }
+        self.view.event(event);
     }
 
     fn end(&self, text: &str) {
@@ -134,7 +215,14 @@ impl Line<'_> {
             bar.finish_and_clear();
             bars.remove(bar);
         }
-        self.view.say(text);
+        self.tell_text(text);
+    }
+
+    /// Tells people; programs have been told by an event.
+    fn tell_text(&self, text: &str) {
+        if self.view.log == Log::Human {
+            self.view.say(text);
+        }
     }
 
     fn count(&mut self, share: u64) {
@@ -147,10 +235,36 @@ impl Line<'_> {
     }
 }
 
+/// A length of time as people say it.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 fn number(value: Option<f64>) -> String {
     value.map_or_else(|| "not a number".to_string(), |value| format!("{value:.4}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_said_in_two_units() {
+        let check =
+            |seconds: f64, expected: &str| assert_eq!(duration(Duration::from_secs_f64(seconds)), expected);
+        check(0.2, "0 s");
+        check(99.4, "99 s");
+        check(100.0, "1 min 40 s");
+        check(3_661.0, "61 min 01 s");
+        check(7_260.0, "2 h 01 min");
+    }
 }

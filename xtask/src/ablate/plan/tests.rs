@@ -1,0 +1,145 @@
+//! Tests of the grid: its order, what is picked, left out and compared.
+
+use super::*;
+
+fn plan(text: &str, selection: &Selection) -> Result<Plan> {
+    Plan::parse(text, selection)
+}
+
+const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\n\
+    [[ablation.variants]]\nname = 'A'\nset = ['a=1']\n[[ablation.variants]]\nname = 'B'\n\
+    [ablation.axes]\n'linker.kind' = ['nearest', 'grid']\n'x.k' = [1, 0.5]\n";
+
+#[test]
+fn grids_are_expanded_in_order() {
+    let check = |text: &str, seeds: &[u64], expected: &[(&str, &[&str])]| {
+        let plan = plan(text, &Selection::default()).expect(text);
+        assert_eq!(plan.seeds, seeds, "{text}");
+        let found: Vec<(&str, Vec<&str>)> = plan
+            .variants
+            .iter()
+            .map(|variant| (variant.name.as_str(), variant.sets.iter().map(String::as_str).collect()))
+            .collect();
+        let expected: Vec<(&str, Vec<&str>)> =
+            expected.iter().map(|(name, sets)| (*name, sets.to_vec())).collect();
+        assert_eq!(found, expected, "{text}");
+    };
+    check("name = 'x'", &[0], &[("x", &[])]);
+    check("seed = 7", &[7], &[("stem", &[])]);
+    check("name = 'x'\n[ablation]\nseeds = [2]", &[2], &[("x", &[])]);
+    check(
+        GRID,
+        &[0, 1],
+        &[
+            ("A · kind=nearest · k=1", &["a=1", "linker.kind=\"nearest\"", "x.k=1"]),
+            ("A · kind=nearest · k=0.5", &["a=1", "linker.kind=\"nearest\"", "x.k=0.5"]),
+            ("A · kind=grid · k=1", &["a=1", "linker.kind=\"grid\"", "x.k=1"]),
+            ("A · kind=grid · k=0.5", &["a=1", "linker.kind=\"grid\"", "x.k=0.5"]),
+            ("B · kind=nearest · k=1", &["linker.kind=\"nearest\"", "x.k=1"]),
+            ("B · kind=nearest · k=0.5", &["linker.kind=\"nearest\"", "x.k=0.5"]),
+            ("B · kind=grid · k=1", &["linker.kind=\"grid\"", "x.k=1"]),
+            ("B · kind=grid · k=0.5", &["linker.kind=\"grid\"", "x.k=0.5"]),
+        ],
+    );
+}
+
+#[test]
+fn selections_pick() {
+    let check = |seeds: Option<&[u64]>, only: &[&str], variants: usize, seeds_left: usize| {
+        let only = only.iter().map(ToString::to_string).collect();
+        let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
+        let plan = plan(GRID, &selection).expect("a plan");
+        assert_eq!((plan.variants.len(), plan.seeds.len()), (variants, seeds_left), "{selection:?}");
+    };
+    check(None, &[], 8, 2);
+    check(Some(&[4]), &["A"], 4, 1);
+    check(None, &["B · kind=grid · k=1"], 1, 2);
+    check(None, &["A", "B · kind=grid · k=1"], 5, 2);
+}
+
+#[test]
+fn a_profile_is_a_smaller_study() {
+    let text = format!(
+        "{GRID}[profile.quick]\nset = ['data.rows=5']\nseeds = [4]\nonly = ['B']\naxes = {{ 'x.k' = [2] }}"
+    );
+    let picked = |profile: Option<&str>, only: &[&str]| {
+        let only = only.iter().map(ToString::to_string).collect();
+        plan(&text, &Selection { seeds: None, only, profile: profile.map(str::to_string) })
+    };
+    let quick = picked(Some("quick"), &[]).expect("a plan");
+    let names: Vec<&str> = quick.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(names, ["B · kind=nearest · k=2", "B · kind=grid · k=2"]);
+    assert_eq!((quick.seeds.as_slice(), quick.sets.join(" ")), (&[4][..], "data.rows=5 name=x-quick".into()));
+    assert_eq!(picked(Some("quick"), &["A"]).expect("a plan").variants.len(), 2);
+    assert_eq!(picked(None, &[]).expect("a plan").variants.len(), 8);
+    let message = picked(Some("quik"), &[]).expect_err("refused").to_string();
+    assert!(message.contains("--profile") && message.contains("\"quick\""), "{message}");
+}
+
+#[test]
+fn what_cannot_be_picked_is_refused() {
+    let check = |text: &str, seeds: Option<&[u64]>, only: &[&str], parts: &[&str]| {
+        let only = only.iter().map(ToString::to_string).collect();
+        let selection = Selection { seeds: seeds.map(<[u64]>::to_vec), only, profile: None };
+        let message = plan(text, &selection).expect_err("refused").to_string();
+        for part in parts {
+            assert!(message.contains(part), "{message:?} lacks {part:?}");
+        }
+    };
+    check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 is there twice"]);
+    check(GRID, None, &["C"], &["--only", "\"C\"", "A · kind=nearest"]);
+    check("[ablation]\nseeds = [0]\n[ablation.axes]\na = [1, '1']", None, &[], &["a=1", "twice"]);
+}
+
+#[test]
+fn excluded_combinations_are_left_out() {
+    let names = |exclude: &str, selection: &Selection| {
+        let text = GRID.replace(
+            "[[ablation.variants]]\nname = 'A'",
+            &format!("exclude = [{exclude}]\n[[ablation.variants]]\nname = 'A'"),
+        );
+        let plan = plan(&text, selection)?;
+        Ok::<_, anyhow::Error>(plan.variants.into_iter().map(|variant| variant.name).collect::<Vec<_>>())
+    };
+    let check = |exclude: &str, expected: usize, gone: &str| {
+        let names = names(exclude, &Selection::default()).expect(exclude);
+        assert_eq!(names.len(), expected, "{exclude}: {names:?}");
+        assert!(!names.iter().any(|name| name == gone), "{exclude}: {names:?}");
+    };
+    check("{ variant = 'A' }", 4, "A · kind=grid · k=1");
+    check("{ 'x.k' = 0.5 }", 4, "B · kind=grid · k=0.5");
+    check("{ variant = 'B', 'linker.kind' = 'grid', 'x.k' = [1, 0.5] }", 6, "B · kind=grid · k=1");
+    check("{ variant = 'B', 'x.k' = 1 }, { variant = 'A', 'x.k' = 1 }", 4, "B · kind=grid · k=1");
+    let refused = |exclude: &str, part: &str| {
+        let message = names(exclude, &Selection::default()).expect_err(exclude).to_string();
+        assert!(message.contains("ablation.exclude") && message.contains(part), "{message}");
+    };
+    refused("{ variant = 'C' }", "\"variant\" = \"C\"");
+    refused("{ variant = 'B', 'x.k' = 7 }", "\"x.k\" = 7");
+    refused("{ variant = ['A', 'B'] }", "leaves out all");
+}
+
+#[test]
+fn each_variant_has_its_base() {
+    let check = |text: &str, only: &[&str], expected: &[Option<usize>]| {
+        let only = only.iter().map(ToString::to_string).collect();
+        let plan = plan(text, &Selection { only, ..Selection::default() }).expect(text);
+        let bases: Vec<_> = (0..plan.variants.len()).map(|index| plan.base_of(index)).collect();
+        assert_eq!(bases, expected, "{text}");
+    };
+    let flat = "[ablation]\nseeds = [0]\nvariants = [{ name = 'A' }, { name = 'B' }, { name = 'C' }]\n";
+    check(flat, &[], &[None, Some(0), Some(0)]);
+    check(flat, &["B", "C"], &[None, Some(0)]);
+    check(&flat.replace("seeds", "base = 'B'\nseeds"), &[], &[Some(1), None, Some(1)]);
+    // Two variants and an axis: at the same value. One variant: with the first value.
+    check(
+        "[ablation]\nseeds = [0]\naxes = { k = [1, 2] }\nvariants = [{ name = 'A' }, { name = 'B' }]",
+        &[],
+        &[None, None, Some(0), Some(1)],
+    );
+    check("[ablation]\nseeds = [0]\naxes = { k = [1, 2, 3] }", &[], &[None, Some(0), Some(0)]);
+    let named = "[ablation]\nseeds = [0]\nbase = 'stem · k=2'\naxes = { k = [1, 2, 3] }";
+    check(named, &[], &[Some(1), None, Some(1)]);
+    // Where the base was left out of what is picked, nothing is compared with it.
+    check(&flat.replace("seeds", "base = 'A'\nseeds"), &["B", "C"], &[None, None]);
+}

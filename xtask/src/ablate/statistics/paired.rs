@@ -1,0 +1,188 @@
+//! Whether a variant differs from its base: a paired test over seeds, its effect size, and Holm's correction.
+//!
+//! The same seed gives every variant the same rows, batches and random streams, so that what seeds have in common
+//! cancels in the differences. The test is Student's on these differences; beside it stands the exact test that flips
+//! their signs, which assumes no distribution but cannot go below 2/2^n: with five seeds not below 0.0625.
+
+use statrs::distribution::ContinuousCDF;
+
+use super::{half_width, mean, standard_deviation, student};
+
+/// Fewer seeds than this are not tested.
+pub(crate) const FEWEST: usize = 3;
+
+/// Signs of this many differences are flipped in every way; of more there are too many ways.
+const MOST_FLIPPED: usize = 20;
+
+/// A variant against its base.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Comparison {
+    /// Seeds that both have.
+    pub(crate) n: usize,
+    /// Mean of variant minus base.
+    pub(crate) difference: f64,
+    /// What only enough seeds can say.
+    pub(crate) test: Option<Test>,
+}
+
+/// The result of a test.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Test {
+    /// Half the width of the difference's 95 % interval.
+    pub(crate) half_width: f64,
+    /// Of Student's paired test, two-sided.
+    pub(crate) p: f64,
+    /// The same, corrected for the number of comparisons (Holm); `correct` fills it in.
+    pub(crate) corrected: f64,
+    /// Of the exact sign-flip test, two-sided.
+    pub(crate) exact: Option<f64>,
+    /// Cohen's d of paired values: the mean of the differences by their standard deviation; none where all are equal.
+    pub(crate) effect: Option<f64>,
+}
+
+impl Comparison {
+    /// Compares pairs of (variant, base), one for each seed; none where there is no pair.
+    pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
+        let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
+        let n = differences.len();
+        (n > 0).then(|| Self { n, difference: mean(&differences), test: test(&differences) })
+    }
+}
+
+/// Corrects the p of all comparisons of a study: Holm's step-down, which keeps the chance of one false difference or
+/// more below 1 - the confidence.
+pub(crate) fn correct(comparisons: &mut [Option<Comparison>]) {
+    let mut tests: Vec<&mut Test> =
+        comparisons.iter_mut().flatten().filter_map(|comparison| comparison.test.as_mut()).collect();
+    tests.sort_by(|a, b| a.p.total_cmp(&b.p));
+    let count = tests.len();
+    let mut least = 0.0_f64;
+    for (index, test) in tests.into_iter().enumerate() {
+        least = least.max(test.p * (count - index) as f64).min(1.0);
+        test.corrected = least;
+    }
+}
+
+fn test(differences: &[f64]) -> Option<Test> {
+    let n = differences.len();
+    if n < FEWEST {
+        return None;
+    }
+    let (mean, deviation) = (mean(differences), standard_deviation(differences)?);
+    let p = match (deviation > 0.0, mean == 0.0) {
+        (true, _) => {
+            let t = mean / (deviation / (n as f64).sqrt());
+            2.0 * student(n - 1)?.cdf(-t.abs())
+        }
+        (false, true) => 1.0,
+        // Differences that are all equal and not 0 leave no doubt by Student's assumptions.
+        (false, false) => 0.0,
+    };
+    let effect = (deviation > 0.0).then(|| mean / deviation);
+    Some(Test { half_width: half_width(differences)?, p, corrected: p, exact: flip(differences), effect })
+}
+
+/// The share of all ways to sign the differences whose sum is as far from 0 as the one that was found, or farther.
+fn flip(differences: &[f64]) -> Option<f64> {
+    let n = differences.len();
+    if n > MOST_FLIPPED {
+        return None;
+    }
+    let sum = |signs: u32| -> f64 {
+        let signed = |(index, d): (usize, &f64)| if signs >> index & 1 == 1 { -d } else { *d };
+        differences.iter().enumerate().map(signed).sum()
+    };
+    let found = sum(0).abs();
+    // A sum that is the same but for rounding is as far.
+    let enough = found - 1e-12 * differences.iter().map(|d| d.abs()).sum::<f64>();
+    let far = (0..1_u32 << n).filter(|&signs| sum(signs).abs() >= enough).count();
+    Some(far as f64 / f64::from(1_u32 << n))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(found: f64, expected: f64, what: &str) {
+        assert!(
+            (found - expected).abs() < 1e-6 * expected.abs().max(1e-6),
+            "{what}: {found}, not {expected}"
+        );
+    }
+
+    /// Student's own data (1908) on sleep, as in R: `t.test(extra ~ group, sleep, paired = TRUE)` gives
+    /// t = -4.0621, df = 9, p = 0.002833, interval -2.4598858 to -0.7001142.
+    #[test]
+    fn students_sleepers() {
+        let one = [0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0];
+        let two = [1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4];
+        let pairs: Vec<(f64, f64)> = one.into_iter().zip(two).collect();
+        let comparison = Comparison::of(&pairs).expect("pairs");
+        let test = comparison.test.expect("enough pairs");
+        close(comparison.difference, -1.58, "difference");
+        assert!((test.p - 0.002_833).abs() < 5e-7, "{test:?}");
+        close(comparison.difference - test.half_width, -2.459_885_8, "lower end");
+        close(comparison.difference + test.half_width, -0.700_114_2, "upper end");
+        close(test.effect.expect("they vary"), -4.062_127_683_382_037 / 10.0_f64.sqrt(), "effect");
+        // One difference is 0 and the others have one sign: 2 of 2^9 ways, for either sign of the 0.
+        close(test.exact.expect("few enough"), 2.0 / 512.0, "exact p");
+    }
+
+    #[test]
+    fn few_or_equal_pairs_are_told_apart() {
+        let test = |differences: &[f64]| {
+            let pairs: Vec<(f64, f64)> = differences.iter().map(|&d| (d, 0.0)).collect();
+            Comparison::of(&pairs).map(|comparison| comparison.test)
+        };
+        assert_eq!(test(&[]), None);
+        assert_eq!(test(&[1.0, 2.0]), Some(None), "two pairs have a difference and no test");
+        let equal = test(&[0.0, 0.0, 0.0]).flatten().expect("a test");
+        assert_eq!((equal.p, equal.effect, equal.exact), (1.0, None, Some(1.0)));
+        let shifted = test(&[2.0, 2.0, 2.0]).flatten().expect("a test");
+        assert_eq!((shifted.p, shifted.effect, shifted.exact), (0.0, None, Some(0.25)));
+    }
+
+    /// Worked by hand: 0.01 · 4, 0.013 · 3 (not below the one before), 0.03 · 2, 0.04 (again not below).
+    #[test]
+    fn holm_steps_down() {
+        let of = |p: f64| {
+            let test = Test { half_width: 1.0, p, corrected: p, exact: None, effect: None };
+            Some(Comparison { n: 3, difference: 1.0, test: Some(test) })
+        };
+        let untested = Some(Comparison { n: 1, difference: 1.0, test: None });
+        let mut all = [of(0.04), None, of(0.01), untested, of(0.03), of(0.013)];
+        correct(&mut all);
+        let found: Vec<f64> =
+            all.iter().flatten().filter_map(|c| c.test.as_ref()).map(|t| t.corrected).collect();
+        for (found, expected) in found.iter().zip([0.06, 0.04, 0.06, 0.04]) {
+            close(*found, expected, "corrected");
+        }
+        let mut large = [of(0.7), of(0.8)];
+        correct(&mut large);
+        assert!(large.iter().flatten().all(|c| c.test.as_ref().is_some_and(|t| t.corrected == 1.0)));
+    }
+
+    /// Under no difference, p below 0.05 must come in 5 % of studies. 4,000 studies of 5 seeds with normal noise:
+    /// the count is binomial, mean 200, standard deviation 13.8; the test refuses beyond 4 of them, α = 6e-5.
+    #[test]
+    fn the_test_keeps_its_level() {
+        let mut state = 1_u64;
+        let mut uniform = || {
+            // SplitMix64: a stream with a fixed start, so that the test cannot fail by chance later.
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            let mut z = state;
+            z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+            ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let mut normal =
+            || (-2.0 * uniform().max(1e-300).ln()).sqrt() * (std::f64::consts::TAU * uniform()).cos();
+        let mut below = 0;
+        for _ in 0..4_000 {
+            let pairs: Vec<(f64, f64)> = (0..5).map(|_| (normal(), normal())).collect();
+            let test = Comparison::of(&pairs).and_then(|comparison| comparison.test).expect("a test");
+            below += usize::from(test.p < 0.05);
+        }
+        assert!((145..=255).contains(&below), "{below} of 4,000");
+    }
+}
