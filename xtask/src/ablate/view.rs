@@ -41,7 +41,6 @@ pub(crate) struct Line<'a> {
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar counts already.
     counted: u64,
-    start: Instant,
     /// When the cell first told how far it is, and how far that was: a cell that goes on begins in its middle.
     first: Option<(Instant, f64)>,
     /// The last validation metric.
@@ -81,8 +80,7 @@ impl View {
             bar
         });
         let now = Instant::now();
-        let line =
-            Line { view: self, cell, bar, counted: 0, start: now, first: None, validation: None, last: now };
+        let line = Line { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
         line.event("running", json!({}));
         line
     }
@@ -164,7 +162,7 @@ impl Line<'_> {
         }
         let (metric, best) = (&report.metric, &report.best);
         let result = format!("test {} (epoch {})", metric.phrase(best.test), best.epoch);
-        let seconds = self.start.elapsed().as_secs_f64();
+        let seconds = report.cost.seconds;
         self.event(
             "done",
             json!({"metric": metric.name, "test": best.test, "epoch": best.epoch, "seconds": seconds}),

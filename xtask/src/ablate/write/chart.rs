@@ -15,7 +15,7 @@ pub(super) struct Size {
 }
 
 /// For screens of a desk and for paper.
-pub(super) const WIDE: Size = Size { width: 760.0, height: 330.0, names: 250.0 };
+pub(super) const WIDE: Size = Size { width: 940.0, height: 360.0, names: 250.0 };
 /// For phones.
 pub(super) const NARROW: Size = Size { width: 350.0, height: 260.0, names: 0.0 };
 
@@ -132,7 +132,8 @@ pub(super) fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Op
                 );
             }
             for seed in &mark.seeds {
-                let _ = write!(svg, r#"<circle class="seed" cx="{:.1}" cy="{middle:.1}" r="3"/>"#, at(*seed));
+                let _ =
+                    write!(svg, r#"<circle class="seed" cx="{:.1}" cy="{middle:.1}" r="3.5"/>"#, at(*seed));
             }
             svg.push_str(&sign(one.number, at(mark.mean), middle, &mark.title));
         } else {
@@ -211,7 +212,7 @@ struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     fn new(size: Size, scale: Scale, title: &'a str, y_title: &'a str) -> Self {
-        let digits = scale.ticks(5).iter().map(|tick| scale.label(*tick).chars().count()).max().unwrap_or(1);
+        let digits = scale.ticks(7).iter().map(|tick| scale.label(*tick).chars().count()).max().unwrap_or(1);
         let left = 14.0 + 7.5 * digits as f64;
         Self {
             size,
@@ -235,7 +236,7 @@ impl<'a> Frame<'a> {
 
     fn begin(&self) -> String {
         let mut svg = begin(self.size.width, self.size.height, self.title);
-        for tick in self.scale.ticks(5) {
+        for tick in self.scale.ticks(7) {
             let (y, left, right) = (self.y(tick), self.left, self.right);
             let _ = write!(svg, r#"<path class="grid" d="M{left:.1} {y:.1}H{right:.1}"/>"#);
             let (x, y, tick) = (left - 7.0, y + 4.0, self.scale.label(tick));
@@ -293,7 +294,7 @@ impl Scale {
 
     /// With the digits that the finest step needs.
     fn label(&self, tick: f64) -> String {
-        let digits = (-self.step(6).log10().floor()).clamp(0.0, 12.0) as usize;
+        let digits = (-self.step(7).log10().floor()).clamp(0.0, 12.0) as usize;
         let text = format!("{tick:.digits$}");
         let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
         if text == "-0" { "0".to_string() } else { text.replace('-', "−") }
