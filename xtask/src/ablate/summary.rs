@@ -123,8 +123,8 @@ impl<'a> Summary<'a> {
         let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: {few} differences stand without a test and say nothing sure \
-                 (`--seeds` adds some)."
+                "Fewer than {FEWEST} seeds: no test, and differences that say nothing sure ({few} of them); `--seeds` adds \
+                 seeds."
             ));
         }
         let tested = self.tested();
@@ -279,7 +279,7 @@ pub(crate) mod tests {
         };
         check(ACCURACY, 3, [Alone, Better, NotShown], &["Holm", "2 comparisons"]);
         check(RMSE, 3, [Alone, Worse, NotShown], &["Bold"]);
-        check(RMSE, 2, [Alone, Untested, Untested], &["Fewer than 3 seeds: 2 differences"]);
+        check(RMSE, 2, [Alone, Untested, Untested], &["Fewer than 3 seeds", "(2 of them)"]);
         let mixed = [(0, 0, RMSE, 0.1), (1, 0, ACCURACY, 0.1)];
         assert_eq!(verdicts(&mixed).0, [Alone, Alone, Alone], "other metrics cannot be compared");
     }

@@ -147,8 +147,13 @@ impl Slurm {
             open[index].submissions += 1;
             open[index].gone_since = None;
         }
-        let again = if again > 0 { format!(", {again} of them again") } else { String::new() };
-        work.view.say(&format!("submitted {} cells as job {job}{again}", lost.len()));
+        let again = match (again, lost.len()) {
+            (0, _) => String::new(),
+            (again, all) if again == all => ", lost before".to_string(),
+            (again, _) => format!(", {again} of them lost before"),
+        };
+        let cells = if lost.len() == 1 { "cell" } else { "cells" };
+        work.view.say(&format!("submitted {} {cells} as job {job}{again}", lost.len()));
         Ok(())
     }
 }
