@@ -63,13 +63,19 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
     let sweep = Sweep::new();
     for round in 0..3 {
         let mut child = sweep.start(&["--jobs", "2"]);
-        let pause = Duration::from_millis(500 + random() % 2_000);
+        // At a moment of chance, in the first, second and third part of the sweep.
+        let (done, pause) = (2 + 6 * round + random() as usize % 5, Duration::from_millis(random() % 400));
+        let start = Instant::now();
+        while sweep.done() < done {
+            assert!(start.elapsed() < Duration::from_secs(120), "{done} cells were never done");
+            sleep(Duration::from_millis(10));
+        }
         sleep(pause);
         // Once xtask alone, so that its children go on without it; otherwise everything, as when power fails.
         let target = if round == 1 { child.id().to_string() } else { format!("-{}", child.id()) };
         let killed = Command::new("kill").args(["-KILL", "--", &target]).status().expect("kill");
         child.wait().expect("ended");
-        println!("killed {target} after {pause:?}: {killed}, {} cells done", sweep.done());
+        println!("killed {target}: {killed}, {} cells done", sweep.done());
         assert!(sweep.done() < CELLS, "there was something left to kill");
     }
     let done = sweep.done();

@@ -9,6 +9,7 @@ mod golden;
 mod learning;
 mod plugins;
 mod primary;
+mod provenance;
 mod repeat;
 mod support;
 mod transformations;

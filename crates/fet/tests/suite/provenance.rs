@@ -1,0 +1,214 @@
+//! What a run follows from, and that it does follow from it: killed runs end as unbroken ones, data and the version of
+//! the results count, one process at a time works on a folder, and every variant of a study has the same rows.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use fet::provenance;
+use fet_core::data::Task;
+use fet_core::report::RESULTS_VERSION;
+use serde_json::Value;
+
+use crate::command::{TINY, fet};
+use crate::support::{experiment, flex, losses, square, trainer};
+
+fn report(path: &Path) -> Value {
+    let text = std::fs::read_to_string(path.join("report.json")).expect("a report");
+    let mut report: Value = serde_json::from_str(&text).expect("JSON");
+    report.as_object_mut().expect("an object").remove("cost").expect("the cost");
+    report
+}
+
+/// `kill -9` at a moment of chance, each time after another epoch: at most that epoch is lost, and the end is the same.
+#[test]
+fn a_run_that_is_killed_ends_bit_for_bit_as_an_unbroken_one() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("tiny.toml"), TINY).expect("writable");
+    let sets = ["--set", "train.epochs=5", "--set", "method.party_dropout=0.5", "--set", "data.rows=800"];
+    let arguments = |out: &'static str| [&["run", "tiny.toml", "--out", out], sets.as_slice()].concat();
+    assert!(fet(folder.path(), &arguments("whole")).status.success());
+    let mut killed_after = Vec::new();
+    for epoch in 1..=3 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fet"))
+            .current_dir(folder.path())
+            .args(arguments("broken"))
+            .args(["--log", "json"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        // The checkpoint of this epoch is there, and the next epoch is under way.
+        let done =
+            || std::fs::read(path("broken/checkpoint.safetensors")).map_or(0, |bytes| epochs_of(&bytes));
+        let start = Instant::now();
+        while done() < epoch {
+            assert!(start.elapsed() < Duration::from_secs(60), "epoch {epoch} never ended");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_micros(u64::from(std::process::id()) * 37 % 9_000));
+        child.kill().expect("killed");
+        child.wait().expect("ended");
+        killed_after.push(done());
+    }
+    assert!(!path("broken/report.json").exists(), "{killed_after:?}: no report before the run is whole");
+    let output = fet(folder.path(), &arguments("broken"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let kept = killed_after.last().expect("three");
+    assert!(
+        said.contains(&format!("continuing after epoch {kept}")),
+        "no epoch but the last was lost: {said}"
+    );
+    assert_eq!(report(&path("whole")), report(&path("broken")));
+    let model = |name: &str| std::fs::read(path(name).join("model.safetensors")).expect("a model");
+    assert!(model("whole") == model("broken"), "the models are the same bytes");
+}
+
+/// How many epochs a checkpoint holds.
+fn epochs_of(bytes: &[u8]) -> usize {
+    let Ok((_, metadata)) = safetensors::SafeTensors::read_metadata(bytes) else { return 0 };
+    let header = metadata.metadata().as_ref().and_then(|map| map.get("run")).cloned().unwrap_or_default();
+    let header: Value = serde_json::from_str(&header).unwrap_or_default();
+    header["progress"]["epochs"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn one_process_at_a_time_works_on_a_folder() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    std::fs::create_dir(folder.path().join("out")).expect("writable");
+    let lock = std::fs::File::create(folder.path().join("out/lock")).expect("writable");
+    lock.try_lock().expect("free");
+    let output = fet(folder.path(), &["run", "tiny.toml", "--out", "out"]);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("another process is at the run"), "{output:?}");
+    drop(lock);
+    assert!(fet(folder.path(), &["run", "tiny.toml", "--out", "out"]).status.success());
+    assert!(!folder.path().join("out/lock").exists(), "a finished run needs no lock");
+}
+
+#[test]
+fn results_of_other_data_are_not_taken_for_these() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let rows = |shift: usize| {
+        let row = |i: usize| format!("{},{},{}\n", i % 17, (i * 7 + shift) % 13, i % 2);
+        format!("a,b,y\n{}", (0..60).map(row).collect::<String>())
+    };
+    let text = "name = 'own'\n[data]\nkind = 'split'\nparties = 2\nsource = { kind = 'csv', file = 'own.csv', label = 'y', \
+                task = 'binary' }\n[train]\nepochs = 1\n[method]\nkind = 'solo'\n";
+    std::fs::write(folder.path().join("own.toml"), text).expect("writable");
+    std::fs::write(folder.path().join("own.csv"), rows(0)).expect("writable");
+    let run = || fet(folder.path(), &["run", "own.toml", "--out", "out"]);
+    let first = run();
+    assert!(first.status.success(), "{first:?}");
+    assert!(run().status.success(), "the same run is done");
+    std::fs::write(folder.path().join("own.csv"), rows(1)).expect("writable");
+    let other = run();
+    assert_eq!(other.status.code(), Some(2), "{other:?}");
+    assert!(String::from_utf8_lossy(&other.stderr).contains("on other data"), "{other:?}");
+}
+
+#[test]
+fn many_cells_are_shown_at_once() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fet"))
+        .current_dir(folder.path())
+        .args(["show", "tiny.toml", "--set", "train.epochs=9", "--batch"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("started");
+    let questions =
+        "{\"set\":[\"method.hidden=8\"],\"seed\":4}\n{\"set\":[\"method.hiden=8\"]}\n{}\nnonsense\n";
+    child.stdin.take().expect("piped").write_all(questions.as_bytes()).expect("listens");
+    let output = child.wait_with_output().expect("ended");
+    let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .collect();
+    assert_eq!((output.status.code(), answers.len()), (Some(0), 4), "{answers:?}");
+    let first = &answers[0]["experiment"];
+    assert_eq!(
+        (&first["method"]["hidden"], &first["seed"], &first["train"]["epochs"]),
+        (&8.into(), &4.into(), &9.into())
+    );
+    assert_eq!(answers[0]["results"], RESULTS_VERSION);
+    assert_eq!(answers[0]["data"], answers[2]["data"], "the same data");
+    let error = |index: usize| answers[index]["error"].as_str().unwrap_or_default().to_string();
+    assert!(error(1).contains("hiden") && error(3).contains("standard input"), "{answers:?}");
+}
+
+/// What makes the paired test of a study a paired one: with the same seed, every variant is trained, validated and
+/// tested on the same rows, in the same batches.
+#[test]
+fn variants_of_a_study_share_rows_and_batches() {
+    let made = |sets: &[&str]| {
+        let experiment = experiment(sets);
+        trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer")
+    };
+    let base = provenance::split(made(&[]).split());
+    for sets in [
+        &["encoder.dynamic_mask=false"][..],
+        &["method.kind=solo"],
+        &["linker.neighbours=9"],
+        &["train.epochs=3"],
+    ] {
+        assert_eq!(provenance::split(made(sets).split()), base, "{sets:?}");
+    }
+    assert_ne!(provenance::split(made(&["seed=1"]).split()), base, "another seed, other rows");
+    // Batches: a setting that does not touch training leaves every step's loss as it is.
+    let batches = |sets: &[&str]| losses(&mut made(sets));
+    assert_eq!(batches(&[]), batches(&["train.evaluation_batch_size=7"]));
+}
+
+#[test]
+fn the_bytes_of_each_party_and_epoch_add_up() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    assert!(fet(folder.path(), &["run", "tiny.toml", "--out", "out"]).status.success());
+    let report = report(&folder.path().join("out"));
+    let sum = |list: &Value, of: &dyn Fn(&Value) -> u64| {
+        list.as_array().expect("a list").iter().map(of).sum::<u64>()
+    };
+    for way in ["sent", "received"] {
+        let all = report["traffic"][way].as_u64().expect("a number");
+        let parties = &report["traffic_by_party"];
+        assert_eq!(parties.as_array().map(Vec::len), Some(2), "{parties}");
+        assert_eq!(sum(parties, &|party| party[way].as_u64().expect("a number")), all, "{way}");
+        let epochs = sum(&report["epochs"], &|epoch| epoch["traffic"][way].as_u64().expect("a number"));
+        // Keys are sent before the first epoch, to be linked: 200 rows of 4 numbers of 8 bytes, to 2 parties.
+        let before = if way == "sent" { 200 * 4 * 8 * 2 } else { 0 };
+        assert_eq!(epochs + before, all, "{way}");
+    }
+}
+
+/// The results of version 1, each the training loss of the second epoch: whoever changes one raises `RESULTS_VERSION`
+/// and puts the new figures here. Rounding of other processors stays far below the tolerance; a change of method does not.
+#[test]
+fn results_of_another_kind_need_another_version() {
+    const TOLERANCE: f64 = 1e-3;
+    const FIGURES: (u32, [(&str, f64); 4]) =
+        (1, [("fet", 0.0), ("solo", 0.0), ("top1sim", 0.0), ("fedsim", 0.0)]);
+    let loss = |method: &str| {
+        let sets = [&format!("method.kind={method}"), "data.rows=300", "data.parties=3", "train.epochs=2"];
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+        let mut arguments = vec!["run", "tiny.toml", "--out", "out"];
+        sets.iter().for_each(|set| arguments.extend(["--set", *set]));
+        let output = fet(folder.path(), &arguments);
+        assert!(output.status.success(), "{output:?}");
+        report(&folder.path().join("out"))["epochs"][1]["train_loss"].as_f64().expect("a loss")
+    };
+    let found: Vec<(&str, f64)> = FIGURES.1.iter().map(|(method, _)| (*method, loss(method))).collect();
+    let is_same =
+        found.iter().zip(FIGURES.1).all(|(found, known)| (found.1 - known.1).abs() < TOLERANCE * known.1);
+    assert!(
+        is_same && FIGURES.0 == RESULTS_VERSION,
+        "the results changed, or their version did: raise fet_core::report::RESULTS_VERSION, say so under \"Changed \
+         results\" in CHANGELOG.md, and put these here: {RESULTS_VERSION}, {found:?}"
+    );
+}
