@@ -75,7 +75,7 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
         let target = if round == 1 { child.id().to_string() } else { format!("-{}", child.id()) };
         let killed = Command::new("kill").args(["-KILL", "--", &target]).status().expect("kill");
         child.wait().expect("ended");
-        println!("killed {target}: {killed}, {} cells done", sweep.done());
+        eprintln!("killed {target}: {killed}, {} cells done", sweep.done());
         assert!(sweep.done() < CELLS, "there was something left to kill");
     }
     let done = sweep.done();
@@ -121,7 +121,7 @@ fn one_cell_that_fails_is_named_and_run_again_alone() {
 fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
     let is_there = Command::new("sinfo").args(["-h", "-o", "%t"]).output().is_ok_and(|o| o.status.success());
     if !is_there {
-        println!("left out: there is no Slurm here; `.ci/slurm start` sets one up");
+        eprintln!("left out: there is no Slurm here; `.ci/slurm start` sets one up");
         return;
     }
     let Some(reference) = reference() else { return };
@@ -166,7 +166,7 @@ fn reference() -> Option<&'static Sweep> {
         Some(sweep)
     });
     if made.is_none() {
-        println!("left out: there is no `fet` beside xtask; `cargo xtask test` builds one");
+        eprintln!("left out: there is no `fet` beside xtask; `cargo xtask test` builds one");
     }
     made.as_ref()
 }

@@ -17,3 +17,16 @@ mod watch;
 use custom_linker as _;
 use fet_baselines as _;
 use fet_data as _;
+
+/// The code of the guides in `docs`: compiled and run as documentation tests, so that it stays true.
+#[cfg(doctest)]
+mod guides {
+    #[doc = include_str!("../../../docs/add-a-dataset.md")]
+    struct Dataset;
+    #[doc = include_str!("../../../docs/add-a-method.md")]
+    struct Method;
+    #[doc = include_str!("../../../docs/add-an-aggregator.md")]
+    struct Aggregator;
+    #[doc = include_str!("../../../docs/add-an-encoder.md")]
+    struct Encoder;
+}

@@ -4,6 +4,7 @@
 //! Every file follows from the summary; nothing is computed here but what pictures need.
 
 mod chart;
+mod figures;
 mod html;
 mod json;
 mod table;
