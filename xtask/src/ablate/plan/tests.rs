@@ -143,3 +143,28 @@ fn each_variant_has_its_base() {
     // Where the base was left out of what is picked, nothing is compared with it.
     check(&flat.replace("seeds", "base = 'A'\nseeds"), &["B", "C"], &[None, None]);
 }
+
+/// The studies of the repository are sound, whole and quick; what they compare with is there.
+#[test]
+fn the_studies_of_the_repository_are_plans() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../experiments");
+    let (mut studies, mut published) = (0, 0);
+    for entry in std::fs::read_dir(folder).expect("the folder of experiments") {
+        let path = entry.expect("readable").path();
+        let file = File::read(&path).expect("a sound file");
+        let profiles: Vec<Option<String>> =
+            std::iter::once(None).chain(file.profile.keys().cloned().map(Some)).collect();
+        for profile in profiles {
+            let plan = Plan::read(&path, &Selection { profile: profile.clone(), ..Selection::default() });
+            let plan = plan.unwrap_or_else(|error| panic!("{}, {profile:?}: {error:#}", path.display()));
+            published += plan.paper.len();
+            if file.ablation.is_some() {
+                assert!(plan.head.question.is_some(), "{}: the head says what is asked", path.display());
+                let compared = (0..plan.variants.len()).filter(|&index| plan.base_of(index).is_some()).count();
+                assert!(compared > 0, "{}, {profile:?}: something is compared", path.display());
+                studies += 1;
+            }
+        }
+    }
+    assert!(studies > 20 && published == 12, "{studies} studies, {published} figures of the paper");
+}
