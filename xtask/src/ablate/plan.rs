@@ -138,8 +138,8 @@ impl Plan {
         })
     }
 
-    /// The variant that number `index` is compared with: the base variant at the same values of the axes; where
-    /// there is only one variant besides the axes, the one at their first values. None for the base itself.
+    /// The variant that number `index` is compared with: the base at the same values of the axes; the base itself, at
+    /// other values, with its first. None for that one, and where there is no base at the same values.
     pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
         let own = &self.variants[index];
         if let Some(base) = self.variants.iter().position(|variant| Some(&variant.name) == self.base.as_ref())
@@ -147,15 +147,12 @@ impl Plan {
         {
             return (base != index).then_some(base);
         }
-        let first = &self.variants.first()?.root;
-        let root = self.base.as_ref().unwrap_or(first);
-        if root == first && self.variants.iter().all(|variant| variant.root == *first) {
-            return (index != 0).then_some(0);
-        }
-        if own.root == *root {
-            return None;
-        }
-        self.variants.iter().position(|variant| variant.root == *root && variant.point == own.point)
+        let root = self.base.as_ref().unwrap_or(&self.variants.first()?.root);
+        let base = self
+            .variants
+            .iter()
+            .position(|variant| variant.root == *root && (own.root == *root || variant.point == own.point));
+        base.filter(|base| *base != index)
     }
 }
 

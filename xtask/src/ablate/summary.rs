@@ -120,6 +120,16 @@ impl<'a> Summary<'a> {
                 "{done} of {all} cells are done, {failed} failed: the table holds what is there."
             ));
         }
+        let mut bases: Vec<usize> =
+            self.rows.iter().filter(|row| row.comparison.is_some()).filter_map(|row| row.base).collect();
+        bases.dedup();
+        if bases.len() > 1 {
+            notes.push(
+                "Each variant stands against the base at the same values of the axes, the base itself against its first \
+                 values."
+                    .to_string(),
+            );
+        }
         let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
         if few > 0 {
             notes.push(format!(

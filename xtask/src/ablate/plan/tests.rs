@@ -131,12 +131,10 @@ fn each_variant_has_its_base() {
     check(flat, &[], &[None, Some(0), Some(0)]);
     check(flat, &["B", "C"], &[None, Some(0)]);
     check(&flat.replace("seeds", "base = 'B'\nseeds"), &[], &[Some(1), None, Some(1)]);
-    // Two variants and an axis: at the same value. One variant: with the first value.
-    check(
-        "[ablation]\nseeds = [0]\naxes = { k = [1, 2] }\nvariants = [{ name = 'A' }, { name = 'B' }]",
-        &[],
-        &[None, None, Some(0), Some(1)],
-    );
+    // Two variants and an axis: at the same value; the base at other values with its first.
+    let two = "[ablation]\nseeds = [0]\naxes = { k = [1, 2] }\nvariants = [{ name = 'A' }, { name = 'B' }]";
+    check(two, &[], &[None, Some(0), Some(0), Some(1)]);
+    check(&two.replace("seeds", "base = 'B'\nseeds"), &[], &[Some(2), Some(3), None, Some(2)]);
     check("[ablation]\nseeds = [0]\naxes = { k = [1, 2, 3] }", &[], &[None, Some(0), Some(0)]);
     let named = "[ablation]\nseeds = [0]\nbase = 'stem · k=2'\naxes = { k = [1, 2, 3] }";
     check(named, &[], &[Some(1), None, Some(1)]);
@@ -160,11 +158,25 @@ fn the_studies_of_the_repository_are_plans() {
             published += plan.paper.len();
             if file.ablation.is_some() {
                 assert!(plan.head.question.is_some(), "{}: the head says what is asked", path.display());
-                let compared = (0..plan.variants.len()).filter(|&index| plan.base_of(index).is_some()).count();
+                let compared =
+                    (0..plan.variants.len()).filter(|&index| plan.base_of(index).is_some()).count();
                 assert!(compared > 0, "{}, {profile:?}: something is compared", path.display());
                 studies += 1;
             }
         }
     }
     assert!(studies > 20 && published == 12, "{studies} studies, {published} figures of the paper");
+}
+
+/// The guide's first study has the cells that the guide says.
+#[test]
+fn the_study_of_the_guide_is_a_plan() {
+    let guide = include_str!("../../../../docs/first-ablation.md");
+    let study = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a study");
+    for (profile, cells) in [(None, 20), (Some("quick"), 12)] {
+        let selection = Selection { profile: profile.map(str::to_string), ..Selection::default() };
+        let plan = plan(study, &selection).expect("a plan");
+        assert_eq!(plan.variants.len() * plan.seeds.len(), cells, "{profile:?}");
+        assert!(guide.contains(&format!("{cells} ")), "the guide says how many cells there are");
+    }
 }
