@@ -186,7 +186,11 @@ pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
             );
             Ok(ExitCode::from(130))
         }
-        Outcome::Ended => conclude(arguments, &plan, &cells, &done, &folder),
+        Outcome::Ended => {
+            let code = conclude(arguments, &plan, &cells, &done, &folder)?;
+            // A cell whose folder cannot be written leaves no note of its failure either; the view has told it.
+            Ok(if done.len() < cells.len() { ExitCode::from(1) } else { code })
+        }
     }
 }
 

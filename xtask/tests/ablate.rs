@@ -70,6 +70,21 @@ fn the_others_go_on_when_one_fails_and_only_it_is_run_again() {
 }
 
 #[test]
+fn a_cell_without_a_folder_fails_and_the_others_go_on() {
+    let study = Study::new(STUDY);
+    let dry = study.ablate("", &["--dry-run", "--only", "Full", "--seeds", "0"]);
+    let folder =
+        dry.stdout.split_once("--out ").and_then(|(_, rest)| rest.split(' ').next()).expect("a folder");
+    fs::create_dir_all(study.path("runs/tiny/cells")).expect("a folder");
+    fs::write(study.path(folder), "in the way").expect("written");
+    let outcome = study.ablate("", &[]);
+    assert_eq!((outcome.code, study.calls().len()), (1, 3), "{outcome:?}");
+    check(&outcome.stderr, &["FAILED: Full, seed 0: could not run"]);
+    fs::remove_file(study.path(folder)).expect("there");
+    assert_eq!((study.ablate("", &[]).code, study.calls().len()), (0, 4));
+}
+
+#[test]
 fn nothing_starts_when_a_cell_is_bad() {
     let study = Study::new(STUDY);
     let outcome = study.ablate("bad=mask=false", &[]);
