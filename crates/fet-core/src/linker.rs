@@ -7,8 +7,10 @@
 mod nearest;
 mod random;
 
-use crate::data::Matrix;
-use crate::registry::{Plugin, SlotKind};
+use fet_linkage::neighbours::Neighbours;
+
+use crate::data::{KeyKind, Keys, Matrix, Sealed, TextTable};
+use crate::registry::{Plugin, SlotKind, Violation};
 
 pub use nearest::NearestSettings;
 pub use random::RandomSettings;
@@ -27,8 +29,46 @@ pub trait Linker: Send + Sync {
         true
     }
 
-    /// Links `queries` [n, m] with `records` [r, m].
-    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError>;
+    /// What keys it takes.
+    fn takes(&self) -> KeyKind {
+        KeyKind::Numbers
+    }
+
+    /// The similarity at or below which two records are no link, where there is such a one: K neighbours are
+    /// given all the same, but nobody should take the last of them for matches.
+    fn floor(&self) -> Option<f32> {
+        None
+    }
+
+    /// What the primary sends instead of its keys; the keys themselves where the linker protects none.
+    /// Both sides know `seed`. [`Linker::link`] takes the result for the keys.
+    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
+        Ok(queries.clone())
+    }
+
+    /// What a secondary must ask the primary before it can link; nothing for most linkers.
+    fn challenge(&self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        Ok(None)
+    }
+
+    /// The primary's answer to a secondary's challenge.
+    fn answer(&self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
+        Err(LinkError::Message("a challenge that this linker does not pose".into()))
+    }
+
+    /// Links concealed `queries` with `records`, given the answer to the challenge of the latter.
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        _answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
+        self.link(queries, records, seed)
+    }
+
+    /// Links `queries`, in the clear or as [`Linker::conceal`] leaves them, with `records`.
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError>;
 }
 
 impl SlotKind for dyn Linker {
@@ -144,23 +184,103 @@ pub enum LinkError {
         /// Key columns of the party.
         records: usize,
     },
+    /// Text where numbers are needed, or the reverse.
+    #[error("`linker.kind` needs keys that are {wanted}; they are {found} ({advice})")]
+    KeyKind {
+        /// What the linker takes.
+        wanted: &'static str,
+        /// What it was given.
+        found: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A key has a value that the linker cannot use.
+    #[error("key {row} (counted from 1): {problem}")]
+    Value {
+        /// The row, from 1.
+        row: usize,
+        /// The rule, the value and what to do.
+        problem: String,
+    },
+    /// What the other party sent is not what this linker sends.
+    #[error("the other party's message cannot be read: {0}")]
+    Message(String),
+    /// A setting that the linker reads from outside is missing.
+    #[error("{0}")]
+    Secret(String),
     /// The library that searches refused the keys.
     #[error("the keys cannot be indexed: {0}")]
     Index(String),
 }
 
-/// The checks that every linker begins with: same key columns, and enough records or leave to pad.
-pub fn check_tables(
-    queries: &Matrix<f64>,
-    records: &Matrix<f64>,
+impl LinkError {
+    fn kind(wanted: KeyKind, found: &Keys) -> Self {
+        let advice = match wanted {
+            KeyKind::Text => "set `data.key_kind = \"text\"`, or choose a linker for numbers such as \"nearest\"",
+            _ => "choose a linker for text such as \"clk\", or key columns of numbers",
+        };
+        Self::KeyKind { wanted: wanted.name(), found: found.kind_name(), advice }
+    }
+}
+
+/// The checks that every linker of numbers begins with: numbers, the same key columns, and enough records or
+/// leave to pad.
+pub fn check_numbers<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a Matrix<f64>, &'a Matrix<f64>), LinkError> {
+    let numbers = |keys: &'a Keys| keys.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
+    let (queries, records) = (numbers(queries)?, numbers(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    Ok((queries, records))
+}
+
+/// The same for linkers of text.
+pub fn check_text<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a TextTable, &'a TextTable), LinkError> {
+    let text = |keys: &'a Keys| keys.text().ok_or_else(|| LinkError::kind(KeyKind::Text, keys));
+    let (queries, records) = (text(queries)?, text(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    Ok((queries, records))
+}
+
+/// Same key columns, and enough records or leave to pad.
+pub fn check_shapes(
+    queries: usize,
+    records: usize,
+    rows: usize,
     neighbours: usize,
     pad: bool,
 ) -> Result<(), LinkError> {
-    if queries.columns() != records.columns() {
-        return Err(LinkError::KeyMismatch { queries: queries.columns(), records: records.columns() });
+    if queries != records {
+        return Err(LinkError::KeyMismatch { queries, records });
     }
-    if records.rows() == 0 || (records.rows() < neighbours && !pad) {
-        return Err(LinkError::TooFewRecords { neighbours, records: records.rows() });
+    if rows == 0 || (rows < neighbours && !pad) {
+        return Err(LinkError::TooFewRecords { neighbours, records: rows });
     }
     Ok(())
+}
+
+/// Links from what a search found: `found` neighbours for each query, repeated up to K where that is more.
+pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
+    let available = found.take;
+    if available == neighbours {
+        return Links::new(neighbours, available, found.indices, found.scores);
+    }
+    let rows = found.indices.len() / available;
+    let places = |row: usize| (0..neighbours).map(move |place| row * available + place % available);
+    let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
+    let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
+    Links::new(neighbours, available, indices, scores)
+}
+
+/// Refuses K = 0.
+pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
+    if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
 }

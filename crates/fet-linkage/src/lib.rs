@@ -11,3 +11,19 @@ pub mod text;
 pub mod top;
 pub mod clk;
 pub mod edit;
+
+/// The finaliser of SplitMix64: a fixed, well-spread function of 64 bits; not a keyed one.
+pub(crate) fn mix(value: u64) -> u64 {
+    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+pub mod distance;
+pub mod hnsw;
+pub mod points;
+pub mod blocking;
+pub mod pivots;
+pub mod psi;
+pub mod quality;
+pub mod rotation;

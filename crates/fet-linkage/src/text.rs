@@ -17,6 +17,10 @@ pub fn normalise(cell: &str) -> String {
         if let Some(plain) = unaccented(sign) {
             words.push_str(plain);
             letters = true;
+        } else if sign == '&' {
+            let blank = if words.is_empty() || words.ends_with(' ') { "" } else { " " };
+            words.extend([blank, "and "]);
+            letters = true;
         } else if sign.is_alphanumeric() {
             letters |= !sign.is_numeric();
             words.extend(sign.to_lowercase());
@@ -45,7 +49,6 @@ fn unaccented(sign: char) -> Option<&'static str> {
         'ł' | 'Ł' => "l",
         'þ' | 'Þ' => "th",
         'ı' => "i",
-        '&' => " and ",
         _ => return None,
     })
 }
@@ -64,6 +67,34 @@ pub fn qgrams(normal: &str, q: usize, mut take: impl FnMut(&[char])) {
     let pad = std::iter::repeat_n(' ', q - 1);
     let signs: Vec<char> = pad.clone().chain(normal.chars()).chain(pad).collect();
     signs.windows(q).for_each(&mut take);
+}
+
+/// Records of `fields` texts as `columns` numbers each, row by row: every q-gram (q = 2) of every field adds a vector
+/// of random signs that depends on nothing but the q-gram and the field, and the sum is divided by the root of the number of
+/// q-grams. The square of the distance between two records then estimates the share of q-grams they do not
+/// have in common. A record without a sign is at the origin.
+pub fn sketch<T: AsRef<str>>(cells: &[T], fields: usize, columns: usize) -> Vec<f64> {
+    let mut out = Vec::with_capacity(cells.len() / fields.max(1) * columns);
+    for row in cells.chunks_exact(fields.max(1)) {
+        let mut sums = vec![0.0; columns];
+        let mut count = 0.0f64;
+        for (field, cell) in row.iter().enumerate() {
+            qgrams(&normalise(cell.as_ref()), 2, |gram| {
+                count += 1.0;
+                // FNV-1a, then the finaliser of SplitMix64 for each further 64 signs.
+                let mut hash = 0xcbf2_9ce4_8422_2325 ^ field as u64;
+                for sign in gram {
+                    hash = (hash ^ u64::from(*sign)).wrapping_mul(0x0000_0100_0000_01b3);
+                }
+                for (column, sum) in sums.iter_mut().enumerate() {
+                    let signs = crate::mix(hash.wrapping_add(column as u64 / 64));
+                    *sum += if signs >> (column % 64) & 1 == 1 { 1.0 } else { -1.0 };
+                }
+            });
+        }
+        out.extend(sums.iter().map(|sum| sum / count.max(1.0).sqrt()));
+    }
+    out
 }
 
 #[cfg(test)]
@@ -86,6 +117,15 @@ mod tests {
         check(&["Arnie & Morton's", "arnie and mortons"], "arnie and mortons");
         check(&["", "  ", "-", "?", "N/A", "NaN", "NULL", "none"], "");
         check(&["北京 市"], "北京 市");
+    }
+
+    #[test]
+    fn sketches_of_like_texts_are_near() {
+        let sketch = sketch(&["anna", "smith", "Anna", "smyth", "bert", "jones", "", ""], 2, 16);
+        let rows: Vec<&[f64]> = sketch.chunks(16).collect();
+        let distance = |a: usize, b: usize| rows[a].iter().zip(rows[b]).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
+        assert!(distance(0, 1) < 0.5 * distance(0, 2), "{} {}", distance(0, 1), distance(0, 2));
+        assert_eq!(rows[3], [0.0; 16]);
     }
 
     #[test]

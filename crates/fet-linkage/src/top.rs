@@ -26,7 +26,10 @@ impl Top {
     /// The score that a candidate must reach to be kept; no bound while there is room.
     #[inline]
     pub fn bar(&self) -> f32 {
-        if self.heap.len() < self.capacity { f32::NEG_INFINITY } else { self.heap[0].0 }
+        if self.heap.len() < self.capacity {
+            return f32::NEG_INFINITY;
+        }
+        self.heap.first().map_or(f32::INFINITY, |worst| worst.0)
     }
 
     /// Whether it has room for anything at all.

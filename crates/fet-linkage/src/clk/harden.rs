@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use sha2::Sha256;
 
 use crate::bits::{BitTable, get, set};
+use crate::mix;
 
 /// What is done to a filter after it is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -78,14 +79,6 @@ impl Hardening {
 
 /// Bits that a window sets: with a window for each eight bits, 0.5 of the vector.
 const REHASHED: usize = 5;
-
-/// The finaliser of SplitMix64.
-fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
 
 fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
     let mut out = BitTable::zeros(table.rows(), bits);
