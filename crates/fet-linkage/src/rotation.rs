@@ -1,6 +1,6 @@
 //! Numbers turned, scaled and shifted by a secret: distances are kept, up to a factor; places are not.
 //!
-//! x becomes s·Q(x - c) + t with a random orthogonal Q, a random scale s, and a random shift t. Nearest neighbours are
+//! x becomes s·Qx + t with a random orthogonal Q, a random scale s, and a random shift t. Nearest neighbours are
 //! exactly those of the numbers. Whoever sees the result and not the secret learns the *shape* of the cloud of points: all
 //! ratios of distances. Whoever knows m + 1 of the points learns all of them. It hides places from a party that knows
 //! none of the other's, and no more.
@@ -55,13 +55,13 @@ impl Rotation {
         self.scale
     }
 
-    /// Rows of numbers, transformed. `centre` is taken away first, so that precision is spent on differences.
-    pub fn apply(&self, values: &[f64], centre: &[f64]) -> Vec<f64> {
+    /// Rows of numbers, transformed.
+    pub fn apply(&self, values: &[f64]) -> Vec<f64> {
         let columns = self.shift.len();
         let mut out = Vec::with_capacity(values.len());
         for row in values.chunks_exact(columns) {
             for (weights, shift) in self.orthogonal.chunks_exact(columns).zip(&self.shift) {
-                let sum: f64 = weights.iter().zip(row).zip(centre).map(|((w, x), c)| w * (x - c)).sum();
+                let sum: f64 = weights.iter().zip(row).map(|(w, x)| w * x).sum();
                 out.push(self.scale * sum + shift);
             }
         }
@@ -78,7 +78,7 @@ mod tests {
         for columns in [1, 2, 5] {
             let rotation = Rotation::new(columns, [columns as u8; 32]);
             let values: Vec<f64> = (0..6 * columns).map(|i| (i * 7 % 13) as f64).collect();
-            let turned = rotation.apply(&values, &vec![3.0; columns]);
+            let turned = rotation.apply(&values);
             let distance = |of: &[f64], a: usize, b: usize| {
                 let row = |r: usize| &of[r * columns..(r + 1) * columns];
                 row(a).iter().zip(row(b)).map(|(x, y)| (x - y).powi(2)).sum::<f64>().sqrt()

@@ -13,7 +13,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, Source};
 use fet::run::{InputError, Log, Outcome};
-use fet::{golden, list, plot, run};
+use fet::{golden, link, list, plot, run};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -51,6 +51,8 @@ enum Command {
         /// method, linker, encoder, aggregator, privacy, data, data.source or device.
         slot: Option<String>,
     },
+    /// Link two tables by names, addresses, coordinates or exact keys, and say how good the links are.
+    Link(Box<link::Arguments>),
     /// Draw finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
         /// Folders of finished runs; each becomes a series.
@@ -96,6 +98,10 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::List { slot } => {
             print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Link(arguments) => {
+            print!("{}", link::link(&arguments)?);
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot { runs, out } => {

@@ -5,7 +5,7 @@
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use super::{LinkError, Linker, Links, check_shapes};
+use super::{LinkError, Linker, Links, Reveals, check_neighbours, check_shapes};
 use crate::data::{KeyKind, Keys, Sealed};
 use crate::registry::{Plugin, Recipe, Violation};
 use crate::rng::{Purpose, stream};
@@ -26,10 +26,7 @@ impl Default for RandomSettings {
 
 impl Recipe<dyn Linker> for RandomSettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.neighbours == 0 {
-            return Err(Violation::new("neighbours", "must be at least 1", 0));
-        }
-        Ok(())
+        check_neighbours(self.neighbours)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
@@ -52,6 +49,14 @@ impl Linker for Random {
 
     fn gives_similarities(&self) -> bool {
         false
+    }
+
+    fn reveals(&self) -> Reveals {
+        Reveals {
+            secondary: "how many primary records there are",
+            primary: "nothing",
+            outsider: "how many primary records there are",
+        }
     }
 
     fn takes(&self) -> KeyKind {

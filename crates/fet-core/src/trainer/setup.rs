@@ -10,7 +10,7 @@ use crate::data::{DatasetContext, VerticalData};
 use crate::encoder::Computation;
 use crate::experiment::Experiment;
 use crate::federation::Federation;
-use crate::linker::Linker;
+use crate::linker::{Cached, Linker};
 use crate::method::{Method, Plan, PrimaryContext, SecondaryContext};
 use crate::model::Embedding;
 use crate::prepare::{Prepared, PreparedParty, standardise_all};
@@ -45,7 +45,10 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let linker: Arc<dyn Linker> = Arc::from(experiment.linker.build(&())?);
+        let linker: Arc<dyn Linker> = Arc::from(Cached::from_environment(
+            experiment.linker.build(&())?,
+            &experiment.linker.settings(),
+        ));
         let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
         let primary = method.primary(&PrimaryContext {
             device: &device,
@@ -129,6 +132,7 @@ impl Trainer {
                 similarities
             }));
         }
+        self.warnings.extend(linker.warnings());
         Ok(())
     }
 }

@@ -181,13 +181,13 @@ impl Split {
     /// The table of a party; a secondary's rows are put into an order of their own.
     fn table(&self, party: usize, keys: Matrix<f64>, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
-            return PartyTable { name: "primary".to_string(), keys, features };
+            return PartyTable { name: "primary".to_string(), keys: keys.into(), features };
         }
         let mut order: Vec<usize> = (0..features.rows()).collect();
         order.shuffle(&mut stream(self.seed, party, Purpose::Parties, 1));
         PartyTable {
             name: format!("party {party}"),
-            keys: keys.select_rows(&order),
+            keys: keys.select_rows(&order).into(),
             features: features.select_rows(&order),
         }
     }
@@ -217,13 +217,17 @@ mod tests {
         dataset.load().map_err(|e| e.to_string())
     }
 
+    fn numbers(table: &PartyTable) -> &Matrix<f64> {
+        table.keys.numbers().expect("a split has keys of numbers")
+    }
+
     /// How many of the first 200 primary rows have their own record, or one with the very same key, as the
     /// nearest of the first secondary; the test knows in which order that party's rows stand.
     fn nearest_is_own(key_noise: f64) -> usize {
         let data = load(|s| s.key_noise = key_noise, 3).expect("a split");
         let mut order: Vec<usize> = (0..1_797).collect();
         order.shuffle(&mut stream(3, 1, Purpose::Parties, 1));
-        let (primary, secondary) = (&data.primary.keys, &data.secondaries[0].keys);
+        let (primary, secondary) = (numbers(&data.primary), numbers(&data.secondaries[0]));
         let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
         let nearest = |row: usize| {
             (0..1_797).min_by(|&a, &b| {
@@ -285,9 +289,9 @@ mod tests {
             rows.sort_unstable();
             rows
         };
-        let own = sorted(&data.primary.keys);
-        assert!(data.primary.keys.values().iter().all(|x| x.abs() <= 1.0));
-        assert_eq!(own, sorted(&data.secondaries[1].keys));
+        let own = sorted(numbers(&data.primary));
+        assert!(numbers(&data.primary).values().iter().all(|x| x.abs() <= 1.0));
+        assert_eq!(own, sorted(numbers(&data.secondaries[1])));
         assert_eq!(own.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0, "keys tell rows apart");
     }
 
@@ -302,14 +306,14 @@ mod tests {
         );
         let spread = |keys: &Matrix<f64>| keys.values().iter().fold(0.0f64, |m, x| m.max(x.abs()));
         let data = data.expect("a split");
-        assert!(spread(&data.secondaries[0].keys) <= 1.0 && spread(&data.secondaries[1].keys) > 5.0);
+        assert!(spread(numbers(&data.secondaries[0])) <= 1.0 && spread(numbers(&data.secondaries[1])) > 5.0);
     }
 
     #[test]
     fn the_partition_can_have_a_seed_of_its_own() {
         let keys = |partition: Option<u64>, seed| {
             let data = load(|s| (s.rows, s.partition_seed) = (100, partition), seed).expect("a split");
-            data.secondaries[0].keys.values().to_vec()
+            numbers(&data.secondaries[0]).values().to_vec()
         };
         assert_eq!(keys(Some(1), 2), keys(None, 1));
         assert_eq!(keys(Some(1), 2), keys(Some(1), 3));
@@ -318,7 +322,7 @@ mod tests {
     #[test]
     fn the_seed_decides() {
         let keys =
-            |seed| load(|s| s.rows = 100, seed).expect("a split").secondaries[1].keys.values().to_vec();
+            |seed| numbers(&load(|s| s.rows = 100, seed).expect("a split").secondaries[1]).values().to_vec();
         assert_eq!(keys(1), keys(1));
         assert_ne!(keys(1), keys(2));
     }

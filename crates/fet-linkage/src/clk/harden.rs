@@ -83,6 +83,11 @@ const REHASHED: usize = 5;
 fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
     let mut out = BitTable::zeros(table.rows(), bits);
     let (from, to) = (table.width(), out.width());
-    out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| change(from, to));
+    out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| {
+        // A record of which nothing is known stays without bits: it must not look like another such.
+        if from.iter().any(|word| *word != 0) {
+            change(from, to);
+        }
+    });
     out
 }
