@@ -25,8 +25,17 @@ use crate::data::{KeyKind, Keys, Matrix, Sealed, TextTable};
 use crate::registry::{Plugin, SlotKind, Violation};
 
 pub use cache::{CACHE_VARIABLE, Cached};
+pub use clk::{ClkSettings, Harden};
+pub use edit::EditSettings;
+pub use exact::ExactSettings;
+pub use federal::FederalSettings;
+pub use hnsw::HnswSettings;
 pub use nearest::{Metric, NearestSettings};
+pub use noisy::NoisySettings;
+pub use psi::PsiSettings;
 pub use random::RandomSettings;
+pub use rotation::RotationSettings;
+pub use top1::Top1Settings;
 
 /// Finds, for every query, the K records that most resemble it.
 ///
@@ -280,7 +289,9 @@ pub enum LinkError {
         least: f64,
     },
     /// A setting has not one value for each key column.
-    #[error("`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}")]
+    #[error(
+        "`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}"
+    )]
     Length {
         /// Which.
         setting: &'static str,
@@ -308,7 +319,9 @@ pub enum LinkError {
 impl LinkError {
     fn kind(wanted: KeyKind, found: &Keys) -> Self {
         let advice = match wanted {
-            KeyKind::Text => "set `data.key_kind = \"text\"`, or choose a linker for numbers such as \"nearest\"",
+            KeyKind::Text => {
+                "set `data.key_kind = \"text\"`, or choose a linker for numbers such as \"nearest\""
+            }
             _ => "choose a linker for text such as \"clk\", or key columns of numbers",
         };
         Self::KeyKind { wanted: wanted.name(), found: found.kind_name(), advice }
@@ -346,7 +359,8 @@ pub fn check_text<'a>(
 pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool) -> Result<(), LinkError> {
     let same = matches!(
         (queries, records),
-        (Keys::Numbers(_) | Keys::Sealed(_), Keys::Numbers(_)) | (Keys::Text(_) | Keys::Sealed(_), Keys::Text(_))
+        (Keys::Numbers(_) | Keys::Sealed(_), Keys::Numbers(_))
+            | (Keys::Text(_) | Keys::Sealed(_), Keys::Text(_))
     );
     if !same {
         return Err(LinkError::Mixed { queries: queries.kind_name(), records: records.kind_name() });

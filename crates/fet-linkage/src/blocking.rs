@@ -54,8 +54,9 @@ impl Blocking {
         assert!(take <= records.rows(), "{take} of {} records", records.rows());
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let bits = records.bits();
-        let samples: Vec<Vec<usize>> =
-            (0..self.tables).map(|_| index::sample(&mut rng, bits, self.sampled.min(bits)).into_vec()).collect();
+        let samples: Vec<Vec<usize>> = (0..self.tables)
+            .map(|_| index::sample(&mut rng, bits, self.sampled.min(bits)).into_vec())
+            .collect();
         let hash = |row: &[u64], sample: &[usize]| {
             sample.chunks(64).fold(0u64, |hash, part| {
                 let bits = part.iter().fold(0u64, |bits, &at| bits << 1 | u64::from(get(row, at)));
@@ -129,7 +130,8 @@ mod tests {
             }
         }
         let blocking = Blocking { tables: 12, sampled: 20 };
-        let (found, compared) = blocking.search(&queries, &records, 1, Measure::Hamming, rng.random(), &|_| ());
+        let (found, compared) =
+            blocking.search(&queries, &records, 1, Measure::Hamming, rng.random(), &|_| ());
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
         // A query that meets nobody is compared with everyone, and finds its own then too: those are left out.
         let stated = blocking.recall(flips as f64 / bits as f64);

@@ -66,12 +66,14 @@ impl Encoder {
         let width = table.width();
         // Values repeat (suburbs, given names), and q-grams even more: each thread remembers what it has hashed.
         let chunk = 2_048;
-        table.words_mut().par_chunks_mut(chunk * width).zip(cells.par_chunks(chunk * fields)).for_each(|(words, cells)| {
-            let mut known = HashMap::new();
-            for (row, cells) in words.chunks_exact_mut(width).zip(cells.chunks_exact(fields)) {
-                self.record(row, cells, &mut known);
-            }
-        });
+        table.words_mut().par_chunks_mut(chunk * width).zip(cells.par_chunks(chunk * fields)).for_each(
+            |(words, cells)| {
+                let mut known = HashMap::new();
+                for (row, cells) in words.chunks_exact_mut(width).zip(cells.chunks_exact(fields)) {
+                    self.record(row, cells, &mut known);
+                }
+            },
+        );
         self.settings.hardening.apply(&table, &self.mac)
     }
 
@@ -117,7 +119,9 @@ fn positions(digest: &[u8; 32], bits: usize) -> impl Iterator<Item = usize> {
     let (start, stride, bend) = (word(0), word(8) | 1, word(16));
     (0u64..).map(move |i| {
         // The cubic term of enhanced double hashing keeps two grams from sharing a whole progression.
-        let at = start.wrapping_add(i.wrapping_mul(stride)).wrapping_add(bend.wrapping_mul(i * i.wrapping_sub(1) * 2));
+        let at = start
+            .wrapping_add(i.wrapping_mul(stride))
+            .wrapping_add(bend.wrapping_mul(i * i.wrapping_sub(1) * 2));
         (at % bits as u64) as usize
     })
 }

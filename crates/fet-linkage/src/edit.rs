@@ -55,8 +55,9 @@ pub fn search<T: AsRef<str> + Sync>(
     let fields = weights.len();
     let rows = records.len() / fields;
     assert!(take <= rows, "{take} of {rows} records");
-    let columns: Vec<(Column, Column)> =
-        (0..fields).map(|field| (Column::new(queries, fields, field), Column::new(records, fields, field))).collect();
+    let columns: Vec<(Column, Column)> = (0..fields)
+        .map(|field| (Column::new(queries, fields, field), Column::new(records, fields, field)))
+        .collect();
     let total: f64 = weights.iter().sum();
     let weights: Vec<f32> = weights.iter().map(|weight| (weight / total) as f32).collect();
     let found: Vec<Vec<(f32, u32)>> = (0..queries.len() / fields)
@@ -73,9 +74,12 @@ pub fn search<T: AsRef<str> + Sync>(
                         continue;
                     }
                     known = true;
-                    let batch = jaro_winkler::BatchComparator::new(queries.values[value as usize].iter().copied());
+                    let batch =
+                        jaro_winkler::BatchComparator::new(queries.values[value as usize].iter().copied());
                     cache.clear();
-                    cache.extend(records.values.iter().map(|other| batch.similarity(other.iter().copied()) as f32));
+                    cache.extend(
+                        records.values.iter().map(|other| batch.similarity(other.iter().copied()) as f32),
+                    );
                     for (score, &other) in scores.iter_mut().zip(&records.of) {
                         *score += weight * if other == u32::MAX { UNKNOWN } else { cache[other as usize] };
                     }

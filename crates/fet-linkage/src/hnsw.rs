@@ -64,26 +64,29 @@ pub fn search(
         scores: vec![0.0; queries.len() / columns * take],
     };
     let out = found.indices.par_chunks_mut(take).zip(found.scores.par_chunks_mut(take));
-    out.zip(queries.par_chunks_exact(columns)).for_each_init(Search::default, |search, ((indices, scores), query)| {
-        let mut best: Vec<(f32, u32)> = graph
-            .search(&vector(query), search)
-            .take(take)
-            .map(|item| (item.distance, numbers[item.pid.into_inner() as usize]))
-            .collect();
-        if best.len() < take {
-            // The graph has parts that cannot be reached from each other: all distances are computed.
-            best = records
-                .chunks_exact(columns)
-                .enumerate()
-                .map(|(number, record)| (squared.floats(query, record), number as u32))
+    out.zip(queries.par_chunks_exact(columns)).for_each_init(
+        Search::default,
+        |search, ((indices, scores), query)| {
+            let mut best: Vec<(f32, u32)> = graph
+                .search(&vector(query), search)
+                .take(take)
+                .map(|item| (item.distance, numbers[item.pid.into_inner() as usize]))
                 .collect();
-        }
-        best.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for ((index, score), (distance, number)) in indices.iter_mut().zip(scores).zip(best) {
-            (*index, *score) = (number, -distance.sqrt());
-        }
-        done(1);
-    });
+            if best.len() < take {
+                // The graph has parts that cannot be reached from each other: all distances are computed.
+                best = records
+                    .chunks_exact(columns)
+                    .enumerate()
+                    .map(|(number, record)| (squared.floats(query, record), number as u32))
+                    .collect();
+            }
+            best.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+            for ((index, score), (distance, number)) in indices.iter_mut().zip(scores).zip(best) {
+                (*index, *score) = (number, -distance.sqrt());
+            }
+            done(1);
+        },
+    );
     found
 }
 

@@ -133,7 +133,12 @@ mod tests {
         let (queries, records) = (points(60, columns, 1, grid), points(records, columns, 2, grid));
         let found = nearest(&queries, &records, columns, take);
         let expected = all(&queries, &records, columns, take);
-        assert_eq!(found.indices, expected.indices, "{columns} dimensions, {take} of {}", records.len() / columns);
+        assert_eq!(
+            found.indices,
+            expected.indices,
+            "{columns} dimensions, {take} of {}",
+            records.len() / columns
+        );
         let close = found.squared.iter().zip(&expected.squared).all(|(a, b)| (a - b).abs() <= 1e-12);
         assert!(close, "{columns} dimensions: equal but for the order of summation");
     }

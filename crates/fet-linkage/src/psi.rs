@@ -66,7 +66,8 @@ impl Secret {
 
     fn blind_elements(&self, message: &[u8]) -> Result<Vec<u8>, PsiError> {
         let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
-            let point = CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
+            let point =
+                CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
             let point = point.ok_or(PsiError::Element(place))?;
             Ok((point * self.0).compress().to_bytes())
         };
@@ -195,7 +196,9 @@ mod tests {
             assert!(a.chunks(ELEMENT).all(|element| !b.chunks(ELEMENT).any(|other| other == element)));
         }
         // What the asker sees of a key they share is not what it sent for it.
-        assert!(first[0].chunks(ELEMENT).all(|element| !first[1].chunks(ELEMENT).any(|other| other == element)));
+        assert!(
+            first[0].chunks(ELEMENT).all(|element| !first[1].chunks(ELEMENT).any(|other| other == element))
+        );
     }
 
     #[test]
@@ -204,7 +207,11 @@ mod tests {
         let asker = Asker::new(&mut rng);
         assert_eq!(asker.answer(&[1; 33]), Err(PsiError::Length(33)));
         assert_eq!(asker.answer(&[0xff; 32]), Err(PsiError::Element(0)));
-        assert_eq!(asker.answer(&[0; 32]), Err(PsiError::Element(0)), "the identity would be mapped to itself");
+        assert_eq!(
+            asker.answer(&[0; 32]),
+            Err(PsiError::Element(0)),
+            "the identity would be mapped to itself"
+        );
         let (owner, _) = Owner::offer(&["a", "b"], &mut rng);
         let expected = Err(PsiError::Count { expected: 2, found: 1 });
         assert_eq!(owner.intersect(&asker.ask(&["a"]), &asker.ask(&["b"])), expected);

@@ -166,7 +166,11 @@ impl Index {
     ) -> Vec<(f32, u32)> {
         let mut searches: Vec<Search<'_>> = group
             .iter()
-            .map(|&row| Search { words: queries.row(row as usize), ones: ones[row as usize], top: Top::new(take) })
+            .map(|&row| Search {
+                words: queries.row(row as usize),
+                ones: ones[row as usize],
+                top: Top::new(take),
+            })
             .collect();
         // An incomplete four is filled up with searches that want nothing.
         let whole = searches.len().next_multiple_of(QUERIES);
@@ -227,7 +231,11 @@ impl Tile<'_> {
     /// How many bits a record of the tile must share to be of use to the search.
     #[inline]
     fn bound(&self, search: &Search<'_>) -> u64 {
-        if search.top.wants() { self.measure.least_common(search.top.bar(), search.ones, self.low) } else { u64::MAX }
+        if search.top.wants() {
+            self.measure.least_common(search.top.bar(), search.ones, self.low)
+        } else {
+            u64::MAX
+        }
     }
 
     /// Offers the records of a block that share enough bits.
@@ -265,7 +273,9 @@ mod tests {
         let mut row = |row: usize| {
             let ands = row % 5;
             (0..bits / 64)
-                .map(|_| if row % 97 == 96 { 0 } else { (0..ands).fold(u64::MAX, |word, _| word & rng.next_u64()) })
+                .map(|_| {
+                    if row % 97 == 96 { 0 } else { (0..ands).fold(u64::MAX, |word, _| word & rng.next_u64()) }
+                })
                 .collect::<Vec<_>>()
         };
         BitTable::from_words(bits, (0..rows).flat_map(&mut row).collect())

@@ -123,7 +123,8 @@ mod tests {
     fn sketches_of_like_texts_are_near() {
         let sketch = sketch(&["anna", "smith", "Anna", "smyth", "bert", "jones", "", ""], 2, 16);
         let rows: Vec<&[f64]> = sketch.chunks(16).collect();
-        let distance = |a: usize, b: usize| rows[a].iter().zip(rows[b]).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
+        let distance =
+            |a: usize, b: usize| rows[a].iter().zip(rows[b]).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
         assert!(distance(0, 1) < 0.5 * distance(0, 2), "{} {}", distance(0, 1), distance(0, 2));
         assert_eq!(rows[3], [0.0; 16]);
     }

@@ -82,7 +82,9 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let links = linker.link_telling(&primary, &secondary, arguments.seed, &done);
     bar.finish_and_clear();
     // The message speaks of the settings of an experiment; here they follow `--set`.
-    let links = links.map_err(|error| input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set ")))?;
+    let links = links.map_err(|error| {
+        input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
+    })?;
     let seconds = start.elapsed().as_secs_f64();
     for warning in linker.warnings() {
         eprintln!("warning: {warning}");
@@ -134,7 +136,11 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     let out = &arguments.out;
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(input(format!("--out {}: the folder {} does not exist; make it first", out.display(), folder.display())));
+        return Err(input(format!(
+            "--out {}: the folder {} does not exist; make it first",
+            out.display(),
+            folder.display()
+        )));
     }
     if out.is_dir() {
         return Err(input(format!("--out {}: is a folder; name a file", out.display())));
@@ -146,7 +152,10 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
         if let (Ok(a), Ok(b)) = (table.canonicalize(), out.canonicalize())
             && a == b
         {
-            return Err(input(format!("--out {}: would overwrite an input; name another file", out.display())));
+            return Err(input(format!(
+                "--out {}: would overwrite an input; name another file",
+                out.display()
+            )));
         }
     }
     if arguments.threshold.is_some_and(|threshold| !threshold.is_finite()) {
@@ -160,7 +169,8 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Key
     let names = &arguments.keys;
     let others = if arguments.secondary_keys.is_empty() { names } else { &arguments.secondary_keys };
     if names.len() != others.len() {
-        let problem = format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
+        let problem =
+            format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
         return Err(input(format!("--secondary-keys: {problem}")));
     }
     let read = |kind| -> anyhow::Result<(Keys, Keys)> {
@@ -191,7 +201,8 @@ fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
             Some((name, value)) if name.trim() == "k" => format!("neighbours={value}"),
             _ => assignment.clone(),
         };
-        fet_core::experiment::set(&mut table, &assignment).map_err(|error| input(format!("--set {error}")))?;
+        fet_core::experiment::set(&mut table, &assignment)
+            .map_err(|error| input(format!("--set {error}")))?;
     }
     if table.contains_key("kind") {
         return Err(input("--set kind: name the linker with --linker"));
@@ -204,8 +215,9 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
     let linker = slot.build(&()).map_err(input)?;
     match &arguments.cache {
         Some(folder) => {
-            std::fs::create_dir_all(folder)
-                .map_err(|error| input(format!("--cache {}: {error} ({CACHE_VARIABLE} names the same)", folder.display())))?;
+            std::fs::create_dir_all(folder).map_err(|error| {
+                input(format!("--cache {}: {error} ({CACHE_VARIABLE} names the same)", folder.display()))
+            })?;
             Ok(Box::new(Cached::new(linker, &slot.settings(), folder.clone())))
         }
         None => Ok(Cached::from_environment(linker, &slot.settings())),
@@ -277,5 +289,9 @@ fn rows(file: &mut impl Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>
 
 /// A cell of CSV.
 fn quoted(cell: &str) -> String {
-    if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_string() }
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_string()
+    }
 }

@@ -159,7 +159,11 @@ impl TextTable {
     /// # Panics
     /// If the cells do not fill whole rows: the caller made the table.
     pub fn new(columns: usize, cells: Vec<String>) -> Self {
-        assert!(columns > 0 && cells.len().is_multiple_of(columns), "{} cells, rows of {columns}", cells.len());
+        assert!(
+            columns > 0 && cells.len().is_multiple_of(columns),
+            "{} cells, rows of {columns}",
+            cells.len()
+        );
         Self { columns, cells }
     }
 

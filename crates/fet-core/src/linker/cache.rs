@@ -117,13 +117,15 @@ fn from_bytes(key: &[u8; 32], bytes: &[u8], records: usize) -> Result<Links, &'s
         let (neighbours, available, rows, similar) = (number()?, number()?, number()?, number()? == 1);
         let count = neighbours * rows;
         let indices: Vec<u32> = (0..count).map(|_| reader.number()).collect::<Result<_, _>>()?;
-        if available == 0 || available > neighbours || indices.iter().any(|&index| index as usize >= records) {
+        if available == 0 || available > neighbours || indices.iter().any(|&index| index as usize >= records)
+        {
             return Err(LinkError::Message("impossible links".into()));
         }
         if !similar {
             return Ok(Links::without_similarities(neighbours, available, indices));
         }
-        let similarities = (0..count).map(|_| reader.number().map(f32::from_bits)).collect::<Result<_, _>>()?;
+        let similarities =
+            (0..count).map(|_| reader.number().map(f32::from_bits)).collect::<Result<_, _>>()?;
         Ok(Links::new(neighbours, available, indices, similarities))
     };
     parse().map_err(|_| "holds no links")
@@ -153,7 +155,8 @@ impl Linker for Cached {
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut own = std::mem::take(&mut *self.warnings.lock().expect("no thread panics while it holds the lock"));
+        let mut own =
+            std::mem::take(&mut *self.warnings.lock().expect("no thread panics while it holds the lock"));
         own.extend(self.inner.warnings());
         own
     }
@@ -182,7 +185,13 @@ impl Linker for Cached {
         self.inner.answer(challenge)
     }
 
-    fn link_answered(&self, queries: &Keys, records: &Keys, answer: &Sealed, seed: u64) -> Result<Links, LinkError> {
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
         self.inner.link_answered(queries, records, answer, seed)
     }
 
@@ -202,7 +211,8 @@ impl Linker for Cached {
             return self.inner.link_telling(queries, records, seed, done);
         }
         // What is encoded is hashed as it is encoded: the secret is then part of the key.
-        let concealed = if matches!(queries, Keys::Sealed(_)) { queries.clone() } else { self.conceal(queries, seed)? };
+        let concealed =
+            if matches!(queries, Keys::Sealed(_)) { queries.clone() } else { self.conceal(queries, seed)? };
         let key = self.key(&concealed, records, seed);
         let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
         let path = self.folder.join(format!("{name}.links"));
@@ -253,7 +263,8 @@ mod tests {
             flipped[whole.len() / 2] ^= 1;
             let other = cached(kind, &folder.path().join("other"));
             other.link(&keys, &keys, 2).expect("linkable");
-            let other = fs::read(files(&folder.path().join("other")).pop().expect("a file")).expect("readable");
+            let other =
+                fs::read(files(&folder.path().join("other")).pop().expect("a file")).expect("readable");
             for bad in [flipped, whole[..whole.len() - 5].to_vec(), Vec::new(), other] {
                 fs::write(&file, bad).expect("writable");
                 assert_eq!(linker.link(&keys, &keys, 1), Ok(first.clone()), "{kind} linked anew");

@@ -11,7 +11,9 @@ use fet_linkage::search::{Index, Measure};
 use serde::{Deserialize, Serialize};
 
 use super::wire::{Reader, Writer};
-use super::{LinkError, Linker, Links, Reveals, check_neighbours, check_shapes, check_weights, links, secret};
+use super::{
+    LinkError, Linker, Links, Reveals, check_neighbours, check_shapes, check_weights, links, secret,
+};
 use crate::data::{KeyKind, Keys, Sealed, TextTable};
 use crate::registry::{Plugin, Recipe, Violation};
 
@@ -104,7 +106,9 @@ impl Recipe<dyn Linker> for ClkSettings {
         if !(self.load > 0.0 && self.load <= 2.0) {
             return Err(Violation::new("load", "must be above 0 and at most 2", self.load));
         }
-        for (field, share) in [("block_recall", self.block_recall), ("block_similarity", self.block_similarity)] {
+        for (field, share) in
+            [("block_recall", self.block_recall), ("block_similarity", self.block_similarity)]
+        {
             if !(share > 0.0 && share < 1.0) {
                 return Err(Violation::new(field, "must be above 0 and below 1", share));
             }
@@ -203,7 +207,13 @@ impl Linker for Clk {
         };
         let settings = &self.0;
         let records = records.text().ok_or_else(|| LinkError::kind(KeyKind::Text, records))?;
-        check_shapes(message.columns(), records.columns(), records.rows(), settings.neighbours, settings.pad)?;
+        check_shapes(
+            message.columns(),
+            records.columns(),
+            records.rows(),
+            settings.neighbours,
+            settings.pad,
+        )?;
         let (schema, queries) = self.open(message)?;
         let records = self.encoder(&schema, seed)?.encode(records.cells());
         let take = settings.neighbours.min(records.rows());

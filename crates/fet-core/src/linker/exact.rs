@@ -135,7 +135,8 @@ mod tests {
 
     #[test]
     fn equal_keys_are_found_and_empty_ones_equal_nothing() {
-        let text = |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
+        let text =
+            |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
         let link = |queries: &Keys, records: &Keys| {
             let linker = Exact(ExactSettings { neighbours: 2, pad: false });
             linker.link(queries, records, 5).expect("linkable")

@@ -61,13 +61,17 @@ impl Recipe<dyn Linker> for FederalSettings {
     fn check(&self) -> Result<(), Violation> {
         check_neighbours(self.neighbours)?;
         secret::check(&self.secret_env)?;
-        for (field, share) in [("threshold", self.threshold), ("epsilon", self.epsilon), ("delta", self.delta)] {
+        for (field, share) in
+            [("threshold", self.threshold), ("epsilon", self.epsilon), ("delta", self.delta)]
+        {
             if !(share > 0.0 && share < 1.0) {
                 return Err(Violation::new(field, "must be above 0 and below 1", share));
             }
         }
         if self.bits() > MOST_BITS {
-            let rule = format!("must not ask for more than {MOST_BITS} bits a column (try a larger epsilon or threshold)");
+            let rule = format!(
+                "must not ask for more than {MOST_BITS} bits a column (try a larger epsilon or threshold)"
+            );
             return Err(Violation::new(if self.bits > 0 { "bits" } else { "epsilon" }, rule, self.bits()));
         }
         Ok(())

@@ -94,7 +94,8 @@ pub(super) fn nearest(
         Metric::Haversine => {
             check_degrees(queries)?;
             check_degrees(records)?;
-            let (queries, records) = (points::on_sphere(queries.values()), points::on_sphere(records.values()));
+            let (queries, records) =
+                (points::on_sphere(queries.values()), points::on_sphere(records.values()));
             (points::nearest(&queries, &records, 3, take), points::along_sphere)
         }
     };
@@ -104,8 +105,10 @@ pub(super) fn nearest(
 
 fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
     if keys.columns() != 2 {
-        let problem =
-            format!("`linker.metric = \"haversine\"` needs two columns, longitude and latitude; there are {}", keys.columns());
+        let problem = format!(
+            "`linker.metric = \"haversine\"` needs two columns, longitude and latitude; there are {}",
+            keys.columns()
+        );
         return Err(LinkError::Value { row: 1, problem });
     }
     for (row, key) in keys.values().chunks_exact(2).enumerate() {
@@ -142,7 +145,10 @@ mod tests {
         let settings = |metric| NearestSettings { neighbours: 2, metric, ..NearestSettings::default() };
         let (query, records) = (at(&[179.9, 0.0]), at(&[179.0, 0.0, -179.9, 0.0]));
         let flat = link(settings(Metric::Euclidean), &query, &records).expect("linkable");
-        assert_eq!((flat.row(0), flat.similarities(0)), ([0, 1].as_slice(), Some([-0.9f32, -359.8].as_slice())));
+        assert_eq!(
+            (flat.row(0), flat.similarities(0)),
+            ([0, 1].as_slice(), Some([-0.9f32, -359.8].as_slice()))
+        );
         let round = link(settings(Metric::Haversine), &query, &records).expect("linkable");
         assert_eq!(round.row(0), [1, 0], "the date line is no wall");
         let metres = round.similarities(0).expect("it gives them")[0];
@@ -153,8 +159,12 @@ mod tests {
     fn degrees_are_checked() {
         let settings = || NearestSettings { neighbours: 1, metric: Metric::Haversine, pad: false };
         let at = |values: &[f64]| Keys::from(Matrix::new(2, values.to_vec()));
-        let error = link(settings(), &at(&[1.3, 103.8]), &at(&[0.0, 0.0])).expect_err("latitude first").to_string();
-        assert!(error.contains("key 1") && error.contains("103.8") && error.contains("longitude comes first"), "{error}");
+        let error =
+            link(settings(), &at(&[1.3, 103.8]), &at(&[0.0, 0.0])).expect_err("latitude first").to_string();
+        assert!(
+            error.contains("key 1") && error.contains("103.8") && error.contains("longitude comes first"),
+            "{error}"
+        );
         let error = link(settings(), &keys(2, 3, 1), &keys(2, 3, 1)).expect_err("three columns").to_string();
         assert!(error.contains("two columns"), "{error}");
     }
@@ -162,7 +172,8 @@ mod tests {
     #[test]
     fn a_small_party_is_refused_or_padded() {
         let (queries, records) = (keys(4, 2, 1), keys(3, 2, 2));
-        let link = |pad| link(NearestSettings { neighbours: 5, pad, ..Default::default() }, &queries, &records);
+        let link =
+            |pad| link(NearestSettings { neighbours: 5, pad, ..Default::default() }, &queries, &records);
         assert_eq!(link(false), Err(LinkError::TooFewRecords { neighbours: 5, records: 3 }));
         let links = link(true).expect("padding was allowed");
         assert_eq!((links.neighbours(), links.available()), (5, 3));

@@ -41,7 +41,11 @@ impl Recipe<dyn Linker> for NoisySettings {
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
         if !inner.gives_similarities() {
-            return Err(Violation::new("inner.kind", "must give similarities", format!("\"{}\"", self.inner.kind())));
+            return Err(Violation::new(
+                "inner.kind",
+                "must give similarities",
+                format!("\"{}\"", self.inner.kind()),
+            ));
         }
         Ok(Box::new(Noisy { leak: self.leak, inner }))
     }
@@ -63,8 +67,10 @@ impl Noisy {
         let mean = all.iter().map(|&s| f64::from(s)).sum::<f64>() / count;
         let spread = (all.iter().map(|&s| (f64::from(s) - mean).powi(2)).sum::<f64>() / count).sqrt();
         let sigma = if spread > 0.0 { sigma_for(self.leak, spread) } else { None };
-        let sigma = sigma.ok_or_else(|| {
-            LinkError::Leak { leak: self.leak, spread, least: if spread > 0.0 { least_leak(spread) } else { 1.0 } }
+        let sigma = sigma.ok_or_else(|| LinkError::Leak {
+            leak: self.leak,
+            spread,
+            least: if spread > 0.0 { least_leak(spread) } else { 1.0 },
         })?;
         let normal = Normal::new(0.0, sigma * spread).map_err(|error| LinkError::Index(error.to_string()))?;
         let mut rng = stream(seed, 0, Purpose::Linking, 2);
@@ -119,7 +125,13 @@ impl Linker for Noisy {
         self.inner.answer(challenge)
     }
 
-    fn link_answered(&self, queries: &Keys, records: &Keys, answer: &Sealed, seed: u64) -> Result<Links, LinkError> {
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
         self.blur(self.inner.link_answered(queries, records, answer, seed)?, seed)
     }
 

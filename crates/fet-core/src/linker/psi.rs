@@ -125,7 +125,13 @@ impl Linker for Psi {
         Ok(Sealed::new(challenge.rows(), challenge.columns(), [challenge.bytes(), &message].concat()))
     }
 
-    fn link_answered(&self, queries: &Keys, records: &Keys, answer: &Sealed, seed: u64) -> Result<Links, LinkError> {
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
         let PsiSettings { neighbours, pad } = self.settings;
         check_either(queries, records, neighbours, pad)?;
         let Keys::Sealed(asked) = queries else {
@@ -134,7 +140,8 @@ impl Linker for Psi {
         let (challenge, answer) = answer.bytes().split_at(answer.bytes().len() / 2);
         let mut owners = self.owners.lock().expect("no thread panics while it holds the lock");
         let place = owners.iter().position(|(message, _)| message == challenge);
-        let (_, owner) = owners.remove(place.ok_or_else(|| LinkError::Message("an answer to nothing".into()))?);
+        let (_, owner) =
+            owners.remove(place.ok_or_else(|| LinkError::Message("an answer to nothing".into()))?);
         drop(owners);
         let equal = owner.intersect(asked.bytes(), answer)?;
         let equal = equal.iter().map(Vec::as_slice);

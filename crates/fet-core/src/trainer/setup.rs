@@ -45,10 +45,8 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let linker: Arc<dyn Linker> = Arc::from(Cached::from_environment(
-            experiment.linker.build(&())?,
-            &experiment.linker.settings(),
-        ));
+        let linker: Arc<dyn Linker> =
+            Arc::from(Cached::from_environment(experiment.linker.build(&())?, &experiment.linker.settings()));
         let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
         let primary = method.primary(&PrimaryContext {
             device: &device,

@@ -194,7 +194,10 @@ mod tests {
     #[test]
     fn keys_are_exact_and_keys_label_and_dropped_columns_are_no_features() {
         let data = load(folder().path(), &[]).expect("good tables");
-        assert_eq!(data.primary.keys.numbers().expect("numbers").row(0), [103.800_000_000_01, 1.300_000_000_1]);
+        assert_eq!(
+            data.primary.keys.numbers().expect("numbers").row(0),
+            [103.800_000_000_01, 1.300_000_000_1]
+        );
         assert_eq!(data.primary.features.values(), [50.0, 60.0]);
         assert_eq!(data.labels, [10.0, 20.0]);
         let secondary = &data.secondaries[0];

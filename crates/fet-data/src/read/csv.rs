@@ -111,7 +111,10 @@ impl NumberTable {
 /// A text without the blanks around it; an empty one is a missing value.
 fn text_cell(path: &Path, line: u64, column: &str, cell: &[u8]) -> Result<String, DataError> {
     let text = std::str::from_utf8(cell).map_err(|error| {
-        let problem = format!("must be valid UTF-8; byte {} of the cell is not (save the file as UTF-8)", error.valid_up_to() + 1);
+        let problem = format!(
+            "must be valid UTF-8; byte {} of the cell is not (save the file as UTF-8)",
+            error.valid_up_to() + 1
+        );
         DataError::new(format!("{} line {line} column `{column}`", path.display()), problem)
     })?;
     Ok(text.trim().to_string())
@@ -128,8 +131,11 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
         (KeyKind::Numbers, None) => {
             let place = cells.iter().position(|cell| number(cell).is_none()).unwrap_or(0);
             let shown = &cells[place];
-            let found = if shown.is_empty() { "the cell is empty".into() } else { format!("it is \"{shown}\"") };
-            let problem = format!("must be a finite number for this linker; {found} (for text choose a linker such as \"clk\")");
+            let found =
+                if shown.is_empty() { "the cell is empty".into() } else { format!("it is \"{shown}\"") };
+            let problem = format!(
+                "must be a finite number for this linker; {found} (for text choose a linker such as \"clk\")"
+            );
             let (line, column) = (lines[place / columns.len()], &header[place % columns.len()]);
             Err(DataError::new(format!("{} line {line} column `{column}`", path.display()), problem))
         }
@@ -138,9 +144,15 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
 }
 
 /// The cells of the named columns, row by row, the line each row begins in, and the names.
-pub fn read_columns(path: &Path, columns: &[String]) -> Result<(Vec<String>, Vec<u64>, Vec<String>), DataError> {
+pub fn read_columns(
+    path: &Path,
+    columns: &[String],
+) -> Result<(Vec<String>, Vec<u64>, Vec<String>), DataError> {
     if path.extension().is_some_and(|extension| extension == "parquet") {
-        return Err(DataError::new(path.display(), "is a Parquet file; this build reads CSV (convert it, as with duckdb or pandas)"));
+        return Err(DataError::new(
+            path.display(),
+            "is a Parquet file; this build reads CSV (convert it, as with duckdb or pandas)",
+        ));
     }
     let (path, reader) = open(Path::new(""), &path.display().to_string(), "file")?;
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);

@@ -61,10 +61,12 @@ impl Hardening {
             }),
             Self::Rehash => {
                 // The rotation by the secret keeps windows from being looked up in a table made once for all.
-                let seed = u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
+                let seed =
+                    u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
                 each(table, bits, |from, to| {
                     for (window, start) in (0..bits).step_by(8).enumerate() {
-                        let value = (0..16).fold(0u64, |v, i| v << 1 | u64::from(get(from, (start + i) % bits)));
+                        let value =
+                            (0..16).fold(0u64, |v, i| v << 1 | u64::from(get(from, (start + i) % bits)));
                         let mut state = mix(seed ^ mix(value | (window as u64) << 16));
                         for _ in 0..REHASHED {
                             state = mix(state);

@@ -27,7 +27,14 @@ impl Schema {
     /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
     /// the entropy of its values, times `weights` (1 where it is empty). The filter is filled with `load` times
     /// `bits` insertions in the mean.
-    pub fn fit<T: AsRef<str>>(cells: &[T], fields: usize, q: usize, insertions: f64, weights: &[f64], groups: &[u32]) -> Self {
+    pub fn fit<T: AsRef<str>>(
+        cells: &[T],
+        fields: usize,
+        q: usize,
+        insertions: f64,
+        weights: &[f64],
+        groups: &[u32],
+    ) -> Self {
         let rows = cells.len() / fields.max(1);
         let mut shares = Vec::with_capacity(fields);
         for field in 0..fields {
@@ -43,16 +50,29 @@ impl Schema {
                 *counts.entry(normal).or_default() += 1;
             }
             let total = known.max(1) as f64;
-            let entropy: f64 = counts.values().map(|&n| -(n as f64 / total) * (n as f64 / total).log2()).sum();
+            let entropy: f64 =
+                counts.values().map(|&n| -(n as f64 / total) * (n as f64 / total).log2()).sum();
             let length = grams as f64 / total;
-            shares.push((entropy * weights.get(field).copied().unwrap_or(1.0), length.max(1.0), known as f64 / rows.max(1) as f64));
+            shares.push((
+                entropy * weights.get(field).copied().unwrap_or(1.0),
+                length.max(1.0),
+                known as f64 / rows.max(1) as f64,
+            ));
         }
         let sum: f64 = shares.iter().map(|(share, _, known)| share * known).sum();
         let plan = |(field, (share, length, _)): (usize, &(f64, f64, f64))| {
-            let hashes = if sum > 0.0 { insertions * share / sum / length } else { insertions / fields as f64 / length };
+            let hashes = if sum > 0.0 {
+                insertions * share / sum / length
+            } else {
+                insertions / fields as f64 / length
+            };
             FieldPlan {
                 group: groups.get(field).copied().unwrap_or(field as u32),
-                hashes: if *share > 0.0 || sum == 0.0 { hashes.round().clamp(1.0, MOST_HASHES) as usize } else { 0 },
+                hashes: if *share > 0.0 || sum == 0.0 {
+                    hashes.round().clamp(1.0, MOST_HASHES) as usize
+                } else {
+                    0
+                },
             }
         };
         Self { fields: shares.iter().enumerate().map(plan).collect() }

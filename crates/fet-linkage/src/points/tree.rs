@@ -17,7 +17,8 @@ pub(super) fn search<const M: usize>(queries: &[f64], records: &[f64], take: usi
     let mut order: Vec<(u32, u32)> =
         queries.par_iter().enumerate().map(|(row, query)| (tree.leaf_of(query), row as u32)).collect();
     order.par_sort_unstable();
-    let mut found = Nearest { indices: vec![0; queries.len() * take], squared: vec![0.0; queries.len() * take] };
+    let mut found =
+        Nearest { indices: vec![0; queries.len() * take], squared: vec![0.0; queries.len() * take] };
     let chunk = 256;
     let sorted: Vec<(Vec<u32>, Vec<f64>)> = order
         .par_chunks(chunk)

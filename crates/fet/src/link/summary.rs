@@ -17,7 +17,10 @@ pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> Strin
             let _ = writeln!(out, "{name}: {empty} rows have empty keys; they are linked with nothing");
         }
         if repeated > 0 {
-            let _ = writeln!(out, "{name}: {repeated} rows have a key that another row has too; each row is linked by itself");
+            let _ = writeln!(
+                out,
+                "{name}: {repeated} rows have a key that another row has too; each row is linked by itself"
+            );
         }
     }
     let mut ranks = vec![1, 10, links.available()];
@@ -70,7 +73,8 @@ fn oddities(keys: &Keys) -> (usize, usize) {
     for row in 0..keys.rows() {
         let key: Vec<u8> = match keys {
             Keys::Text(keys) => {
-                let cells: Vec<String> = keys.row(row).iter().map(|cell| fet_linkage::text::normalise(cell)).collect();
+                let cells: Vec<String> =
+                    keys.row(row).iter().map(|cell| fet_linkage::text::normalise(cell)).collect();
                 if cells.iter().all(String::is_empty) {
                     empty += 1;
                     continue;

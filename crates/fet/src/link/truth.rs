@@ -22,7 +22,10 @@ pub(super) fn read(
     let header = read_header(path).map_err(input)?;
     let [first, second, ..] = header.as_slice() else {
         let found = header.len();
-        return Err(input(format!("{}: must have two columns, the primary's and the secondary's rows or ids; it has {found}", path.display())));
+        return Err(input(format!(
+            "{}: must have two columns, the primary's and the secondary's rows or ids; it has {found}",
+            path.display()
+        )));
     };
     let (cells, lines, _) = read_columns(path, &[first.clone(), second.clone()]).map_err(input)?;
     let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
@@ -33,13 +36,20 @@ pub(super) fn read(
             let (name, count) = [("primary", primary), ("secondary", secondary)][side];
             rows[side] = match &tables {
                 Some(tables) => tables[side].get(cell.as_str()).cloned().ok_or_else(|| {
-                    input(format!("{} line {line}: no row of the {name} table has the id \"{cell}\"", path.display()))
+                    input(format!(
+                        "{} line {line}: no row of the {name} table has the id \"{cell}\"",
+                        path.display()
+                    ))
                 })?,
                 None => {
-                    let row = cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {
-                        let rule = format!("must be a row of the {name} table, 0 to {}", count - 1);
-                        input(format!("{} line {line}: {rule}; it is \"{cell}\" (name the column of ids with --id)", path.display()))
-                    })?;
+                    let row =
+                        cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {
+                            let rule = format!("must be a row of the {name} table, 0 to {}", count - 1);
+                            input(format!(
+                                "{} line {line}: {rule}; it is \"{cell}\" (name the column of ids with --id)",
+                                path.display()
+                            ))
+                        })?;
                     vec![row]
                 }
             };
@@ -73,7 +83,13 @@ pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let _ = writeln!(out, "truth: {} pairs; best link of each row, by threshold:", truth.len());
     let _ = writeln!(out, "  {:>10}  {:>9}  {:>9}  {:>9}", "threshold", "precision", "recall", "F1");
     let line = |name: &str, q: &fet_linkage::quality::Quality| {
-        format!("  {:>10.4}  {:>9.4}  {:>9.4}  {:>9.4}{name}\n", q.threshold, q.precision(), q.recall(), q.f1())
+        format!(
+            "  {:>10.4}  {:>9.4}  {:>9.4}  {:>9.4}{name}\n",
+            q.threshold,
+            q.precision(),
+            q.recall(),
+            q.f1()
+        )
     };
     // Ten points, evenly over the thresholds that occur.
     let step = curve.len().div_ceil(10).max(1);
@@ -84,6 +100,11 @@ pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
         out += &line("  best F1", &best);
     }
     let share = found as f64 / truth.len().max(1) as f64;
-    let _ = writeln!(out, "true pairs among the {} neighbours: {found} of {} ({share:.4})", pairs.links.available(), truth.len());
+    let _ = writeln!(
+        out,
+        "true pairs among the {} neighbours: {found} of {} ({share:.4})",
+        pairs.links.available(),
+        truth.len()
+    );
     out
 }

@@ -127,7 +127,10 @@ fn linkers_refuse_keys_of_the_wrong_kind_and_say_what_they_reveal() {
         let mixed = linker.link(&kinds[0], &kinds[1], 3);
         assert!(mixed.is_err() || slot.kind() == "random", "{slot:?}: numbers against text");
         let reveals = linker.reveals();
-        assert!([reveals.secondary, reveals.primary, reveals.outsider].iter().all(|text| !text.is_empty()), "{slot:?}");
+        assert!(
+            [reveals.secondary, reveals.primary, reveals.outsider].iter().all(|text| !text.is_empty()),
+            "{slot:?}"
+        );
     }
 }
 

@@ -19,7 +19,8 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-const NAMED: [&str; 5] = ["p.csv", "s.csv", "--keys=given,surname,town", "--secondary-keys=first,last,city", "--out=links.csv"];
+const NAMED: [&str; 5] =
+    ["p.csv", "s.csv", "--keys=given,surname,town", "--secondary-keys=first,last,city", "--out=links.csv"];
 
 fn link(folder: &Path, arguments: &[&str]) -> Output {
     fet(folder, &[["link"].as_slice(), arguments].concat())
@@ -39,7 +40,12 @@ fn text_linkers_find_the_people() {
         let summary = text(&output.stdout);
         let best = summary.lines().find(|line| line.contains("best F1")).expect("the best threshold");
         assert!(best.contains("1.0000     1.0000     1.0000"), "{linker}: {summary}");
-        for part in ["primary: 1 rows have empty keys", "secondary: 1 rows have empty keys", "rank   1", "never chosen"] {
+        for part in [
+            "primary: 1 rows have empty keys",
+            "secondary: 1 rows have empty keys",
+            "rank   1",
+            "never chosen",
+        ] {
             assert!(summary.contains(part), "{part} in {summary}");
         }
         let links = std::fs::read_to_string(folder.path().join("links.csv")).expect("the links");
@@ -54,7 +60,10 @@ fn text_linkers_find_the_people() {
         for pair in [("a1", "b4"), ("a2", "b2"), ("a3", "b1")] {
             assert!(pairs.contains(&(pair.0.to_string(), pair.1.to_string())), "{pair:?} in {pairs:?}");
         }
-        assert!(pairs.iter().all(|(a, b)| a != "a4" && b != "b3"), "empty keys are linked with nothing: {pairs:?}");
+        assert!(
+            pairs.iter().all(|(a, b)| a != "a4" && b != "b3"),
+            "empty keys are linked with nothing: {pairs:?}"
+        );
     }
 }
 
@@ -64,7 +73,10 @@ fn numbers_and_texts_get_a_linker_of_their_own_and_equal_keys_need_none_shown() 
     std::fs::write(folder.path().join("x.csv"), "x,y\n0,0\n1,1\n5,5\n").expect("writable");
     std::fs::write(folder.path().join("y.csv"), "x,y\n1,1.5\n5,5\n9,9\n").expect("writable");
     let numbers = |more: &[&str]| {
-        let output = link(folder.path(), &[["x.csv", "y.csv", "--keys=x,y", "--out=links.csv", "--set=k=1"].as_slice(), more].concat());
+        let output = link(
+            folder.path(),
+            &[["x.csv", "y.csv", "--keys=x,y", "--out=links.csv", "--set=k=1"].as_slice(), more].concat(),
+        );
         assert!(output.status.success(), "{output:?}");
         (text(&output.stdout), std::fs::read_to_string(folder.path().join("links.csv")).expect("the links"))
     };
@@ -105,7 +117,8 @@ fn bad_input_is_one_message_and_leaves_nothing() {
     let check = |arguments: &[&str], parts: &[&str]| {
         let folder = folder();
         std::fs::write(folder.path().join("empty.csv"), "given,surname,town\n").expect("writable");
-        std::fs::write(folder.path().join("latin.csv"), b"given,surname,town\nJos\xe9,Lima,Rio\n").expect("writable");
+        std::fs::write(folder.path().join("latin.csv"), b"given,surname,town\nJos\xe9,Lima,Rio\n")
+            .expect("writable");
         std::fs::write(folder.path().join("wrong.csv"), "p,s\na1,b9\n").expect("writable");
         std::fs::write(folder.path().join("t.parquet"), "PAR1").expect("writable");
         let output = link(folder.path(), arguments);
@@ -119,21 +132,42 @@ fn bad_input_is_one_message_and_leaves_nothing() {
     };
     let keys = "--keys=given,surname,town";
     let out = "--out=links.csv";
-    check(&["p.csv", "s.csv", "--keys=given,surnam", "--secondary-keys=first,last", out], &["p.csv", "`surnam`", "did you mean \"surname\""]);
+    check(
+        &["p.csv", "s.csv", "--keys=given,surnam", "--secondary-keys=first,last", out],
+        &["p.csv", "`surnam`", "did you mean \"surname\""],
+    );
     check(&["p.csv", "s.csv", keys, out], &["s.csv", "no column `given`"]);
     check(&["p.csv", "s.csv", keys, "--secondary-keys=first", out], &["--secondary-keys", "3", "1"]);
     check(&["p.csv", "empty.csv", keys, out], &["empty.csv", "no rows"]);
     check(&["latin.csv", "p.csv", keys, out], &["latin.csv line 2 column `given`", "UTF-8"]);
-    check(&["p.csv", "p.csv", keys, out, "--linker=nearest"], &["p.csv line 2 column `given`", "must be a finite number", "Anna", "clk"]);
+    check(
+        &["p.csv", "p.csv", keys, out, "--linker=nearest"],
+        &["p.csv line 2 column `given`", "must be a finite number", "Anna", "clk"],
+    );
     check(&["p.csv", "p.csv", keys, out, "--linker=nearst"], &["did you mean \"nearest\""]);
-    check(&["p.csv", "p.csv", keys, out, "--linker=clk", "--set=bits=1000"], &["`bits`", "power of two", "1000"]);
+    check(
+        &["p.csv", "p.csv", keys, out, "--linker=clk", "--set=bits=1000"],
+        &["`bits`", "power of two", "1000"],
+    );
     check(&["p.csv", "p.csv", keys, out, "--set=k=6"], &["neighbours", "5 records", "6"]);
-    check(&["p.csv", "p.csv", keys, out, "--set=k=1", "--set=weights=[1,2]"], &["weights", "3 key columns", "2"]);
+    check(
+        &["p.csv", "p.csv", keys, out, "--set=k=1", "--set=weights=[1,2]"],
+        &["weights", "3 key columns", "2"],
+    );
     check(&["p.csv", "p.csv", keys, "--out=nowhere/links.csv"], &["nowhere", "does not exist"]);
     check(&["p.csv", "p.csv", keys, "--out=p.csv"], &["would overwrite"]);
     check(&["p.csv", "t.parquet", keys, out], &["t.parquet", "CSV"]);
-    check(&["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv", "--id=id"], &["wrong.csv line 2", "secondary", "\"b9\""]);
-    check(&["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv"], &["wrong.csv line 2", "0 to 4", "\"a1\"", "--id"]);
+    check(
+        &["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv", "--id=id"],
+        &["wrong.csv line 2", "secondary", "\"b9\""],
+    );
+    check(
+        &["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv"],
+        &["wrong.csv line 2", "0 to 4", "\"a1\"", "--id"],
+    );
     check(&["p.csv", "nothing.csv", keys, out], &["nothing.csv", "cannot be opened"]);
-    check(&["p.csv", "p.csv", keys, out, "--set=k=1", "--set=secret_env=FET_TEST_NO_SECRET"], &["FET_TEST_NO_SECRET", "16 bytes"]);
+    check(
+        &["p.csv", "p.csv", keys, out, "--set=k=1", "--set=secret_env=FET_TEST_NO_SECRET"],
+        &["FET_TEST_NO_SECRET", "16 bytes"],
+    );
 }

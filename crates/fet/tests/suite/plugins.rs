@@ -52,7 +52,11 @@ fn a_list_shows_settings_and_devices() {
     let linkers = text(Some("linker")).expect("a slot");
     assert!(linkers.contains("nearest") && !linkers.contains("transformer"));
     let count = |part: &str| linkers.matches(part).count();
-    assert_eq!((count("the secondary learns: "), count("keys: ")), (12, 12), "every linker says what it reveals");
+    assert_eq!(
+        (count("the secondary learns: "), count("keys: ")),
+        (12, 12),
+        "every linker says what it reveals"
+    );
     let wrong = text(Some("linkers")).expect_err("no such slot");
     assert!(wrong.contains("did you mean \"linker\""), "{wrong}");
 }
