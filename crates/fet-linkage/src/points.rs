@@ -43,14 +43,21 @@ pub fn all(queries: &[f64], records: &[f64], columns: usize, take: usize) -> Nea
     let rows = queries.len() / columns;
     let mut found = Nearest { indices: vec![0; rows * take], squared: vec![0.0; rows * take] };
     let squared = Squared::best();
-    let out = found.indices.par_chunks_mut(take).zip(found.squared.par_chunks_mut(take));
-    out.zip(queries.par_chunks_exact(columns)).for_each_init(
-        || Candidates::new(take),
-        |candidates, ((indices, distances), query)| {
+    // A few queries share each record while it is in the cache.
+    let few = 16;
+    let out = found.indices.par_chunks_mut(few * take).zip(found.squared.par_chunks_mut(few * take));
+    out.zip(queries.par_chunks(few * columns)).for_each_init(
+        || vec![Candidates::new(take); few],
+        |candidates, ((indices, distances), queries)| {
             for (index, record) in records.chunks_exact(columns).enumerate() {
-                candidates.offer(squared.doubles(query, record), index as u32);
+                for (query, candidates) in queries.chunks_exact(columns).zip(&mut *candidates) {
+                    candidates.offer(squared.doubles(query, record), index as u32);
+                }
             }
-            candidates.drain(indices, distances);
+            let answers = indices.chunks_exact_mut(take).zip(distances.chunks_exact_mut(take));
+            for (candidates, (indices, distances)) in candidates.iter_mut().zip(answers) {
+                candidates.drain(indices, distances);
+            }
         },
     );
     found
@@ -75,6 +82,7 @@ pub fn along_sphere(squared: f64) -> f64 {
 }
 
 /// The best K so far, kept loosely: twice K are collected, then the worse half is dropped.
+#[derive(Clone)]
 struct Candidates {
     take: usize,
     /// Bits of the squared distance (which order as the distance does, for it is not negative), then the index.
