@@ -3,7 +3,7 @@
 //! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions `nearest` is
 //! exact and faster.
 
-use fet_linkage::hnsw::{HnswSettings as Graph, search};
+use fet_linkage::hnsw::{Graph, HnswSettings as Care};
 use serde::{Deserialize, Serialize};
 
 use super::nearest::CLEAR;
@@ -76,8 +76,9 @@ impl Linker for Hnsw {
         let (queries, records) = check_numbers(queries, records, neighbours, pad)?;
         let singles = |keys: &Matrix<f64>| keys.values().iter().map(|&x| x as f32).collect::<Vec<_>>();
         let take = neighbours.min(records.rows());
-        let graph = Graph { construction, search: candidates, seed };
-        let found = search(&singles(queries), &singles(records), queries.columns(), take, graph, done);
+        let care = Care { construction, search: candidates, seed };
+        let graph = Graph::new(&singles(records), queries.columns(), take, care);
+        let found = graph.search(&singles(queries), take, done);
         Ok(links(neighbours, found))
     }
 }
