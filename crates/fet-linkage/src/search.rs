@@ -100,8 +100,8 @@ impl Index {
         Self { width, rows, blocks, records: order, ones }
     }
 
-    /// The `take` records most like each query, best first, equal scores by index; scores of at least `floor`
-    /// only, where fewer are enough. `done` hears how many queries were answered.
+    /// The `take` records most like each query, best first, equal scores by index. `done` hears how many queries
+    /// were answered.
     ///
     /// # Panics
     /// If the vectors have different lengths or there are fewer than `take` records.

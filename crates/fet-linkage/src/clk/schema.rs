@@ -25,8 +25,8 @@ const MOST_HASHES: f64 = 64.0;
 
 impl Schema {
     /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
-    /// the entropy of its values, times `weights` (1 where it is empty). The filter is filled with `load` times
-    /// `bits` insertions in the mean.
+    /// the entropy of its values, times its weight (1 where `weights` is empty). A record makes `insertions` of them in
+    /// the mean. `groups` are the fields' groups, each field its own where it is empty.
     pub fn fit<T: AsRef<str>>(
         cells: &[T],
         fields: usize,
