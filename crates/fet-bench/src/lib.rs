@@ -103,7 +103,8 @@ impl Workload {
         let mut rng = stream(0, 0, Purpose::Parties, 0);
         let mut party = |name: &str, rows: usize, features: usize| PartyTable {
             name: name.to_string(),
-            keys: Matrix::new(self.key_columns, (0..self.key_columns * rows).map(|_| rng.random()).collect()),
+            keys: Matrix::new(self.key_columns, (0..self.key_columns * rows).map(|_| rng.random()).collect())
+                .into(),
             features: Matrix::new(features, (0..features * rows).map(|_| rng.random()).collect()),
         };
         let multiclass = self.preset == "mnist";

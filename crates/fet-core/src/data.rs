@@ -4,12 +4,16 @@
 //! Readers and splitters live in `fet-data`; scaling and the train/validation/test split live in
 //! [`crate::prepare`]. Nothing here reads a file.
 
+mod keys;
+
 use std::fmt;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Plugin, SlotKind};
+
+pub use keys::{KeyKind, Keys, Sealed, TEXT_KEY_COLUMNS, TextTable};
 
 /// A dense table, row by row.
 #[derive(Clone, PartialEq)]
@@ -94,8 +98,8 @@ pub enum Task {
 pub struct PartyTable {
     /// The party's name.
     pub name: String,
-    /// Fuzzy identifiers, [rows, m], raw.
-    pub keys: Matrix<f64>,
+    /// Fuzzy identifiers, raw.
+    pub keys: Keys,
     /// Features, [rows, d], raw; the keys are not among them.
     pub features: Matrix<f32>,
 }

@@ -4,14 +4,38 @@
 //! for a whole run; the order of what it returns is the order the model sees. To add one, copy
 //! `linker/nearest.rs`, or see `examples/custom-linker` for one in a crate of its own.
 
+mod cache;
+mod clk;
+mod edit;
+mod exact;
+mod federal;
+mod hnsw;
 mod nearest;
+mod noisy;
+mod psi;
 mod random;
+mod rotation;
+mod secret;
+mod top1;
+mod wire;
 
-use crate::data::Matrix;
-use crate::registry::{Plugin, SlotKind};
+use fet_linkage::neighbours::Neighbours;
 
-pub use nearest::NearestSettings;
+use crate::data::{KeyKind, Keys, Matrix, Sealed, TextTable};
+use crate::registry::{Plugin, SlotKind, Violation};
+
+pub use cache::{CACHE_VARIABLE, Cached};
+pub use clk::{ClkSettings, Harden};
+pub use edit::EditSettings;
+pub use exact::ExactSettings;
+pub use federal::FederalSettings;
+pub use hnsw::HnswSettings;
+pub use nearest::{Metric, NearestSettings};
+pub use noisy::NoisySettings;
+pub use psi::PsiSettings;
 pub use random::RandomSettings;
+pub use rotation::RotationSettings;
+pub use top1::Top1Settings;
 
 /// Finds, for every query, the K records that most resemble it.
 ///
@@ -27,8 +51,84 @@ pub trait Linker: Send + Sync {
         true
     }
 
-    /// Links `queries` [n, m] with `records` [r, m].
-    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError>;
+    /// What is learned by whom while it links, similarities that a method asks for apart.
+    fn reveals(&self) -> Reveals;
+
+    /// What its user should hear of what it did; it says so once.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What keys it takes.
+    fn takes(&self) -> KeyKind {
+        KeyKind::Numbers
+    }
+
+    /// The similarity at or below which two records are no link, where there is such a one: K neighbours are
+    /// given all the same, but nobody should take the last of them for matches.
+    fn floor(&self) -> Option<f32> {
+        None
+    }
+
+    /// What the primary sends instead of its keys; the keys themselves where the linker protects none.
+    /// Both sides know `seed`. [`Linker::link`] takes the result for the keys.
+    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
+        Ok(queries.clone())
+    }
+
+    /// Whether it poses a challenge.
+    fn asks(&self) -> bool {
+        false
+    }
+
+    /// What a secondary must ask the primary before it can link; nothing for most linkers.
+    fn challenge(&self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        Ok(None)
+    }
+
+    /// The primary's answer to a secondary's challenge.
+    fn answer(&self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
+        Err(LinkError::Message("a challenge that this linker does not pose".into()))
+    }
+
+    /// Links concealed `queries` with `records`, given the answer to the challenge of the latter.
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        _answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
+        self.link(queries, records, seed)
+    }
+
+    /// Links `queries`, in the clear or as [`Linker::conceal`] leaves them, with `records`.
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError>;
+
+    /// The same; `done` hears of queries as they are answered, from any thread.
+    fn link_telling(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        seed: u64,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Links, LinkError> {
+        let links = self.link(queries, records, seed)?;
+        done(links.rows());
+        Ok(links)
+    }
+}
+
+/// What a linker tells whom, beyond what the links themselves tell the secondary: how many primary records there are,
+/// and which of its own belong to each. All parties are taken to follow the protocol and not to collude.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reveals {
+    /// To the secondary, which links.
+    pub secondary: &'static str,
+    /// To the primary.
+    pub primary: &'static str,
+    /// To someone without the parties' secret who sees the messages.
+    pub outsider: &'static str,
 }
 
 impl SlotKind for dyn Linker {
@@ -107,6 +207,16 @@ impl Links {
         &self.indices[query * self.neighbours..(query + 1) * self.neighbours]
     }
 
+    /// All similarities, row by row, where the linker gives any.
+    pub fn all_similarities(&self) -> Option<&[f32]> {
+        self.similarities.as_deref()
+    }
+
+    /// All indices, row by row.
+    pub fn all_indices(&self) -> &[u32] {
+        &self.indices
+    }
+
     /// The similarities that belong to [`Links::row`], where the linker gives any. They stay with the party
     /// that linked, unless a method needs them.
     pub fn similarities(&self, query: usize) -> Option<&[f32]> {
@@ -122,7 +232,7 @@ impl std::fmt::Debug for Links {
 }
 
 /// Why two tables cannot be linked.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
     /// K is larger than the other party.
@@ -144,23 +254,173 @@ pub enum LinkError {
         /// Key columns of the party.
         records: usize,
     },
+    /// Text where numbers are needed, or the reverse.
+    #[error("`linker.kind` needs keys that are {wanted}; they are {found} ({advice})")]
+    KeyKind {
+        /// What the linker takes.
+        wanted: &'static str,
+        /// What it was given.
+        found: &'static str,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A key has a value that the linker cannot use.
+    #[error("key {row} (counted from 1): {problem}")]
+    Value {
+        /// The row, from 1.
+        row: usize,
+        /// The rule, the value and what to do.
+        problem: String,
+    },
+    /// What the other party sent is not what this linker sends.
+    #[error("the other party's message cannot be read: {0}")]
+    Message(String),
+    /// No noise bounds the leak as asked.
+    #[error(
+        "`linker.leak` must be above {least:.4} for similarities of standard deviation {spread:.4}; it is {leak} (encode \
+         with more bits, or ask for less)"
+    )]
+    Leak {
+        /// What was asked for.
+        leak: f64,
+        /// The spread of the similarities.
+        spread: f64,
+        /// What any noise reaches at least.
+        least: f64,
+    },
+    /// A setting has not one value for each key column.
+    #[error(
+        "`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}"
+    )]
+    Length {
+        /// Which.
+        setting: &'static str,
+        /// How many values it has.
+        length: usize,
+        /// How many it needs.
+        fields: usize,
+    },
+    /// The two sides have different kinds of keys.
+    #[error("keys must be of one kind on both sides; they are {queries} and {records}")]
+    Mixed {
+        /// Of the primary.
+        queries: &'static str,
+        /// Of the party.
+        records: &'static str,
+    },
+    /// A setting that the linker reads from outside is missing.
+    #[error("{0}")]
+    Secret(String),
     /// The library that searches refused the keys.
     #[error("the keys cannot be indexed: {0}")]
     Index(String),
 }
 
-/// The checks that every linker begins with: same key columns, and enough records or leave to pad.
-pub fn check_tables(
-    queries: &Matrix<f64>,
-    records: &Matrix<f64>,
+impl LinkError {
+    fn kind(wanted: KeyKind, found: &Keys) -> Self {
+        let advice = match wanted {
+            KeyKind::Text => {
+                "set `data.key_kind = \"text\"`, or choose a linker for numbers such as \"nearest\""
+            }
+            _ => "choose a linker for text such as \"clk\", or key columns of numbers",
+        };
+        Self::KeyKind { wanted: wanted.name(), found: found.kind_name(), advice }
+    }
+}
+
+/// The checks that every linker of numbers begins with: numbers, the same key columns, and enough records or
+/// leave to pad.
+pub fn check_numbers<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a Matrix<f64>, &'a Matrix<f64>), LinkError> {
+    let numbers = |keys: &'a Keys| keys.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
+    let (queries, records) = (numbers(queries)?, numbers(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    Ok((queries, records))
+}
+
+/// The same for linkers of text.
+pub fn check_text<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a TextTable, &'a TextTable), LinkError> {
+    let text = |keys: &'a Keys| keys.text().ok_or_else(|| LinkError::kind(KeyKind::Text, keys));
+    let (queries, records) = (text(queries)?, text(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    Ok((queries, records))
+}
+
+/// The same for linkers of either: one kind on both sides. Sealed queries are of any kind.
+pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool) -> Result<(), LinkError> {
+    let same = matches!(
+        (queries, records),
+        (Keys::Numbers(_) | Keys::Sealed(_), Keys::Numbers(_))
+            | (Keys::Text(_) | Keys::Sealed(_), Keys::Text(_))
+    );
+    if !same {
+        return Err(LinkError::Mixed { queries: queries.kind_name(), records: records.kind_name() });
+    }
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)
+}
+
+/// Same key columns, and enough records or leave to pad.
+pub fn check_shapes(
+    queries: usize,
+    records: usize,
+    rows: usize,
     neighbours: usize,
     pad: bool,
 ) -> Result<(), LinkError> {
-    if queries.columns() != records.columns() {
-        return Err(LinkError::KeyMismatch { queries: queries.columns(), records: records.columns() });
+    if queries != records {
+        return Err(LinkError::KeyMismatch { queries, records });
     }
-    if records.rows() == 0 || (records.rows() < neighbours && !pad) {
-        return Err(LinkError::TooFewRecords { neighbours, records: records.rows() });
+    if rows == 0 || (rows < neighbours && !pad) {
+        return Err(LinkError::TooFewRecords { neighbours, records: rows });
     }
     Ok(())
+}
+
+/// Links from what a search found: `found` neighbours for each query, repeated up to K where that is more.
+pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
+    let available = found.take;
+    if available == neighbours {
+        return Links::new(neighbours, available, found.indices, found.scores);
+    }
+    let rows = found.indices.len() / available;
+    let places = |row: usize| (0..neighbours).map(move |place| row * available + place % available);
+    let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
+    let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
+    Links::new(neighbours, available, indices, scores)
+}
+
+/// Refuses K = 0.
+pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
+    if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
+}
+
+/// Refuses weights that weigh nothing.
+pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
+    let sound = weights.iter().all(|w| *w >= 0.0 && w.is_finite());
+    if sound && (weights.is_empty() || weights.iter().sum::<f64>() > 0.0) {
+        return Ok(());
+    }
+    Err(Violation::new("weights", "must be numbers of at least 0, one of them above", format!("{weights:?}")))
+}
+
+/// The weights of `fields` fields: those that are set, or 1 for each.
+pub(crate) fn weights(set: &[f64], fields: usize) -> Result<Vec<f64>, LinkError> {
+    match set.len() {
+        0 => Ok(vec![1.0; fields]),
+        length if length == fields => Ok(set.to_vec()),
+        length => Err(wrong_length("weights", length, fields)),
+    }
+}
+
+pub(crate) fn wrong_length(setting: &'static str, length: usize, fields: usize) -> LinkError {
+    LinkError::Length { setting, length, fields }
 }

@@ -5,7 +5,7 @@
 
 use rand::seq::SliceRandom;
 
-use crate::data::{DataError, Matrix, PartyTable, Task, VerticalData};
+use crate::data::{DataError, Keys, Matrix, PartyTable, Task, VerticalData};
 use crate::objective::Objective;
 use crate::rng::{Purpose, stream};
 
@@ -52,7 +52,7 @@ pub struct ScaledTable {
 #[derive(Debug, Clone)]
 pub struct PreparedParty {
     /// Raw keys.
-    pub raw_keys: Matrix<f64>,
+    pub raw_keys: Keys,
     /// What the model sees.
     pub scaled: ScaledTable,
 }
@@ -121,7 +121,7 @@ fn missing_classes(data: &VerticalData, split: &Split) -> Vec<String> {
 }
 
 fn prepare(table: PartyTable, rows: &[usize], standardise_keys: bool) -> PreparedParty {
-    let mut keys = table.keys.clone();
+    let mut keys = table.keys.for_model();
     if standardise_keys {
         standardise(&mut keys, rows);
     }

@@ -8,7 +8,7 @@ use std::fmt;
 
 use burn::tensor::Tensor;
 
-use crate::data::Matrix;
+use crate::data::{Keys, Matrix, Sealed};
 use crate::parameters::Parameters;
 
 /// What the primary's side sends to a secondary.
@@ -21,6 +21,8 @@ use crate::parameters::Parameters;
 pub enum Request {
     /// Link these keys, one for each primary record, and keep the links.
     Link(LinkKeys),
+    /// What the linker's challenge asked for; linking goes on.
+    Answer(Sealed),
     /// Represent the neighbours of these primary records.
     Forward(Forward),
     /// Learn from the gradient of the last training representation.
@@ -41,6 +43,8 @@ pub enum Request {
 pub enum Reply {
     /// The keys are linked.
     Linked(Linked),
+    /// The linker cannot go on before this is answered.
+    Challenge(Sealed),
     /// A representation.
     Representation(Representation),
     /// The positional encoding's parameters.
@@ -59,11 +63,11 @@ pub struct Linked {
     pub similarities: Option<Matrix<f32>>,
 }
 
-/// The primary's raw keys, as the linker needs them.
+/// The primary's keys: in the clear, or as the linker conceals them.
 #[derive(Debug, Clone)]
 pub struct LinkKeys {
-    /// [n, m].
-    pub keys: Matrix<f64>,
+    /// One for each primary record.
+    pub keys: Keys,
 }
 
 /// Primary records whose neighbours are to be represented.
@@ -117,7 +121,8 @@ impl Request {
     /// How many bytes of payload a deployment would send.
     pub fn bytes(&self) -> u64 {
         match self {
-            Self::Link(message) => 8 * message.keys.values().len() as u64,
+            Self::Link(message) => message.keys.bytes(),
+            Self::Answer(message) => message.bytes().len() as u64,
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => tensor_bytes(&message.gradient),
             Self::ShareEncoding => 0,
@@ -135,6 +140,7 @@ impl Reply {
             Self::Linked(message) => {
                 message.similarities.as_ref().map_or(0, |similarities| 4 * similarities.values().len() as u64)
             }
+            Self::Challenge(message) => message.bytes().len() as u64,
             Self::Done => 0,
         }
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use rand::Rng;
 
-use crate::data::Matrix;
+use crate::data::{Keys, Matrix, Sealed};
 use crate::encoder::{Encoder, NeighbourBatch};
 use crate::linker::{LinkError, Linker, Links};
 use crate::model::{Embedding, Pass};
@@ -24,7 +24,9 @@ pub struct Secondary {
     /// The party's number, counted from 1; it keys all of its random streams.
     number: usize,
     seed: u64,
-    raw_keys: Matrix<f64>,
+    raw_keys: Keys,
+    /// The primary's concealed keys, while a challenge of the linker is unanswered.
+    unlinked: Option<Keys>,
     records: ScaledTable,
     links: Option<Links>,
     linker: Arc<dyn Linker>,
@@ -67,6 +69,7 @@ impl Secondary {
             seed,
             scratch: vec![u32::MAX; party.raw_keys.rows()],
             raw_keys: party.raw_keys,
+            unlinked: None,
             records: party.scaled,
             links: None,
             linker: parts.linker,
@@ -97,7 +100,8 @@ impl Secondary {
     /// Answers a message.
     pub fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
         match request {
-            Request::Link(message) => self.link(&message).map(Reply::Linked),
+            Request::Link(message) => self.link(message),
+            Request::Answer(message) => self.link_answered(&message),
             Request::Forward(message) => self.represent(&message).map(Reply::Representation),
             Request::Backward(message) => self.learn(message).map(|()| Reply::Done),
             Request::ShareEncoding => {
@@ -111,9 +115,25 @@ impl Secondary {
         }
     }
 
-    fn link(&mut self, message: &LinkKeys) -> Result<Linked, SecondaryError> {
+    fn link(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
+        if let Some(challenge) = self.linker.challenge(&self.raw_keys)? {
+            self.unlinked = Some(message.keys);
+            return Ok(Reply::Challenge(challenge));
+        }
         let seed = linking_seed(self.seed, self.number);
-        let links = self.linker.link(&message.keys, &self.raw_keys, seed)?.first(self.neighbours);
+        let links = self.linker.link(&message.keys, &self.raw_keys, seed)?;
+        self.keep(&links)
+    }
+
+    fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
+        let queries = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
+        let seed = linking_seed(self.seed, self.number);
+        let links = self.linker.link_answered(&queries, &self.raw_keys, answer, seed)?;
+        self.keep(&links)
+    }
+
+    fn keep(&mut self, links: &Links) -> Result<Reply, SecondaryError> {
+        let links = links.first(self.neighbours);
         let mut similarities = None;
         if self.reveals_similarities {
             let row = |row| links.similarities(row).ok_or(SecondaryError::NoSimilarities);
@@ -122,7 +142,7 @@ impl Secondary {
         }
         let available = links.available();
         self.links = Some(links);
-        Ok(Linked { available, similarities })
+        Ok(Reply::Linked(Linked { available, similarities }))
     }
 
     fn represent(&mut self, message: &Forward) -> Result<Representation, SecondaryError> {
@@ -227,6 +247,9 @@ pub enum SecondaryError {
     /// Similarities are wanted of a linker that gives none.
     #[error("similarities are wanted of a linker that gives none")]
     NoSimilarities,
+    /// An answer came to a challenge that was not posed.
+    #[error("an answer came to a challenge that was not posed")]
+    NoChallenge,
     /// Asked for a representation before it was linked.
     #[error("a representation was asked for before the keys were linked")]
     NotLinked,

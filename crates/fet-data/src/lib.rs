@@ -13,3 +13,4 @@ pub mod source;
 
 pub use dataset::linked::{LinkedSettings, TableSettings};
 pub use dataset::split::SplitSettings;
+pub use read::csv::{read_columns, read_header, read_keys};

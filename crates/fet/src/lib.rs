@@ -4,6 +4,7 @@
 
 pub mod experiment_file;
 pub mod golden;
+pub mod link;
 pub mod list;
 mod lock;
 pub mod output;

@@ -8,7 +8,7 @@ use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
-use fet_core::registry::{Plugin, SlotKind, did_you_mean, plugins};
+use fet_core::registry::{Plugin, Slot, SlotKind, did_you_mean, plugins};
 
 /// One plug-in, as it is listed.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,13 +21,15 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its settings with their defaults.
     pub defaults: toml::Table,
+    /// For a linker, what it takes and what it reveals to whom; one line each.
+    pub reveals: Vec<String>,
 }
 
 /// Every plug-in in this program, by slot and name.
 pub fn entries() -> Vec<Entry> {
     [
         of::<dyn Method>(),
-        of::<dyn Linker>(),
+        linkers(),
         of::<dyn Encoder>(),
         of::<dyn Aggregator>(),
         of::<dyn PrivacyMechanism>(),
@@ -52,6 +54,9 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
         let _ = writeln!(out, "{name}");
         for entry in entries.iter().filter(|entry| entry.slot == name) {
             let _ = writeln!(out, "  {:<14} {}", entry.kind, entry.summary);
+            for line in &entry.reveals {
+                let _ = writeln!(out, "  {:<14} {line}", "");
+            }
             for line in entry.defaults.to_string().lines().filter(|line| !line.is_empty()) {
                 let _ = writeln!(out, "  {:<14}   {line}", "");
             }
@@ -66,6 +71,23 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     Ok(out)
 }
 
+/// Linkers say what they reveal, beyond the links themselves.
+fn linkers() -> Vec<Entry> {
+    let mut entries = of::<dyn Linker>();
+    for entry in &mut entries {
+        let Ok(linker) = Slot::<dyn Linker>::of(entry.kind).map(|slot| slot.build(&())) else { continue };
+        let Ok(linker) = linker else { continue };
+        let reveals = linker.reveals();
+        entry.reveals = vec![
+            format!("keys: {}", linker.takes().name()),
+            format!("the secondary learns: {}", reveals.secondary),
+            format!("the primary learns: {}", reveals.primary),
+            format!("who reads the messages learns: {}", reveals.outsider),
+        ];
+    }
+    entries
+}
+
 fn of<T>() -> Vec<Entry>
 where
     T: SlotKind + ?Sized,
@@ -76,6 +98,7 @@ where
         kind: plugin.kind,
         summary: plugin.summary,
         defaults: plugin.defaults(),
+        reveals: Vec::new(),
     };
     plugins::<T>().iter().map(entry).collect()
 }

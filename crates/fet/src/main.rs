@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, Source};
 use fet::run::{InputError, Log, Outcome};
-use fet::{golden, list, plot, run, show};
+use fet::{golden, link, list, plot, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -56,6 +56,8 @@ enum Command {
         /// method, linker, encoder, aggregator, privacy, data, data.source or device.
         slot: Option<String>,
     },
+    /// Link two tables by names, addresses, coordinates or exact keys, and say how good the links are.
+    Link(Box<link::Arguments>),
     /// Draw finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
         /// Folders of finished runs; each becomes a series.
@@ -105,6 +107,10 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::List { slot } => {
             print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Link(arguments) => {
+            print!("{}", link::link(&arguments)?);
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot { runs, out } => {

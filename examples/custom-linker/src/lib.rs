@@ -5,8 +5,8 @@
 //! (`use custom_linker as _;` in `crates/fet/src/lib.rs`); an experiment then says
 //! `linker = { kind = "grid", neighbours = 20, step = 0.01 }`. Copy this crate to begin one of your own.
 
-use fet_core::data::Matrix;
-use fet_core::linker::{LinkError, Linker, Links, NearestSettings};
+use fet_core::data::{Keys, Matrix};
+use fet_core::linker::{LinkError, Linker, Links, NearestSettings, Reveals};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
@@ -45,7 +45,7 @@ inventory::submit! {
 
 impl GridSettings {
     fn nearest(&self) -> NearestSettings {
-        NearestSettings { neighbours: self.neighbours, pad: false }
+        NearestSettings { neighbours: self.neighbours, ..NearestSettings::default() }
     }
 }
 
@@ -59,11 +59,27 @@ impl Linker for Grid {
         self.nearest.neighbours()
     }
 
-    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError> {
-        let rounded = |keys: &Matrix<f64>| {
-            let round = |x: &f64| (x / self.step).round() * self.step;
-            Matrix::new(keys.columns(), keys.values().iter().map(round).collect())
-        };
-        self.nearest.link(&rounded(queries), &rounded(records), seed)
+    fn reveals(&self) -> Reveals {
+        Reveals { secondary: "every primary key, to within half a step", ..self.nearest.reveals() }
+    }
+
+    /// What leaves the primary is coarse already.
+    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
+        Ok(self.rounded(queries))
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        self.nearest.link(&self.rounded(queries), &self.rounded(records), seed)
+    }
+}
+
+impl Grid {
+    /// Rounding twice is rounding once; keys that are no numbers are left for `nearest` to refuse.
+    fn rounded(&self, keys: &Keys) -> Keys {
+        let round = |x: &f64| (x / self.step).round() * self.step;
+        match keys.numbers() {
+            Some(keys) => Matrix::new(keys.columns(), keys.values().iter().map(round).collect()).into(),
+            None => keys.clone(),
+        }
     }
 }

@@ -5,8 +5,8 @@
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use super::{LinkError, Linker, Links, check_tables};
-use crate::data::Matrix;
+use super::{LinkError, Linker, Links, Reveals, check_neighbours, check_shapes};
+use crate::data::{KeyKind, Keys, Sealed};
 use crate::registry::{Plugin, Recipe, Violation};
 use crate::rng::{Purpose, stream};
 
@@ -26,10 +26,7 @@ impl Default for RandomSettings {
 
 impl Recipe<dyn Linker> for RandomSettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.neighbours == 0 {
-            return Err(Violation::new("neighbours", "must be at least 1", 0));
-        }
-        Ok(())
+        check_neighbours(self.neighbours)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
@@ -54,8 +51,24 @@ impl Linker for Random {
         false
     }
 
-    fn link(&self, queries: &Matrix<f64>, records: &Matrix<f64>, seed: u64) -> Result<Links, LinkError> {
-        check_tables(queries, records, self.neighbours, false)?;
+    fn reveals(&self) -> Reveals {
+        Reveals {
+            secondary: "how many primary records there are",
+            primary: "nothing",
+            outsider: "how many primary records there are",
+        }
+    }
+
+    fn takes(&self) -> KeyKind {
+        KeyKind::Either
+    }
+
+    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), Vec::new())))
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        check_shapes(queries.columns(), records.columns(), records.rows(), self.neighbours, false)?;
         let mut rng = stream(seed, 0, Purpose::Linking, 0);
         let draw = |_| index::sample(&mut rng, records.rows(), self.neighbours).into_iter();
         let indices = (0..queries.rows()).flat_map(draw).map(|record| record as u32).collect();

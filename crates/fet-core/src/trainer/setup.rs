@@ -10,7 +10,7 @@ use crate::data::{DatasetContext, VerticalData};
 use crate::encoder::Computation;
 use crate::experiment::Experiment;
 use crate::federation::Federation;
-use crate::linker::Linker;
+use crate::linker::{Cached, Linker};
 use crate::method::{Method, Plan, PrimaryContext, SecondaryContext};
 use crate::model::Embedding;
 use crate::prepare::{Prepared, PreparedParty, standardise_all};
@@ -19,7 +19,7 @@ use crate::protocol::{LinkKeys, Reply, Request};
 use crate::registry::Violation;
 use crate::rng::{Purpose, stream};
 use crate::schedule::Plateau;
-use crate::secondary::{Secondary, SecondaryParts};
+use crate::secondary::{Secondary, SecondaryParts, linking_seed};
 
 impl Trainer {
     /// Loads the data that the experiment names and builds everything. File names start from `folder`.
@@ -45,7 +45,8 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let linker: Arc<dyn Linker> = Arc::from(experiment.linker.build(&())?);
+        let linker: Arc<dyn Linker> =
+            Arc::from(Cached::from_environment(experiment.linker.build(&())?, &experiment.linker.settings()));
         let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
         let primary = method.primary(&PrimaryContext {
             device: &device,
@@ -99,32 +100,37 @@ impl Trainer {
             phases: super::Phases::default(),
             warnings: prepared.warnings,
         };
-        trainer.link()?;
+        trainer.link(linker.as_ref())?;
         Ok(trainer)
     }
 
     /// Links every secondary with the primary's keys, once for the whole run. The linker itself uses all
     /// cores, so the parties take their turns.
-    fn link(&mut self) -> Result<(), RunError> {
-        let keys = self.records.raw_keys.clone();
+    fn link(&mut self, linker: &dyn Linker) -> Result<(), RunError> {
         for index in 0..self.federation.len() {
-            let request = Request::Link(LinkKeys { keys: keys.clone() });
-            let replies = self.federation.exchange(&[index], vec![request]).map_err(|source| {
-                RunError::Party { party: self.federation.parties()[index].name().to_string(), source }
-            })?;
-            for reply in replies {
-                match reply {
-                    Reply::Linked(message) => {
-                        self.available.push(message.available);
-                        self.similarities.extend(message.similarities.map(|mut similarities| {
-                            standardise_all(&mut similarities, &self.split.train);
-                            similarities
-                        }));
+            let name = self.federation.parties()[index].name().to_string();
+            let failed = |source| RunError::Party { party: name.clone(), source };
+            let keys = linker.conceal(&self.records.raw_keys, linking_seed(self.seed, index + 1));
+            let keys = keys.map_err(|error| failed(error.into()))?;
+            let mut request = Request::Link(LinkKeys { keys });
+            let message = loop {
+                let replies = self.federation.exchange(&[index], vec![request]).map_err(failed)?;
+                match replies.into_iter().next() {
+                    Some(Reply::Linked(message)) => break message,
+                    Some(Reply::Challenge(challenge)) => {
+                        let answer = linker.answer(&challenge).map_err(|error| failed(error.into()))?;
+                        request = Request::Answer(answer);
                     }
-                    other => unreachable!("a party answers Link with Linked, not {other:?}"),
+                    other => unreachable!("a party answers Link with Linked or Challenge, not {other:?}"),
                 }
-            }
+            };
+            self.available.push(message.available);
+            self.similarities.extend(message.similarities.map(|mut similarities| {
+                standardise_all(&mut similarities, &self.split.train);
+                similarities
+            }));
         }
+        self.warnings.extend(linker.warnings());
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fet_core::data::{DataError, Dataset, DatasetContext, PartyTable, Task, VerticalData};
+use fet_core::data::{DataError, Dataset, DatasetContext, Keys, PartyTable, Task, TextTable, VerticalData};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
@@ -19,6 +19,8 @@ pub struct LinkedSettings {
     pub task: Task,
     /// The primary's column with the label.
     pub label: String,
+    /// Whether the key columns of all parties are numbers or text.
+    pub key_kind: LinkedKeys,
     /// Whether keys are standardised before the model sees them.
     pub standardise_keys: bool,
     /// How many primary rows to use, drawn by seed; 0 for all.
@@ -27,6 +29,17 @@ pub struct LinkedSettings {
     pub primary: TableSettings,
     /// The other parties.
     pub secondaries: Vec<TableSettings>,
+}
+
+/// What the key columns hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkedKeys {
+    /// Coordinates and the like.
+    #[default]
+    Numbers,
+    /// Names, addresses and the like.
+    Text,
 }
 
 /// One party's table.
@@ -48,6 +61,7 @@ impl Default for LinkedSettings {
         Self {
             task: Task::Regression,
             label: String::new(),
+            key_kind: LinkedKeys::Numbers,
             standardise_keys: true,
             rows: 0,
             primary: TableSettings::default(),
@@ -97,11 +111,11 @@ impl Dataset for Linked {
     fn load(&self) -> Result<VerticalData, DataError> {
         let settings = &self.settings;
         let (label, file) = (&settings.label, &settings.primary.file);
-        let mut table = NumberTable::read(&self.folder, file, "primary.file", &settings.primary.drop)?;
+        let mut table = self.read(&settings.primary, "primary.file")?;
         let labels = table.take(std::slice::from_ref(label))?;
         let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
         let classes = classes(settings.task, &labels, |row| table.place(row, label))?;
-        let mut primary = party(table, &settings.primary)?;
+        let mut primary = self.party(table, &settings.primary)?;
         let mut chosen: Vec<usize> = (0..labels.len()).collect();
         if settings.rows > labels.len() {
             let problem =
@@ -117,7 +131,7 @@ impl Dataset for Linked {
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         let secondaries = settings.secondaries.iter().enumerate().map(|(index, table)| {
             let setting = format!("secondaries[{index}].file");
-            party(NumberTable::read(&self.folder, &table.file, &setting, &table.drop)?, table)
+            self.party(self.read(table, &setting)?, table)
         });
         Ok(VerticalData {
             task: settings.task,
@@ -130,10 +144,20 @@ impl Dataset for Linked {
     }
 }
 
-fn party(mut table: NumberTable, settings: &TableSettings) -> Result<PartyTable, DataError> {
-    let keys = table.take(&settings.keys)?;
-    let name = if settings.name.is_empty() { &settings.file } else { &settings.name };
-    Ok(PartyTable { name: name.clone(), keys, features: table.features()? })
+impl Linked {
+    fn read(&self, table: &TableSettings, setting: &str) -> Result<NumberTable, DataError> {
+        let text = if self.settings.key_kind == LinkedKeys::Text { table.keys.as_slice() } else { &[] };
+        NumberTable::read(&self.folder, &table.file, setting, &table.drop, text)
+    }
+
+    fn party(&self, mut table: NumberTable, settings: &TableSettings) -> Result<PartyTable, DataError> {
+        let keys = match self.settings.key_kind {
+            LinkedKeys::Numbers => Keys::Numbers(table.take(&settings.keys)?),
+            LinkedKeys::Text => Keys::Text(TextTable::new(settings.keys.len(), table.take_texts())),
+        };
+        let name = if settings.name.is_empty() { &settings.file } else { &settings.name };
+        Ok(PartyTable { name: name.clone(), keys, features: table.features()? })
+    }
 }
 
 #[cfg(test)]
@@ -170,11 +194,27 @@ mod tests {
     #[test]
     fn keys_are_exact_and_keys_label_and_dropped_columns_are_no_features() {
         let data = load(folder().path(), &[]).expect("good tables");
-        assert_eq!(data.primary.keys.row(0), [103.800_000_000_01, 1.300_000_000_1]);
+        assert_eq!(
+            data.primary.keys.numbers().expect("numbers").row(0),
+            [103.800_000_000_01, 1.300_000_000_1]
+        );
         assert_eq!(data.primary.features.values(), [50.0, 60.0]);
         assert_eq!(data.labels, [10.0, 20.0]);
         let secondary = &data.secondaries[0];
         assert_eq!((secondary.name.as_str(), secondary.features.values()), ("s", [5.0].as_slice()));
+    }
+
+    #[test]
+    fn text_keys_are_read_as_they_stand() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let primary = "lat,id,y,area,lon\nMain St,a,10,50,\"Smith, Ann\"\n,b,20,60,Bö\n";
+        std::fs::write(folder.path().join("p.csv"), primary).expect("writable");
+        std::fs::write(folder.path().join("s.csv"), "x,y,size\nSmith,Main,5\n").expect("writable");
+        let data = load(folder.path(), &[("key_kind", "text".into())]).expect("good tables");
+        assert_eq!(data.primary.keys.text().expect("texts").cells(), ["Smith, Ann", "Main St", "Bö", ""]);
+        assert_eq!(data.primary.features.values(), [50.0, 60.0]);
+        let refused = load(folder.path(), &[]).expect_err("text where numbers are needed");
+        assert!(refused.contains("column `lat`: must be a number"), "{refused}");
     }
 
     #[test]

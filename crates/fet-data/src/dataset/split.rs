@@ -6,10 +6,11 @@
 //! sees it with noise of its own. Each secondary's rows stand in an order of their own: a row number says
 //! nothing.
 
+mod names;
 mod parts;
 
 use fet_core::data::{
-    DataError, Dataset, DatasetContext, Labelled, Matrix, PartyTable, Source, VerticalData,
+    DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -54,6 +55,8 @@ pub enum TrueKey {
     Principal,
     /// Uniform in [-1, 1]: without noise, links are exact.
     Uniform,
+    /// `key_dims` words of random letters; noise is the share of letters with a typing error.
+    Names,
 }
 
 impl Default for SplitSettings {
@@ -80,6 +83,15 @@ impl Recipe<dyn Dataset> for SplitSettings {
         }
         if self.key_dims == 0 {
             return Err(Violation::new("key_dims", "must be at least 1", 0));
+        }
+        if self.keys == TrueKey::Names
+            && self.key_noises.iter().chain([&self.key_noise]).any(|&noise| noise > 1.0)
+        {
+            return Err(Violation::new(
+                "key_noise",
+                "must be at most 1 for names: a share of letters",
+                self.key_noise,
+            ));
         }
         let noises = self.key_noises.iter().map(|&noise| ("key_noises", noise));
         for (field, value) in
@@ -159,15 +171,24 @@ impl Dataset for Split {
                 features.select_columns(part)
             })
             .collect();
-        let truth = if principal {
-            project(&parts[0], (order.len() * 7 / 10).max(1), key_dims)
-        } else {
-            let values = (0..order.len() * key_dims).map(|_| rng.random_range(-1.0..=1.0));
-            Matrix::new(key_dims, values.collect())
+        let truth: Keys = match self.settings.keys {
+            TrueKey::Principal => project(&parts[0], (order.len() * 7 / 10).max(1), key_dims).into(),
+            TrueKey::Uniform => {
+                let values = (0..order.len() * key_dims).map(|_| rng.random_range(-1.0..=1.0));
+                Matrix::new(key_dims, values.collect()).into()
+            }
+            TrueKey::Names => Keys::Text(names::draw(order.len(), key_dims, &mut rng)),
         };
         let mut tables = parts.into_iter().enumerate().map(|(party, part)| {
             let noise = self.settings.key_noises.get(party).copied().unwrap_or(self.settings.key_noise);
-            let keys = noisy(&truth, noise, self.seed, party);
+            let keys = match &truth {
+                Keys::Text(words) if noise > 0.0 => {
+                    let mut rng = stream(self.seed, party, Purpose::KeyNoise, 0);
+                    Keys::Text(names::mistype(words, noise, &mut rng))
+                }
+                Keys::Numbers(numbers) => noisy(numbers, noise, self.seed, party).into(),
+                other => other.clone(),
+            };
             self.table(party, keys, part)
         });
         let primary = tables.next().expect("there are two parties or more");
@@ -179,7 +200,7 @@ impl Dataset for Split {
 
 impl Split {
     /// The table of a party; a secondary's rows are put into an order of their own.
-    fn table(&self, party: usize, keys: Matrix<f64>, features: Matrix<f32>) -> PartyTable {
+    fn table(&self, party: usize, keys: Keys, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
             return PartyTable { name: "primary".to_string(), keys, features };
         }
@@ -217,13 +238,17 @@ mod tests {
         dataset.load().map_err(|e| e.to_string())
     }
 
+    fn numbers(table: &PartyTable) -> &Matrix<f64> {
+        table.keys.numbers().expect("a split has keys of numbers")
+    }
+
     /// How many of the first 200 primary rows have their own record, or one with the very same key, as the
     /// nearest of the first secondary; the test knows in which order that party's rows stand.
     fn nearest_is_own(key_noise: f64) -> usize {
         let data = load(|s| s.key_noise = key_noise, 3).expect("a split");
         let mut order: Vec<usize> = (0..1_797).collect();
         order.shuffle(&mut stream(3, 1, Purpose::Parties, 1));
-        let (primary, secondary) = (&data.primary.keys, &data.secondaries[0].keys);
+        let (primary, secondary) = (numbers(&data.primary), numbers(&data.secondaries[0]));
         let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y).powi(2)).sum::<f64>();
         let nearest = |row: usize| {
             (0..1_797).min_by(|&a, &b| {
@@ -285,10 +310,27 @@ mod tests {
             rows.sort_unstable();
             rows
         };
-        let own = sorted(&data.primary.keys);
-        assert!(data.primary.keys.values().iter().all(|x| x.abs() <= 1.0));
-        assert_eq!(own, sorted(&data.secondaries[1].keys));
+        let own = sorted(numbers(&data.primary));
+        assert!(numbers(&data.primary).values().iter().all(|x| x.abs() <= 1.0));
+        assert_eq!(own, sorted(numbers(&data.secondaries[1])));
         assert_eq!(own.windows(2).filter(|pair| pair[0] == pair[1]).count(), 0, "keys tell rows apart");
+    }
+
+    #[test]
+    fn names_are_mistyped_as_often_as_said() {
+        let data =
+            load(|s| (s.keys, s.key_dims, s.key_noise) = (TrueKey::Names, 2, 0.0), 5).expect("a split");
+        let clean = data.primary.keys.text().expect("texts").clone();
+        let data =
+            load(|s| (s.keys, s.key_dims, s.key_noise) = (TrueKey::Names, 2, 0.05), 5).expect("a split");
+        let noisy = data.primary.keys.text().expect("texts");
+        let letters: usize = clean.cells().iter().map(String::len).sum();
+        let whole = clean.cells().iter().zip(noisy.cells()).filter(|(a, b)| a == b).count();
+        // A word of eight letters is whole with 0.95^8 = 0.66; α = 1e-9 for 3,594 words, lengths mixed.
+        let share = whole as f64 / clean.cells().len() as f64;
+        assert!((0.6..0.73).contains(&share), "{share} of {letters} letters' words are whole");
+        let error = load(|s| (s.keys, s.key_noise) = (TrueKey::Names, 2.0), 0).expect_err("refused");
+        assert!(error.contains("`key_noise` must be at most 1 for names"), "{error}");
     }
 
     #[test]
@@ -302,14 +344,14 @@ mod tests {
         );
         let spread = |keys: &Matrix<f64>| keys.values().iter().fold(0.0f64, |m, x| m.max(x.abs()));
         let data = data.expect("a split");
-        assert!(spread(&data.secondaries[0].keys) <= 1.0 && spread(&data.secondaries[1].keys) > 5.0);
+        assert!(spread(numbers(&data.secondaries[0])) <= 1.0 && spread(numbers(&data.secondaries[1])) > 5.0);
     }
 
     #[test]
     fn the_partition_can_have_a_seed_of_its_own() {
         let keys = |partition: Option<u64>, seed| {
             let data = load(|s| (s.rows, s.partition_seed) = (100, partition), seed).expect("a split");
-            data.secondaries[0].keys.values().to_vec()
+            numbers(&data.secondaries[0]).values().to_vec()
         };
         assert_eq!(keys(Some(1), 2), keys(None, 1));
         assert_eq!(keys(Some(1), 2), keys(Some(1), 3));
@@ -318,7 +360,7 @@ mod tests {
     #[test]
     fn the_seed_decides() {
         let keys =
-            |seed| load(|s| s.rows = 100, seed).expect("a split").secondaries[1].keys.values().to_vec();
+            |seed| numbers(&load(|s| s.rows = 100, seed).expect("a split").secondaries[1]).values().to_vec();
         assert_eq!(keys(1), keys(1));
         assert_ne!(keys(1), keys(2));
     }

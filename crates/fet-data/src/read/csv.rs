@@ -1,13 +1,13 @@
-//! Tables of numbers in CSV: a header, then one row per record.
+//! Tables of numbers in CSV, of which named columns may be text: a header, then one row per record.
 //!
-//! Every cell is parsed once, in double precision. The first thing that is wrong stops the reader, with its
-//! line and column.
+//! Every number is parsed once, in double precision; texts are taken without the blanks around them. The first thing that
+//! is wrong stops the reader, with its line and column.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder};
-use fet_core::data::{DataError, Matrix};
+use fet_core::data::{DataError, KeyKind, Keys, Matrix, TextTable};
 use fet_core::registry::did_you_mean;
 
 use super::open;
@@ -19,11 +19,20 @@ pub(crate) struct NumberTable {
     names: Vec<String>,
     /// Row by row.
     values: Vec<f64>,
+    /// The text columns that were asked for, row by row, in the order asked for.
+    texts: Vec<String>,
 }
 
 impl NumberTable {
-    /// Reads `file` without the columns `drop`. `setting` is where the experiment names the file.
-    pub(crate) fn read(folder: &Path, file: &str, setting: &str, drop: &[String]) -> Result<Self, DataError> {
+    /// Reads `file` without the columns `drop`, and the columns `text` as texts. `setting` is where the experiment
+    /// names the file.
+    pub(crate) fn read(
+        folder: &Path,
+        file: &str,
+        setting: &str,
+        drop: &[String],
+        text: &[String],
+    ) -> Result<Self, DataError> {
         let (path, reader) = open(folder, file, setting)?;
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
         let unreadable =
@@ -32,8 +41,11 @@ impl NumberTable {
         let header = header_names(&path, &header)?;
         let dropped =
             drop.iter().map(|name| position(&path, &header, name)).collect::<Result<HashSet<_>, _>>()?;
-        let kept: Vec<usize> = (0..header.len()).filter(|column| !dropped.contains(column)).collect();
-        let mut values = Vec::new();
+        let texts_at =
+            text.iter().map(|name| position(&path, &header, name)).collect::<Result<Vec<_>, _>>()?;
+        let is_number = |column: &usize| !dropped.contains(column) && !texts_at.contains(column);
+        let kept: Vec<usize> = (0..header.len()).filter(is_number).collect();
+        let (mut values, mut texts) = (Vec::new(), Vec::new());
         let mut record = ByteRecord::new();
         let mut line = 1;
         while reader.read_byte_record(&mut record).map_err(unreadable)? {
@@ -50,12 +62,15 @@ impl NumberTable {
                     found => return Err(bad_cell(&path, line, &header[column], cell, found)),
                 }
             }
+            for &column in &texts_at {
+                texts.push(text_cell(&path, line, &header[column], &record[column])?);
+            }
         }
-        if values.is_empty() {
-            return Err(DataError::new(path.display(), "has no rows of numbers below its header"));
+        if values.is_empty() && texts.is_empty() {
+            return Err(DataError::new(path.display(), "has no rows below its header"));
         }
         let names = kept.iter().map(|&column| header[column].clone()).collect();
-        Ok(Self { path, names, values })
+        Ok(Self { path, names, values, texts })
     }
 
     /// Takes the named columns out of the table, in the order given.
@@ -73,6 +88,11 @@ impl NumberTable {
         Ok(Matrix::new(names.len(), taken))
     }
 
+    /// Takes the text columns out of the table.
+    pub(crate) fn take_texts(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.texts)
+    }
+
     /// What is left, as features.
     pub(crate) fn features(self) -> Result<Matrix<f32>, DataError> {
         if self.names.is_empty() {
@@ -86,6 +106,89 @@ impl NumberTable {
     pub(crate) fn place(&self, row: usize, column: &str) -> String {
         format!("{} data row {} column `{column}`", self.path.display(), row + 1)
     }
+}
+
+/// A text without the blanks around it; an empty one is a missing value.
+fn text_cell(path: &Path, line: u64, column: &str, cell: &[u8]) -> Result<String, DataError> {
+    let text = std::str::from_utf8(cell).map_err(|error| {
+        let problem = format!(
+            "must be valid UTF-8; byte {} of the cell is not (save the file as UTF-8)",
+            error.valid_up_to() + 1
+        );
+        DataError::new(format!("{} line {line} column `{column}`", path.display()), problem)
+    })?;
+    Ok(text.trim().to_string())
+}
+
+/// The named columns of a table as keys, all other columns left unread. Numbers where `kind` asks for them; where it
+/// allows either, numbers if every cell is one, else texts.
+pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
+    let (cells, lines, header) = read_columns(path, columns)?;
+    let number = |cell: &String| cell.parse::<f64>().ok().filter(|number| number.is_finite());
+    let all = cells.iter().map(number).collect::<Option<Vec<f64>>>();
+    match (kind, all) {
+        (KeyKind::Numbers | KeyKind::Either, Some(values)) => Ok(Matrix::new(columns.len(), values).into()),
+        (KeyKind::Numbers, None) => {
+            let place = cells.iter().position(|cell| number(cell).is_none()).unwrap_or(0);
+            let shown = &cells[place];
+            let found =
+                if shown.is_empty() { "the cell is empty".into() } else { format!("it is \"{shown}\"") };
+            let problem = format!(
+                "must be a finite number for this linker; {found} (for text choose a linker such as \"clk\")"
+            );
+            let (line, column) = (lines[place / columns.len()], &header[place % columns.len()]);
+            Err(DataError::new(format!("{} line {line} column `{column}`", path.display()), problem))
+        }
+        _ => Ok(Keys::Text(TextTable::new(columns.len(), cells))),
+    }
+}
+
+/// The cells of the named columns, row by row, the line each row begins in, and the names.
+pub fn read_columns(
+    path: &Path,
+    columns: &[String],
+) -> Result<(Vec<String>, Vec<u64>, Vec<String>), DataError> {
+    if path.extension().is_some_and(|extension| extension == "parquet") {
+        return Err(DataError::new(
+            path.display(),
+            "is a Parquet file; this build reads CSV (convert it, as with duckdb or pandas)",
+        ));
+    }
+    let (path, reader) = open(Path::new(""), &path.display().to_string(), "file")?;
+    let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
+    let unreadable =
+        |error: csv::Error| DataError::new(path.display(), format!("cannot be read: {}", why(&error)));
+    let header = reader.byte_headers().map_err(unreadable)?.clone();
+    let header = header_names(&path, &header)?;
+    let places = columns.iter().map(|name| position(&path, &header, name)).collect::<Result<Vec<_>, _>>()?;
+    let (mut cells, mut lines) = (Vec::new(), Vec::new());
+    let mut record = ByteRecord::new();
+    while reader.read_byte_record(&mut record).map_err(unreadable)? {
+        let line = record.position().map_or(lines.len() as u64 + 2, csv::Position::line);
+        if record.len() != header.len() {
+            let problem = format!("has {} cells; the header has {}", record.len(), header.len());
+            return Err(DataError::new(format!("{} line {line}", path.display()), problem));
+        }
+        for &place in &places {
+            cells.push(text_cell(&path, line, &header[place], &record[place])?);
+        }
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        return Err(DataError::new(path.display(), "has no rows below its header; both sides need records"));
+    }
+    Ok((cells, lines, columns.to_vec()))
+}
+
+/// The names of the columns of a table.
+pub fn read_header(path: &Path) -> Result<Vec<String>, DataError> {
+    let (path, reader) = open(Path::new(""), &path.display().to_string(), "file")?;
+    let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
+    let header = reader
+        .byte_headers()
+        .map_err(|error| DataError::new(path.display(), format!("cannot be read: {}", why(&error))))?
+        .clone();
+    header_names(&path, &header)
 }
 
 fn header_names(path: &Path, header: &ByteRecord) -> Result<Vec<String>, DataError> {
@@ -141,7 +244,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join(name), text).expect("writable");
         let drop: Vec<String> = drop.iter().map(|name| name.to_string()).collect();
-        NumberTable::read(folder.path(), name, "file", &drop)
+        NumberTable::read(folder.path(), name, "file", &drop, &[])
     }
 
     #[test]
@@ -173,6 +276,33 @@ mod tests {
         check(b"a,\xff\n1,2\n", &["line 1", "column 2 is not valid UTF-8"]);
         let missing = read(b"price,b\n1,2\n", "t.csv", &["prise"]).expect_err("refused").to_string();
         assert!(missing.contains("no column `prise`; did you mean \"price\"?"), "{missing}");
+    }
+
+    #[test]
+    fn keys_are_texts_or_numbers_as_the_linker_wants_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("t.csv");
+        let keys = |text: &[u8], columns: &[&str], kind| {
+            std::fs::write(&path, text).expect("writable");
+            read_keys(&path, &columns.iter().map(|name| name.to_string()).collect::<Vec<_>>(), kind)
+        };
+        let table = b"id, name ,x\n1,\"Smith, Ann\",0.5\n2, ,7\n";
+        let text = keys(table, &["name"], KeyKind::Text).expect("texts");
+        assert_eq!(text.text().expect("texts").cells(), ["Smith, Ann", ""]);
+        let numbers = keys(table, &["x", "id"], KeyKind::Numbers).expect("numbers");
+        assert_eq!(numbers.numbers().expect("numbers").values(), [0.5, 1.0, 7.0, 2.0]);
+        assert!(keys(table, &["x"], KeyKind::Either).expect("either").numbers().is_some());
+        assert!(keys(table, &["x", "name"], KeyKind::Either).expect("either").text().is_some());
+        let refused = |text: &[u8], columns: &[&str], kind, parts: &[&str]| {
+            let error = keys(text, columns, kind).expect_err("refused").to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        };
+        refused(table, &["nam"], KeyKind::Text, &["no column `nam`", "did you mean \"name\""]);
+        refused(table, &["name"], KeyKind::Numbers, &["line 2 column `name`", "Smith, Ann", "\"clk\""]);
+        refused(b"x\n1\ninf\n", &["x"], KeyKind::Numbers, &["line 3 column `x`", "inf"]);
+        refused(b"a,b\nx,\xff\n", &["b"], KeyKind::Text, &["line 2 column `b`", "UTF-8", "byte 1"]);
+        refused(b"a,b\n", &["b"], KeyKind::Text, &["no rows", "both sides"]);
+        refused(b"a,b\n1,2\n3\n", &["b"], KeyKind::Text, &["line 3", "1 cells"]);
     }
 
     #[test]

@@ -45,7 +45,7 @@ struct Csv {
 impl Source for Csv {
     fn read(&self) -> Result<Labelled, DataError> {
         let CsvSettings { file, label, drop, task } = &self.settings;
-        let mut table = NumberTable::read(&self.folder, file, "source.file", drop)?;
+        let mut table = NumberTable::read(&self.folder, file, "source.file", drop, &[])?;
         let labels = table.take(std::slice::from_ref(label))?;
         let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
         let classes = classes(*task, &labels, |row| table.place(row, label))?;

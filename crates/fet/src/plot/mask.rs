@@ -56,11 +56,13 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
         .copied()
         .collect();
     let masks = evaluate(run, scaled, [rows.len(), positions * columns])?;
+    // A text key is drawn where the model sees it.
+    let (own, others) = (queries.for_model(), party.raw_keys.for_model());
     let flat = |key: &[f64]| (key[0], key.get(1).copied().unwrap_or(0.0));
     let panel = |(index, &row): (usize, &usize)| {
         let weights = softmax(&masks[index * positions..(index + 1) * positions]);
-        let keys = links.row(index).iter().map(|&record| flat(party.raw_keys.row(record as usize)));
-        Panel { row, own: flat(queries.row(index)), neighbours: keys.zip(weights).collect() }
+        let keys = links.row(index).iter().map(|&record| flat(others.row(record as usize)));
+        Panel { row, own: flat(own.row(index)), neighbours: keys.zip(weights).collect() }
     };
     Ok(rows.iter().enumerate().map(panel).collect())
 }

@@ -7,6 +7,7 @@ mod equivalence;
 mod errors;
 mod golden;
 mod learning;
+mod link;
 mod plugins;
 mod primary;
 mod provenance;

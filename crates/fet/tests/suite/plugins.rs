@@ -13,9 +13,18 @@ fn every_plugin_is_linked_in() {
         "method: gbdt-top1",
         "method: solo",
         "method: top1sim",
+        "linker: clk",
+        "linker: edit",
+        "linker: exact",
+        "linker: federal",
         "linker: grid",
+        "linker: hnsw",
         "linker: nearest",
+        "linker: noisy",
+        "linker: psi",
         "linker: random",
+        "linker: rotation",
+        "linker: top1",
         "encoder: mlp",
         "encoder: transformer",
         "aggregator: average",
@@ -42,6 +51,12 @@ fn a_list_shows_settings_and_devices() {
     }
     let linkers = text(Some("linker")).expect("a slot");
     assert!(linkers.contains("nearest") && !linkers.contains("transformer"));
+    let count = |part: &str| linkers.matches(part).count();
+    assert_eq!(
+        (count("the secondary learns: "), count("keys: ")),
+        (12, 12),
+        "every linker says what it reveals"
+    );
     let wrong = text(Some("linkers")).expect_err("no such slot");
     assert!(wrong.contains("did you mean \"linker\""), "{wrong}");
 }

@@ -46,7 +46,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         let order: Vec<usize> = (0..rows).rev().collect();
         PartyTable {
             name: name.to_string(),
-            keys: Matrix::new(2, keys).select_rows(&order),
+            keys: Matrix::new(2, keys).select_rows(&order).into(),
             features: Matrix::new(1, column.to_vec()).select_rows(&order),
         }
     };
@@ -56,7 +56,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         secondaries: vec![secondary("first", &first), secondary("second", &second)],
         primary: PartyTable {
             name: "primary".to_string(),
-            keys: Matrix::new(2, points.clone()),
+            keys: Matrix::new(2, points.clone()).into(),
             features: Matrix::new(1, own),
         },
         labels,

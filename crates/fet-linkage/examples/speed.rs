@@ -1,0 +1,132 @@
+//! How quick the searches are, beside brute force where that is the question:
+//!
+//! ```text
+//! cargo run --release -p fet-linkage --example speed -- clk 100000
+//! cargo run --release -p fet-linkage --example speed -- nearest
+//! cargo run --release -p fet-linkage --example speed -- psi 100000
+//! zcat train-images-idx3-ubyte.gz | cargo run --release -p fet-linkage --example speed -- hnsw 100 300
+//! ```
+//!
+//! Data are drawn outside of the timed part, by a fixed seed.
+
+#![expect(clippy::print_stdout, reason = "a program answers on standard output")]
+
+use std::io::Read;
+use std::time::Instant;
+
+use fet_linkage::bits::BitTable;
+use fet_linkage::hnsw::{self, Graph, HnswSettings};
+use fet_linkage::points;
+use fet_linkage::psi::{Asker, Owner};
+use fet_linkage::search::{Index, Kernel, Measure};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |place: usize, default: usize| {
+        arguments.get(place).map_or(default, |text| text.parse().expect("a number"))
+    };
+    match arguments.first().map(String::as_str) {
+        Some("clk") => clk(number(1, 100_000)),
+        Some("nearest") => nearest(),
+        Some("psi") => psi(number(1, 100_000)),
+        Some("hnsw") => graph(number(1, 100), number(2, 300)),
+        _ => println!("say clk, nearest, psi or hnsw"),
+    }
+    println!("peak memory: {:.0} MB", peak_megabytes());
+}
+
+fn peak_megabytes() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<f64>().ok());
+    kib.unwrap_or(0.0) * 1024.0 / 1e6
+}
+
+/// Vectors of 1,024 bits of which 0.375 are set, top 100 by Dice similarity.
+fn clk(rows: usize) {
+    let table = |seed| {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut word = || rng.next_u64() & (rng.next_u64() | rng.next_u64());
+        BitTable::from_words(1_024, (0..rows * 16).map(|_| word()).collect())
+    };
+    let (queries, records) = (table(1), table(2));
+    let take = 100.min(rows);
+    for kernel in Kernel::all() {
+        let start = Instant::now();
+        let found = Index::new(&records).search_with(kernel, &queries, take, Measure::Dice, &|_| ());
+        let seconds = start.elapsed().as_secs_f64();
+        let millions = (rows * rows) as f64 / seconds / 1e6;
+        println!(
+            "{kernel:?}: {rows} x {rows}, top {take}: {seconds:.2} s, {millions:.0} million comparisons/s ({found:?})"
+        );
+    }
+}
+
+fn nearest() {
+    for (rows, columns) in [(27_827, 2), (60_000, 4)] {
+        let points = |seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            (0..rows * columns).map(|_| rng.random()).collect::<Vec<f64>>()
+        };
+        let (queries, records) = (points(1), points(2));
+        let start = Instant::now();
+        let found = points::nearest(&queries, &records, columns, 100);
+        let seconds = start.elapsed().as_secs_f64();
+        let links = found.indices.len();
+        println!(
+            "{rows} queries in {rows} points of {columns} dimensions, K = 100: {:.0} queries/s ({links} links)",
+            rows as f64 / seconds
+        );
+    }
+}
+
+fn psi(rows: usize) {
+    // Half of the keys are the other's too.
+    let keys = |from: usize| (from..from + rows).map(|key| format!("key {key}")).collect::<Vec<_>>();
+    let (asked, owned) = (keys(0), keys(rows / 2));
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    let start = Instant::now();
+    let asker = Asker::new(&mut rng);
+    let first = asker.ask(&asked);
+    let (owner, offer) = Owner::offer(&owned, &mut rng);
+    let third = asker.answer(&offer).expect("a message of the owner's");
+    let found = owner.intersect(&first, &third).expect("messages of the asker's");
+    let seconds = start.elapsed().as_secs_f64();
+    let common = found.iter().filter(|equal| !equal.is_empty()).count();
+    let sent = first.len() + offer.len() + third.len();
+    println!("{rows} x {rows} keys, {common} in common: {seconds:.1} s, {:.1} MB sent", sent as f64 / 1e6);
+}
+
+/// mnist's training images from standard input: each among all 60,000.
+fn graph(construction: usize, candidates: usize) {
+    let mut bytes = Vec::new();
+    std::io::stdin().read_to_end(&mut bytes).expect("images on standard input");
+    let (columns, take) = (784, 100);
+    let images: Vec<f32> = bytes[16..].iter().map(|&pixel| f32::from(pixel)).collect();
+    let rows = images.len() / columns;
+    let few = 500.min(rows);
+    let doubles: Vec<f64> = images.iter().map(|&x| f64::from(x)).collect();
+    let start = Instant::now();
+    let exact = points::all(&doubles[..few * columns], &doubles, columns, take);
+    let brute = start.elapsed().as_secs_f64() / few as f64;
+    println!(
+        "brute force: {:.0} queries/s, {:.0} s for all {rows} (from {few})",
+        1.0 / brute,
+        brute * rows as f64
+    );
+    let start = Instant::now();
+    let graph =
+        Graph::new(&images, columns, take, HnswSettings { construction, search: candidates, seed: 0 });
+    println!("hnsw, construction {construction}: built in {:.1} s", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    let asked = 10_000.min(rows);
+    let found = graph.search(&images[..asked * columns], take, &|_| ());
+    let rate = asked as f64 / start.elapsed().as_secs_f64();
+    let recall = hnsw::recall(&found.indices[..few * take], &exact.indices, take);
+    println!(
+        "search {candidates}: {rate:.0} queries/s, {:.1} s for all {rows} (from {asked}), recall@{take} {recall:.4}",
+        rows as f64 / rate
+    );
+}

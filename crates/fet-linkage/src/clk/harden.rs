@@ -1,0 +1,95 @@
+//! Hardening of filters against attacks on the frequencies of bits.
+
+use hmac::{Hmac, Mac};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha20Rng;
+use rayon::prelude::*;
+use sha2::Sha256;
+
+use crate::bits::{BitTable, get, set};
+use crate::mix;
+
+/// What is done to a filter after it is filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Hardening {
+    /// Nothing.
+    #[default]
+    None,
+    /// The filter beside its complement, both permuted by the secret: every record has the same number of bits, and the
+    /// vector is twice as long (Schnell and Borgs 2016, "balanced").
+    Balanced,
+    /// The halves of the filter, exclusive-or: no bit belongs to a q-gram any more, and the vector is half as long
+    /// (Schnell and Borgs 2016, "XOR-folding").
+    XorFold,
+    /// Windows of sixteen bits seed new bits under the secret (Schnell and Borgs 2016, "rehashing").
+    Rehash,
+}
+
+impl Hardening {
+    /// The length of a hardened vector.
+    pub fn bits(self, bits: usize) -> usize {
+        match self {
+            Self::None | Self::Rehash => bits,
+            Self::Balanced => 2 * bits,
+            Self::XorFold => bits / 2,
+        }
+    }
+
+    pub(super) fn apply(self, table: &BitTable, mac: &Hmac<Sha256>) -> BitTable {
+        let bits = table.bits();
+        let draw = |purpose: &[u8]| -> [u8; 32] {
+            let mut mac = mac.clone();
+            mac.update(purpose);
+            mac.finalize().into_bytes().into()
+        };
+        match self {
+            Self::None => table.clone(),
+            Self::Balanced => {
+                let mut places: Vec<usize> = (0..2 * bits).collect();
+                places.shuffle(&mut ChaCha20Rng::from_seed(draw(b"fet clk balanced")));
+                each(table, 2 * bits, |from, to| {
+                    for at in 0..bits {
+                        set(to, places[if get(from, at) { at } else { bits + at }]);
+                    }
+                })
+            }
+            Self::XorFold => each(table, bits / 2, |from, to| {
+                let (low, high) = from.split_at(to.len());
+                to.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (low, high))| *to = low ^ high);
+            }),
+            Self::Rehash => {
+                // The rotation by the secret keeps windows from being looked up in a table made once for all.
+                let seed =
+                    u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
+                each(table, bits, |from, to| {
+                    for (window, start) in (0..bits).step_by(8).enumerate() {
+                        let value =
+                            (0..16).fold(0u64, |v, i| v << 1 | u64::from(get(from, (start + i) % bits)));
+                        let mut state = mix(seed ^ mix(value | (window as u64) << 16));
+                        for _ in 0..REHASHED {
+                            state = mix(state);
+                            set(to, (state % bits as u64) as usize);
+                        }
+                    }
+                })
+            }
+        }
+    }
+}
+
+/// Bits that a window sets: with a window for each eight bits, 0.5 of the vector.
+const REHASHED: usize = 5;
+
+fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
+    let mut out = BitTable::zeros(table.rows(), bits);
+    let (from, to) = (table.width(), out.width());
+    out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| {
+        // A record of which nothing is known stays without bits: it must not look like another such.
+        if from.iter().any(|word| *word != 0) {
+            change(from, to);
+        }
+    });
+    out
+}

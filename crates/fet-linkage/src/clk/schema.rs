@@ -1,0 +1,80 @@
+//! How much each field of a record weighs in its filter.
+
+use std::collections::HashMap;
+
+use crate::text::{normalise, qgrams};
+
+/// What an encoder knows of one field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FieldPlan {
+    /// Fields of one group share their hashes: a value that stands in the wrong one of them still counts.
+    pub group: u32,
+    /// How many bits each q-gram sets.
+    pub hashes: usize,
+}
+
+/// The plans of all fields; both sides need the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Schema {
+    /// One for each field.
+    pub fields: Vec<FieldPlan>,
+}
+
+/// The most bits that a q-gram sets.
+const MOST_HASHES: f64 = 64.0;
+
+impl Schema {
+    /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
+    /// the entropy of its values, times its weight (1 where `weights` is empty). A record makes `insertions` of them in
+    /// the mean. `groups` are the fields' groups, each field its own where it is empty.
+    pub fn fit<T: AsRef<str>>(
+        cells: &[T],
+        fields: usize,
+        q: usize,
+        insertions: f64,
+        weights: &[f64],
+        groups: &[u32],
+    ) -> Self {
+        let rows = cells.len() / fields.max(1);
+        let mut shares = Vec::with_capacity(fields);
+        for field in 0..fields {
+            let mut counts: HashMap<String, usize> = HashMap::new();
+            let (mut grams, mut known) = (0usize, 0usize);
+            for row in 0..rows {
+                let normal = normalise(cells[row * fields + field].as_ref());
+                if normal.is_empty() {
+                    continue;
+                }
+                known += 1;
+                qgrams(&normal, q, |_| grams += 1);
+                *counts.entry(normal).or_default() += 1;
+            }
+            let total = known.max(1) as f64;
+            let entropy: f64 =
+                counts.values().map(|&n| -(n as f64 / total) * (n as f64 / total).log2()).sum();
+            let length = grams as f64 / total;
+            shares.push((
+                entropy * weights.get(field).copied().unwrap_or(1.0),
+                length.max(1.0),
+                known as f64 / rows.max(1) as f64,
+            ));
+        }
+        let sum: f64 = shares.iter().map(|(share, _, known)| share * known).sum();
+        let plan = |(field, (share, length, _)): (usize, &(f64, f64, f64))| {
+            let hashes = if sum > 0.0 {
+                insertions * share / sum / length
+            } else {
+                insertions / fields as f64 / length
+            };
+            FieldPlan {
+                group: groups.get(field).copied().unwrap_or(field as u32),
+                hashes: if *share > 0.0 || sum == 0.0 {
+                    hashes.round().clamp(1.0, MOST_HASHES) as usize
+                } else {
+                    0
+                },
+            }
+        };
+        Self { fields: shares.iter().enumerate().map(plan).collect() }
+    }
+}

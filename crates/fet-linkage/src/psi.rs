@@ -1,0 +1,219 @@
+//! Private equality: which keys two parties have in common, by Diffie-Hellman on the ristretto group.
+//!
+//! The parties are two state machines that exchange three messages (Meadows 1986; Huberman, Franklin, Hogg 1999):
+//!
+//! ```text
+//! asker                                           owner
+//!   H(x)^a for each of its keys, in order   --->
+//!                                           <---    H(y)^b for each of its keys, shuffled
+//!   (H(y)^b)^a, in the order received       --->
+//!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
+//! ```
+//!
+//! The *owner* learns which of the asker's keys equals which of its own, and how many keys the asker has; equal keys
+//! within the asker's table show as equal. The *asker* learns how many keys the owner has, and nothing else. Neither
+//! learns anything of a key that the other does not have, given that the decisional Diffie-Hellman problem is hard and
+//! both follow the protocol (honest but curious). The owner could put keys into its table that it only guesses: that no
+//! protocol of this kind can prevent.
+
+use std::collections::HashMap;
+
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use rand::CryptoRng;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+use sha2::{Digest, Sha512};
+
+/// Bytes of a group element.
+pub const ELEMENT: usize = 32;
+
+/// Why a message of the other party was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PsiError {
+    /// It is no sequence of whole elements.
+    #[error("a message must be whole elements of {ELEMENT} bytes; it has {0} bytes")]
+    Length(usize),
+    /// An element is not one of the group, or is the identity, which would tell keys apart from nothing.
+    #[error("element {0} of a message is not a valid element of the group")]
+    Element(usize),
+    /// It answers another number of elements than were sent.
+    #[error("an answer must have {expected} elements; it has {found}")]
+    Count {
+        /// What was sent.
+        expected: usize,
+        /// What came back.
+        found: usize,
+    },
+}
+
+/// A secret exponent. It shows nothing.
+#[derive(Clone)]
+struct Secret(Scalar);
+
+impl Secret {
+    fn draw(rng: &mut impl CryptoRng) -> Self {
+        let mut wide = [0u8; 64];
+        rng.fill_bytes(&mut wide);
+        Self(Scalar::from_bytes_mod_order_wide(&wide))
+    }
+
+    fn blind_keys<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
+        let blind = |key: &T| (hash(key.as_ref()) * self.0).compress().to_bytes();
+        keys.par_iter().map(blind).collect::<Vec<_>>().concat()
+    }
+
+    fn blind_elements(&self, message: &[u8]) -> Result<Vec<u8>, PsiError> {
+        let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
+            let point =
+                CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
+            let point = point.ok_or(PsiError::Element(place))?;
+            Ok((point * self.0).compress().to_bytes())
+        };
+        let blinded: Result<Vec<_>, _> = elements(message)?.par_iter().enumerate().map(blind).collect();
+        Ok(blinded?.concat())
+    }
+}
+
+/// A key as a group element whose logarithm nobody knows.
+fn hash(key: &[u8]) -> RistrettoPoint {
+    let mut hasher = Sha512::new();
+    hasher.update(b"fet psi ristretto255 v1");
+    hasher.update(key);
+    RistrettoPoint::from_uniform_bytes(&hasher.finalize().into())
+}
+
+fn elements(message: &[u8]) -> Result<&[[u8; ELEMENT]], PsiError> {
+    match message.as_chunks::<ELEMENT>() {
+        (elements, []) => Ok(elements),
+        _ => Err(PsiError::Length(message.len())),
+    }
+}
+
+/// The party that shows nothing and learns only a number.
+pub struct Asker {
+    secret: Secret,
+}
+
+impl Asker {
+    /// A party with a fresh secret.
+    pub fn new(rng: &mut impl CryptoRng) -> Self {
+        Self { secret: Secret::draw(rng) }
+    }
+
+    /// The first message: its keys, blinded, in order.
+    pub fn ask<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
+        self.secret.blind_keys(keys)
+    }
+
+    /// The third message: the owner's elements, blinded once more, in the order received.
+    pub fn answer(&self, blinded: &[u8]) -> Result<Vec<u8>, PsiError> {
+        self.secret.blind_elements(blinded)
+    }
+}
+
+/// The party that learns the intersection.
+pub struct Owner {
+    secret: Secret,
+    /// Which key stands at each place of the message.
+    order: Vec<u32>,
+}
+
+impl Owner {
+    /// A party with a fresh secret and its second message: its keys, blinded, in an order of their own, so that the
+    /// asker learns nothing from the order.
+    pub fn offer<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
+        let secret = Secret::draw(rng);
+        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
+        order.shuffle(rng);
+        let shuffled: Vec<&[u8]> = order.iter().map(|&key| keys[key as usize].as_ref()).collect();
+        let message = secret.blind_keys(&shuffled);
+        (Self { secret, order }, message)
+    }
+
+    /// For each key of the asker the owner's equal keys, lowest first, from the first and third messages.
+    pub fn intersect(&self, asked: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
+        let own = elements(answer)?;
+        if own.len() != self.order.len() {
+            return Err(PsiError::Count { expected: self.order.len(), found: own.len() });
+        }
+        let mut known: HashMap<[u8; ELEMENT], Vec<u32>> = HashMap::with_capacity(own.len());
+        for (element, &key) in own.iter().zip(&self.order) {
+            known.entry(*element).or_default().push(key);
+        }
+        known.values_mut().for_each(|keys| keys.sort_unstable());
+        let asked = self.secret.blind_elements(asked)?;
+        Ok(elements(&asked)?.iter().map(|element| known.get(element).cloned().unwrap_or_default()).collect())
+    }
+}
+
+/// Neither shows its secret or its order.
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Asker")
+    }
+}
+
+impl std::fmt::Debug for Owner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Owner({} keys)", self.order.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    fn run(asked: &[&str], owned: &[&str], seed: u64) -> (Vec<Vec<u32>>, [Vec<u8>; 3]) {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let asker = Asker::new(&mut rng);
+        let (owner, offer) = Owner::offer(owned, &mut rng);
+        let first = asker.ask(asked);
+        let third = asker.answer(&offer).expect("a message of the owner's");
+        let found = owner.intersect(&first, &third).expect("messages of the asker's");
+        (found, [first, offer, third])
+    }
+
+    #[test]
+    fn the_owner_learns_the_intersection_with_duplicates() {
+        let (found, _) = run(&["a", "b", "c", "a", ""], &["c", "d", "a", "c"], 1);
+        assert_eq!(found, [vec![2], vec![], vec![0, 3], vec![2], vec![]]);
+        assert_eq!(run(&[], &["a"], 2).0, Vec::<Vec<u32>>::new());
+        assert_eq!(run(&["a"], &[], 2).0, [Vec::<u32>::new()]);
+    }
+
+    /// Nothing in a message repeats under fresh secrets: no message is a function of the keys alone.
+    #[test]
+    fn messages_are_fresh() {
+        let keys = ["a", "b", "c"];
+        let (_, first) = run(&keys, &keys, 3);
+        let (_, second) = run(&keys, &keys, 4);
+        for (a, b) in first.iter().zip(&second) {
+            assert_eq!(a.len(), 3 * ELEMENT);
+            assert!(a.chunks(ELEMENT).all(|element| !b.chunks(ELEMENT).any(|other| other == element)));
+        }
+        // What the asker sees of a key they share is not what it sent for it.
+        assert!(
+            first[0].chunks(ELEMENT).all(|element| !first[1].chunks(ELEMENT).any(|other| other == element))
+        );
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        let mut rng = ChaCha20Rng::seed_from_u64(5);
+        let asker = Asker::new(&mut rng);
+        assert_eq!(asker.answer(&[1; 33]), Err(PsiError::Length(33)));
+        assert_eq!(asker.answer(&[0xff; 32]), Err(PsiError::Element(0)));
+        assert_eq!(
+            asker.answer(&[0; 32]),
+            Err(PsiError::Element(0)),
+            "the identity would be mapped to itself"
+        );
+        let (owner, _) = Owner::offer(&["a", "b"], &mut rng);
+        let expected = Err(PsiError::Count { expected: 2, found: 1 });
+        assert_eq!(owner.intersect(&asker.ask(&["a"]), &asker.ask(&["b"])), expected);
+    }
+}

@@ -1,0 +1,315 @@
+//! The K most similar of many bit vectors, exactly, by counting common bits.
+//!
+//! Records are sorted by how many bits they have set and stored in blocks of eight with their words interleaved, so
+//! that one vector instruction counts a word of eight records and no sum across lanes is needed. A query keeps a heap
+//! of its K best; from the worst of them follows how many common bits a record of a block must have, and most blocks end
+//! with that one comparison, or with none where even all bits would be too few. No matrix of all pairs is kept: memory
+//! is that of the records and the answer. Not for real-valued keys ([`crate::points`]).
+
+mod kernel;
+
+use rayon::prelude::*;
+
+use crate::bits::BitTable;
+use crate::neighbours::Neighbours;
+use crate::top::Top;
+use kernel::{LANES, QUERIES};
+
+pub use kernel::Kernel;
+
+/// How alike two bit vectors are, given how many bits each has and how many they share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// 2|a ∩ b| / (|a| + |b|), from 0 to 1; 0 where neither has a bit: nothing is known of either.
+    Dice,
+    /// Minus the number of bits in which they differ.
+    Hamming,
+}
+
+impl Measure {
+    /// The score of two vectors with `a` and `b` bits, `common` of them shared.
+    #[inline]
+    pub fn score(self, common: u32, a: u32, b: u32) -> f32 {
+        match self {
+            Self::Dice if a + b == 0 => 0.0,
+            Self::Dice => (2 * common) as f32 / (a + b) as f32,
+            Self::Hamming => 2.0 * common as f32 - (a + b) as f32,
+        }
+    }
+
+    /// A number of common bits below which no record of at least `b` bits scores `bar`.
+    #[inline]
+    fn least_common(self, bar: f32, a: u32, b: u32) -> u64 {
+        let sum = f64::from(a + b);
+        let least = match self {
+            Self::Dice => 0.5 * f64::from(bar) * sum,
+            Self::Hamming => 0.5 * (f64::from(bar) + sum),
+        };
+        // Scores are rounded to 24 bits; 1e-3 of a bit is far above that for vectors of up to a thousand words.
+        (least - 1e-3).ceil().max(0.0) as u64
+    }
+
+    /// The score of two rows.
+    pub fn of(self, a: &[u64], b: &[u64]) -> f32 {
+        let ones = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
+        let common = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
+        self.score(common, ones(a), ones(b))
+    }
+}
+
+/// Blocks that are compared with a group of queries before the next are looked at: 16 blocks of 1,024 bits are 16 KiB.
+const TILE: usize = 16;
+/// Queries that share a tile while it is in the cache.
+const GROUP: usize = 64;
+
+/// Bit vectors that are to be searched.
+pub struct Index {
+    width: usize,
+    rows: usize,
+    /// Words of eight records beside each other; the last block is filled up with zeros.
+    blocks: Vec<[u64; LANES]>,
+    /// The record in each place, in order of bits set; `u32::MAX` in places that are filled up.
+    records: Vec<u32>,
+    ones: Vec<u32>,
+}
+
+impl std::fmt::Debug for Index {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Index[{} x {}]", self.rows, 64 * self.width)
+    }
+}
+
+impl Index {
+    /// Sorts and interleaves `records`.
+    pub fn new(records: &BitTable) -> Self {
+        let (width, rows) = (records.width(), records.rows());
+        let ones: Vec<u32> = (0..rows).into_par_iter().map(|row| records.ones(row)).collect();
+        let mut order: Vec<u32> = (0..rows as u32).collect();
+        order.sort_by_key(|&row| ones[row as usize]);
+        let count = rows.div_ceil(LANES);
+        let mut blocks = vec![[0u64; LANES]; count * width];
+        blocks.par_chunks_mut(width).zip(order.par_chunks(LANES)).for_each(|(block, rows)| {
+            for (lane, &row) in rows.iter().enumerate() {
+                for (words, &word) in block.iter_mut().zip(records.row(row as usize)) {
+                    words[lane] = word;
+                }
+            }
+        });
+        let ones = order.iter().map(|&row| ones[row as usize]).collect();
+        order.resize(count * LANES, u32::MAX);
+        Self { width, rows, blocks, records: order, ones }
+    }
+
+    /// The `take` records most like each query, best first, equal scores by index. `done` hears how many queries
+    /// were answered.
+    ///
+    /// # Panics
+    /// If the vectors have different lengths or there are fewer than `take` records.
+    pub fn search(
+        &self,
+        queries: &BitTable,
+        take: usize,
+        measure: Measure,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Neighbours {
+        self.search_with(Kernel::best(), queries, take, measure, done)
+    }
+
+    /// The same with a kernel of the caller's choice; all of them find the same.
+    pub fn search_with(
+        &self,
+        kernel: Kernel,
+        queries: &BitTable,
+        take: usize,
+        measure: Measure,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Neighbours {
+        assert_eq!(queries.width(), self.width, "vectors of one length");
+        assert!(take <= self.rows, "{take} of {} records", self.rows);
+        let ones: Vec<u32> = (0..queries.rows()).map(|row| queries.ones(row)).collect();
+        let mut order: Vec<u32> = (0..queries.rows() as u32).collect();
+        // Queries of one group start at the same tile: those with the most similar number of bits.
+        order.sort_by_key(|&row| ones[row as usize]);
+        let found: Vec<Vec<(f32, u32)>> = order
+            .par_chunks(GROUP)
+            .map(|group| {
+                let found = self.group(kernel, queries, &ones, group, take, measure);
+                done(group.len());
+                found
+            })
+            .collect();
+        let mut neighbours = Neighbours {
+            take,
+            indices: vec![0; queries.rows() * take],
+            scores: vec![0.0; queries.rows() * take],
+        };
+        for (rows, found) in order.chunks(GROUP).zip(&found) {
+            for (&row, found) in rows.iter().zip(found.chunks_exact(take.max(1))) {
+                let start = row as usize * take;
+                for (place, &(score, index)) in (start..).zip(found) {
+                    neighbours.scores[place] = score;
+                    neighbours.indices[place] = index;
+                }
+            }
+        }
+        neighbours
+    }
+
+    fn group(
+        &self,
+        kernel: Kernel,
+        queries: &BitTable,
+        ones: &[u32],
+        group: &[u32],
+        take: usize,
+        measure: Measure,
+    ) -> Vec<(f32, u32)> {
+        let mut searches: Vec<Search<'_>> = group
+            .iter()
+            .map(|&row| Search {
+                words: queries.row(row as usize),
+                ones: ones[row as usize],
+                top: Top::new(take),
+            })
+            .collect();
+        // An incomplete four is filled up with searches that want nothing.
+        let whole = searches.len().next_multiple_of(QUERIES);
+        let filler = searches[0].words;
+        searches.resize_with(whole, || Search { words: filler, ones: 0, top: Top::new(0) });
+        let tiles = self.records.len().div_ceil(TILE * LANES);
+        let middle = ones[group[group.len() / 2] as usize];
+        let start = self.ones.partition_point(|&ones| ones < middle) / (TILE * LANES);
+        for tile in outwards(start.min(tiles.saturating_sub(1)), tiles) {
+            let first = tile * TILE;
+            let last = (first + TILE).min(self.records.len() / LANES);
+            let (low, high) = (self.ones[first * LANES], self.ones[(last * LANES).min(self.rows) - 1]);
+            let tile = Tile {
+                width: self.width,
+                blocks: &self.blocks[first * self.width..last * self.width],
+                records: &self.records[first * LANES..last * LANES],
+                ones: &self.ones[first * LANES..(last * LANES).min(self.rows)],
+                low,
+                measure,
+            };
+            for four in searches.as_chunks_mut::<QUERIES>().0 {
+                let possible = |search: &Search<'_>| {
+                    let least = measure.least_common(search.top.bar(), search.ones, low);
+                    search.top.wants() && u64::from(search.ones.min(high)) >= least
+                };
+                if four.iter().any(possible) {
+                    kernel.scan(&tile, four);
+                }
+            }
+        }
+        let mut found = Vec::with_capacity(group.len() * take);
+        for search in &mut searches[..group.len()] {
+            search.top.drain_sorted(|score, index| found.push((score, index)));
+        }
+        found
+    }
+}
+
+/// One query under way.
+pub(crate) struct Search<'a> {
+    words: &'a [u64],
+    ones: u32,
+    top: Top,
+}
+
+/// Some blocks of the index.
+pub(crate) struct Tile<'a> {
+    width: usize,
+    blocks: &'a [[u64; LANES]],
+    records: &'a [u32],
+    ones: &'a [u32],
+    /// The fewest bits that a record of the tile has.
+    low: u32,
+    measure: Measure,
+}
+
+impl Tile<'_> {
+    /// How many bits a record of the tile must share to be of use to the search.
+    #[inline]
+    fn bound(&self, search: &Search<'_>) -> u64 {
+        if search.top.wants() {
+            self.measure.least_common(search.top.bar(), search.ones, self.low)
+        } else {
+            u64::MAX
+        }
+    }
+
+    /// Offers the records of a block that share enough bits.
+    #[cold]
+    fn offer(&self, block: usize, counts: &[u64; LANES], bound: u64, search: &mut Search<'_>) {
+        for (lane, &common) in counts.iter().enumerate() {
+            let place = block * LANES + lane;
+            if common >= bound && place < self.ones.len() {
+                let score = self.measure.score(common as u32, search.ones, self.ones[place]);
+                search.top.offer(score, self.records[place]);
+            }
+        }
+    }
+}
+
+/// 0..count, beginning at `start` and going outwards.
+fn outwards(start: usize, count: usize) -> impl Iterator<Item = usize> {
+    let mut up = start..count;
+    let mut down = (0..start).rev();
+    let mut turn = false;
+    std::iter::from_fn(move || {
+        turn = !turn;
+        if turn { up.next().or_else(|| down.next()) } else { down.next().or_else(|| up.next()) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+
+    fn table(rows: usize, bits: usize, seed: u64) -> BitTable {
+        let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
+        // Rows of very different numbers of bits, so that pruning has something to do; some rows are empty.
+        let mut row = |row: usize| {
+            let ands = row % 5;
+            (0..bits / 64)
+                .map(|_| {
+                    if row % 97 == 96 { 0 } else { (0..ands).fold(u64::MAX, |word, _| word & rng.next_u64()) }
+                })
+                .collect::<Vec<_>>()
+        };
+        BitTable::from_words(bits, (0..rows).flat_map(&mut row).collect())
+    }
+
+    /// The sorted list of all pairs, cut at K, is what every kernel finds.
+    fn check(queries: usize, records: usize, bits: usize, take: usize, measure: Measure) {
+        let (queries, records) = (table(queries, bits, 1), table(records, bits, 2));
+        let index = Index::new(&records);
+        for kernel in Kernel::all() {
+            let found = index.search_with(kernel, &queries, take, measure, &|_| ());
+            for query in 0..queries.rows() {
+                let score = |row: usize| (measure.of(queries.row(query), records.row(row)), row as u32);
+                let mut all: Vec<_> = (0..records.rows()).map(score).collect();
+                all.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+                let expected: Vec<u32> = all[..take].iter().map(|&(_, row)| row).collect();
+                assert_eq!(found.row(query), expected, "{kernel:?} {measure:?} query {query} of {bits} bits");
+                assert_eq!(found.scores(query)[take - 1], all[take - 1].0);
+            }
+        }
+    }
+
+    #[test]
+    fn every_kernel_finds_what_sorting_all_pairs_finds() {
+        for measure in [Measure::Dice, Measure::Hamming] {
+            check(70, 1_000, 1_024, 10, measure);
+            check(3, 257, 64, 257, measure);
+            check(65, 130, 192, 1, measure);
+            check(1, 1, 2_048, 1, measure);
+        }
+    }
+
+    #[test]
+    fn the_best_kernel_is_one_of_all() {
+        assert!(Kernel::all().contains(&Kernel::best()) && Kernel::all().contains(&Kernel::Portable));
+    }
+}

@@ -1,0 +1,297 @@
+//! `fet link`: links two tables by their keys, writes the neighbours, and says how good and how quick it was.
+//!
+//! Both tables are at hand here, so that nothing is protected from whoever runs it; what a linker protects between
+//! parties stands in `fet list linker`. Nothing is written before everything is checked, and the output is there whole
+//! or not at all.
+
+mod summary;
+mod truth;
+
+use std::fs::File;
+use std::io::{BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use fet_core::data::{KeyKind, Keys};
+use fet_core::linker::{CACHE_VARIABLE, Cached, Linker, Links};
+use fet_core::registry::Slot;
+use fet_data::{read_columns, read_keys};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::peak_memory;
+use crate::run::InputError;
+
+/// What the command line says.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The table whose records look for neighbours: CSV, may end in .gz.
+    pub primary: PathBuf,
+    /// The table in which they are found.
+    pub secondary: PathBuf,
+    /// The key columns, with commas between them.
+    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
+    pub keys: Vec<String>,
+    /// The same columns where they are called otherwise in the secondary table.
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub secondary_keys: Vec<String>,
+    /// The linker, see `fet list linker` [default: nearest for numbers, clk for text].
+    #[arg(long)]
+    pub linker: Option<String>,
+    /// A setting of the linker, as in `--set neighbours=1` (or k=1); can be given many times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub sets: Vec<String>,
+    /// Where the links go, a CSV file: primary and secondary row (counted from 0), rank, similarity.
+    #[arg(long)]
+    pub out: PathBuf,
+    /// Leaves out pairs that are less similar.
+    #[arg(long, allow_hyphen_values = true)]
+    pub threshold: Option<f32>,
+    /// The true pairs, a CSV file with a header: the primary's row or id, then the secondary's.
+    #[arg(long)]
+    pub truth: Option<PathBuf>,
+    /// The column with the ids that the truth speaks of, in both tables or, with a comma, in each.
+    #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
+    pub id: Vec<String>,
+    /// The seed of whatever is random.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// A folder in which links are kept, to be found again; else that of FET_LINK_CACHE, if set.
+    #[arg(long)]
+    pub cache: Option<PathBuf>,
+}
+
+fn input(error: impl std::fmt::Display) -> anyhow::Error {
+    InputError(error.to_string()).into()
+}
+
+/// Links, writes, and gives the summary as text.
+pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
+    check_output(arguments)?;
+    let (slot, primary, secondary) = prepare(arguments)?;
+    let ids = ids(arguments)?;
+    let truth = arguments
+        .truth
+        .as_deref()
+        .map(|path| truth::read(path, &ids, primary.rows(), secondary.rows()))
+        .transpose()?;
+    let linker = build(arguments, &slot)?;
+    let bar = bar(primary.rows());
+    let start = Instant::now();
+    let done = |count: usize| bar.inc(count as u64);
+    let links = linker.link_telling(&primary, &secondary, arguments.seed, &done);
+    bar.finish_and_clear();
+    // The message speaks of the settings of an experiment; here they follow `--set`.
+    let links = links.map_err(|error| {
+        input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    for warning in linker.warnings() {
+        eprintln!("warning: {warning}");
+    }
+    let pairs = Pairs { links: &links, floor: linker.floor(), threshold: arguments.threshold };
+    let written = write(&arguments.out, &pairs, ids.as_ref())
+        .with_context(|| format!("cannot write {}", arguments.out.display()))?;
+    let mut text = format!(
+        "linked {} with {} rows by `{}`: {:.2} s, {:.0} rows/s, peak memory {:.0} MB\n",
+        primary.rows(),
+        secondary.rows(),
+        slot.kind(),
+        seconds,
+        primary.rows() as f64 / seconds.max(1e-9),
+        peak_memory() as f64 / 1e6,
+    );
+    text += &summary::text(&pairs, &primary, &secondary);
+    if let Some(truth) = &truth {
+        text += &truth::text(&pairs, truth);
+    }
+    text += &format!("{written} pairs written to {}\n", arguments.out.display());
+    Ok(text)
+}
+
+/// The links, and which of them count.
+struct Pairs<'a> {
+    links: &'a Links,
+    /// At or below it a pair is no link.
+    floor: Option<f32>,
+    /// Below it a pair is left out.
+    threshold: Option<f32>,
+}
+
+impl Pairs<'_> {
+    /// Rank (from 0), record and similarity of the links of a row that count.
+    fn row(&self, row: usize) -> impl Iterator<Item = (usize, u32, Option<f32>)> {
+        let similarities = self.links.similarities(row);
+        let pairs = self.links.row(row)[..self.links.available()].iter().enumerate();
+        let all = pairs.map(move |(rank, &record)| (rank, record, similarities.map(|all| all[rank])));
+        let (floor, threshold) = (self.floor, self.threshold);
+        all.filter(move |&(_, _, similarity)| {
+            similarity.is_none_or(|s| floor.is_none_or(|floor| s > floor) && threshold.is_none_or(|t| s >= t))
+        })
+    }
+}
+
+/// Refuses what cannot be written to, before any work is done.
+fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
+    let out = &arguments.out;
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(input(format!(
+            "--out {}: the folder {} does not exist; make it first",
+            out.display(),
+            folder.display()
+        )));
+    }
+    if out.is_dir() {
+        return Err(input(format!("--out {}: is a folder; name a file", out.display())));
+    }
+    if out.extension().is_some_and(|extension| extension == "parquet") {
+        return Err(input(format!("--out {}: this build writes CSV; name a .csv file", out.display())));
+    }
+    for table in [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth) {
+        if let (Ok(a), Ok(b)) = (table.canonicalize(), out.canonicalize())
+            && a == b
+        {
+            return Err(input(format!(
+                "--out {}: would overwrite an input; name another file",
+                out.display()
+            )));
+        }
+    }
+    if arguments.threshold.is_some_and(|threshold| !threshold.is_finite()) {
+        return Err(input("--threshold: must be a finite number"));
+    }
+    Ok(())
+}
+
+/// The linker's settings and both sides' keys.
+fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
+    let names = &arguments.keys;
+    let others = if arguments.secondary_keys.is_empty() { names } else { &arguments.secondary_keys };
+    if names.len() != others.len() {
+        let problem =
+            format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
+        return Err(input(format!("--secondary-keys: {problem}")));
+    }
+    let read = |kind| -> anyhow::Result<(Keys, Keys)> {
+        let primary = read_keys(&arguments.primary, names, kind).map_err(input)?;
+        let secondary = read_keys(&arguments.secondary, others, kind).map_err(input)?;
+        if primary.kind_name() == secondary.kind_name() {
+            return Ok((primary, secondary));
+        }
+        // One side has something that is no number: texts are what both can be.
+        let primary = read_keys(&arguments.primary, names, KeyKind::Text).map_err(input)?;
+        Ok((primary, read_keys(&arguments.secondary, others, KeyKind::Text).map_err(input)?))
+    };
+    if let Some(kind) = &arguments.linker {
+        let slot = slot(arguments, kind)?;
+        let takes = slot.build(&()).map_err(input)?.takes();
+        let (primary, secondary) = read(takes)?;
+        return Ok((slot, primary, secondary));
+    }
+    let (primary, secondary) = read(KeyKind::Either)?;
+    let kind = if primary.numbers().is_some() { "nearest" } else { "clk" };
+    Ok((slot(arguments, kind)?, primary, secondary))
+}
+
+fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
+    let mut table = toml::Table::new();
+    for assignment in &arguments.sets {
+        let assignment = match assignment.split_once('=') {
+            Some((name, value)) if name.trim() == "k" => format!("neighbours={value}"),
+            _ => assignment.clone(),
+        };
+        fet_core::experiment::set(&mut table, &assignment)
+            .map_err(|error| input(format!("--set {error}")))?;
+    }
+    if table.contains_key("kind") {
+        return Err(input("--set kind: name the linker with --linker"));
+    }
+    table.insert("kind".into(), kind.into());
+    Slot::from_table(table).map_err(|error| input(format!("--linker {kind}: {error}")))
+}
+
+fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<dyn Linker>> {
+    let linker = slot.build(&()).map_err(input)?;
+    match &arguments.cache {
+        Some(folder) => {
+            std::fs::create_dir_all(folder).map_err(|error| {
+                input(format!("--cache {}: {error} ({CACHE_VARIABLE} names the same)", folder.display()))
+            })?;
+            Ok(Box::new(Cached::new(linker, &slot.settings(), folder.clone())))
+        }
+        None => Ok(Cached::from_environment(linker, &slot.settings())),
+    }
+}
+
+/// Both tables' ids, where columns are named.
+fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
+    let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
+        Ok(read_columns(path, std::slice::from_ref(column)).map_err(input)?.0)
+    };
+    match arguments.id.as_slice() {
+        [] => Ok(None),
+        [both] => Ok(Some([read(&arguments.primary, both)?, read(&arguments.secondary, both)?])),
+        [first, second] => Ok(Some([read(&arguments.primary, first)?, read(&arguments.secondary, second)?])),
+        more => Err(input(format!("--id: must name one column or two; it names {}", more.len()))),
+    }
+}
+
+fn bar(rows: usize) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("linking {bar:30} {percent:>3}% {pos}/{len} rows, {eta} left");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar
+}
+
+/// Writes the pairs that count, and tells how many they are.
+fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+    let mut name = out.file_name().unwrap_or_default().to_os_string();
+    name.push(".part");
+    let part = out.with_file_name(name);
+    let mut file = BufWriter::with_capacity(1 << 20, File::create(&part)?);
+    let written = rows(&mut file, pairs, ids).and_then(|written| {
+        file.flush()?;
+        file.get_ref().sync_all()?;
+        std::fs::rename(&part, out)?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // Half a file is worse than none; that it cannot be removed either changes nothing.
+        let _ = std::fs::remove_file(&part);
+    }
+    written
+}
+
+fn rows(file: &mut impl Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+    write!(file, "primary_row,secondary_row,rank,similarity")?;
+    writeln!(file, "{}", if ids.is_some() { ",primary_id,secondary_id" } else { "" })?;
+    let mut written = 0;
+    for row in 0..pairs.links.rows() {
+        for (rank, record, similarity) in pairs.row(row) {
+            write!(file, "{row},{record},{}", rank + 1)?;
+            match similarity {
+                Some(similarity) => write!(file, ",{similarity}")?,
+                None => write!(file, ",")?,
+            }
+            if let Some([primary, secondary]) = ids {
+                write!(file, ",{},{}", quoted(&primary[row]), quoted(&secondary[record as usize]))?;
+            }
+            writeln!(file)?;
+            written += 1;
+        }
+    }
+    Ok(written)
+}
+
+/// A cell of CSV.
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", cell.replace('"', "\"\""))
+    } else {
+        cell.to_string()
+    }
+}

@@ -1,0 +1,90 @@
+//! What links look like: similarities by rank, records that are chosen never or by everyone, keys that are empty or repeat.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use fet_core::data::Keys;
+
+use super::Pairs;
+
+/// Lines for people.
+pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> String {
+    let mut out = String::new();
+    let links = pairs.links;
+    for (name, keys) in [("primary", primary), ("secondary", secondary)] {
+        let (empty, repeated) = oddities(keys);
+        if empty > 0 {
+            let _ = writeln!(out, "{name}: {empty} rows have empty keys; they are linked with nothing");
+        }
+        if repeated > 0 {
+            let _ = writeln!(
+                out,
+                "{name}: {repeated} rows have a key that another row has too; each row is linked by itself"
+            );
+        }
+    }
+    let mut ranks = vec![1, 10, links.available()];
+    ranks.retain(|&rank| rank <= links.available());
+    ranks.dedup();
+    for rank in ranks {
+        let mut all: Vec<f32> =
+            (0..links.rows()).filter_map(|row| links.similarities(row).map(|all| all[rank - 1])).collect();
+        if all.is_empty() {
+            continue;
+        }
+        all.sort_unstable_by(f32::total_cmp);
+        let at = |share: f64| all[((all.len() - 1) as f64 * share).round() as usize];
+        let _ = writeln!(
+            out,
+            "similarity at rank {rank:>3}: median {:.4}, 5 % below {:.4}, 5 % above {:.4}",
+            at(0.5),
+            at(0.05),
+            at(0.95)
+        );
+    }
+    let mut chosen = vec![0usize; secondary.rows()];
+    let mut linked = 0;
+    for row in 0..links.rows() {
+        let mut any = 0;
+        for (_, record, _) in pairs.row(row) {
+            chosen[record as usize] += 1;
+            any = 1;
+        }
+        linked += any;
+    }
+    let never = chosen.iter().filter(|&&times| times == 0).count();
+    let mean = chosen.iter().sum::<usize>() as f64 / chosen.len().max(1) as f64;
+    let often = chosen.iter().filter(|&&times| times as f64 > 10.0 * mean && times > 1).count();
+    let most = chosen.iter().max().copied().unwrap_or(0);
+    let _ = writeln!(out, "primary rows with a link: {linked} of {}", links.rows());
+    let _ = writeln!(
+        out,
+        "secondary rows: {never} of {} never chosen, {often} more than ten times as often as the mean ({mean:.2}), one {most} \
+         times",
+        chosen.len()
+    );
+    out
+}
+
+/// How many keys are empty, and how many rows share theirs with another.
+fn oddities(keys: &Keys) -> (usize, usize) {
+    let mut empty = 0;
+    let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
+    for row in 0..keys.rows() {
+        let key: Vec<u8> = match keys {
+            Keys::Text(keys) => {
+                let cells: Vec<String> =
+                    keys.row(row).iter().map(|cell| fet_linkage::text::normalise(cell)).collect();
+                if cells.iter().all(String::is_empty) {
+                    empty += 1;
+                    continue;
+                }
+                cells.join("\n").into_bytes()
+            }
+            Keys::Numbers(keys) => keys.row(row).iter().flat_map(|x| x.to_le_bytes()).collect(),
+            _ => continue,
+        };
+        *counts.entry(key).or_default() += 1;
+    }
+    (empty, counts.values().filter(|&&count| count > 1).sum())
+}

@@ -1,0 +1,110 @@
+//! Links held against the true pairs: precision, recall and F1 of each row's best link, over thresholds.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::path::Path;
+
+use fet_data::{read_columns, read_header};
+use fet_linkage::quality::{best, curve};
+
+use super::{Pairs, input};
+
+/// Pairs of rows that belong together.
+pub(super) type Truth = HashSet<(u32, u32)>;
+
+/// Reads the first two columns of a file: ids where `ids` are given, else row numbers from 0.
+pub(super) fn read(
+    path: &Path,
+    ids: &Option<[Vec<String>; 2]>,
+    primary: usize,
+    secondary: usize,
+) -> anyhow::Result<Truth> {
+    let header = read_header(path).map_err(input)?;
+    let [first, second, ..] = header.as_slice() else {
+        let found = header.len();
+        return Err(input(format!(
+            "{}: must have two columns, the primary's and the secondary's rows or ids; it has {found}",
+            path.display()
+        )));
+    };
+    let (cells, lines, _) = read_columns(path, &[first.clone(), second.clone()]).map_err(input)?;
+    let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
+    let mut truth = Truth::new();
+    for (pair, line) in cells.as_chunks::<2>().0.iter().zip(lines) {
+        let mut rows: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
+        for (side, cell) in pair.iter().enumerate() {
+            let (name, count) = [("primary", primary), ("secondary", secondary)][side];
+            rows[side] = match &tables {
+                Some(tables) => tables[side].get(cell.as_str()).cloned().ok_or_else(|| {
+                    input(format!(
+                        "{} line {line}: no row of the {name} table has the id \"{cell}\"",
+                        path.display()
+                    ))
+                })?,
+                None => {
+                    let row =
+                        cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {
+                            let rule = format!("must be a row of the {name} table, 0 to {}", count - 1);
+                            input(format!(
+                                "{} line {line}: {rule}; it is \"{cell}\" (name the column of ids with --id)",
+                                path.display()
+                            ))
+                        })?;
+                    vec![row]
+                }
+            };
+        }
+        truth.extend(rows[0].iter().flat_map(|&a| rows[1].iter().map(move |&b| (a, b))));
+    }
+    Ok(truth)
+}
+
+fn places(ids: &[String]) -> HashMap<&str, Vec<u32>> {
+    let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
+    for (row, id) in ids.iter().enumerate() {
+        places.entry(id).or_default().push(row as u32);
+    }
+    places
+}
+
+/// Lines for people.
+pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
+    let mut out = String::new();
+    let rows = 0..pairs.links.rows();
+    let tops: Vec<(u32, u32, f32)> = rows
+        .clone()
+        .filter_map(|row| pairs.row(row).next().map(|(_, record, s)| (row as u32, record, s.unwrap_or(0.0))))
+        .collect();
+    let found = rows
+        .flat_map(|row| pairs.row(row).map(move |(_, record, _)| (row as u32, record)))
+        .filter(|pair| truth.contains(pair))
+        .count();
+    let curve = curve(&tops, truth);
+    let _ = writeln!(out, "truth: {} pairs; best link of each row, by threshold:", truth.len());
+    let _ = writeln!(out, "  {:>10}  {:>9}  {:>9}  {:>9}", "threshold", "precision", "recall", "F1");
+    let line = |name: &str, q: &fet_linkage::quality::Quality| {
+        format!(
+            "  {:>10.4}  {:>9.4}  {:>9.4}  {:>9.4}{name}\n",
+            q.threshold,
+            q.precision(),
+            q.recall(),
+            q.f1()
+        )
+    };
+    // Ten points, evenly over the thresholds that occur.
+    let step = curve.len().div_ceil(10).max(1);
+    for quality in curve.iter().skip(step - 1).step_by(step) {
+        out += &line("", quality);
+    }
+    if let Some(best) = best(&curve) {
+        out += &line("  best F1", &best);
+    }
+    let share = found as f64 / truth.len().max(1) as f64;
+    let _ = writeln!(
+        out,
+        "true pairs among the {} neighbours: {found} of {} ({share:.4})",
+        pairs.links.available(),
+        truth.len()
+    );
+    out
+}
