@@ -1,0 +1,131 @@
+//! Walker's alias table of a discrete Gaussian, built in integers so that what is drawn is what was tabulated.
+
+use std::f64::consts::PI;
+
+use rand::Rng;
+
+/// One slot: an outcome, and the one that takes its place above a threshold.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    /// The share of the slot, in 2^-64, that is the first outcome's.
+    threshold: u64,
+    outcome: i32,
+    alias: i32,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    /// log2 of the number of slots.
+    bits: u32,
+}
+
+/// Numbers drawn at a time.
+const BLOCK: usize = 512;
+/// exp(−k²/2s²) below e^-64 is left out.
+const FARTHEST_EXPONENT: f64 = 64.0;
+
+impl Table {
+    pub(super) fn new(deviation: f64) -> Self {
+        let farthest = (deviation * (2.0 * FARTHEST_EXPONENT).sqrt()).floor() as i32;
+        let outcomes = 2 * farthest as usize + 1;
+        let bits = outcomes.next_power_of_two().trailing_zeros();
+        Self { slots: alias(&weights(deviation, farthest, bits), farthest, bits), bits }
+    }
+
+    /// Draws a value for each of `out`.
+    pub(super) fn fill(&self, out: &mut [i32], rng: &mut impl Rng, mut put: impl FnMut(&mut i32, i32)) {
+        let bits = self.bits;
+        let mut bytes = [0u8; 8 * BLOCK];
+        for block in out.chunks_mut(BLOCK) {
+            let bytes = &mut bytes[..8 * block.len()];
+            rng.fill_bytes(bytes);
+            for (slot, word) in block.iter_mut().zip(bytes.as_chunks::<8>().0) {
+                let word = u64::from_le_bytes(*word);
+                let entry = &self.slots[(word >> (64 - bits)) as usize];
+                let mut fraction = word << bits;
+                if (fraction ^ entry.threshold) >> bits == 0 {
+                    // The bits that chose the slot are missing at the end, and here they decide.
+                    fraction |= rng.next_u64() >> (64 - bits);
+                }
+                put(slot, if fraction < entry.threshold { entry.outcome } else { entry.alias });
+            }
+        }
+    }
+}
+
+/// The probabilities of −farthest..=farthest in units of 2^-(64 + bits), which add up to 1 exactly.
+fn weights(deviation: f64, farthest: i32, bits: u32) -> Vec<u128> {
+    // Σ exp(−k²/2s²) = s√(2π)(1 + 2exp(−2π²s²) + ...), whose second term is below 1e-500 here.
+    let unit = 2f64.powi(64) * 2f64.powi(bits as i32) / (deviation * (2.0 * PI).sqrt());
+    let scale = 0.5 / (deviation * deviation);
+    let mut weights: Vec<u128> = (-farthest..=farthest)
+        .map(|k| ((-f64::from(k) * f64::from(k) * scale).exp() * unit).round() as u128)
+        .collect();
+    // What rounding left over is some 2^-52 of the whole; the bulk takes it evenly.
+    let total: u128 = weights.iter().sum();
+    let left = (1i128 << (64 + bits)) - total as i128;
+    let bulk = 2 * (deviation as usize) + 1;
+    let first = farthest as usize - deviation as usize;
+    let (each, mut rest) = (left.div_euclid(bulk as i128), left.rem_euclid(bulk as i128));
+    for weight in &mut weights[first..first + bulk] {
+        let extra = each + i128::from(rest > 0);
+        rest -= i128::from(rest > 0);
+        *weight = (*weight as i128 + extra) as u128;
+    }
+    weights
+}
+
+/// Vose's construction: slots of 2^64 each, filled by one outcome and its alias.
+fn alias(weights: &[u128], farthest: i32, bits: u32) -> Vec<Slot> {
+    let full = 1u128 << 64;
+    let mut left = weights.to_vec();
+    left.resize(1 << bits, 0);
+    let outcome = |index: usize| index as i32 - farthest;
+    let mut slots: Vec<Slot> =
+        (0..left.len()).map(|i| Slot { threshold: 0, outcome: outcome(i), alias: outcome(i) }).collect();
+    let (mut small, mut large): (Vec<usize>, Vec<usize>) = (0..left.len()).partition(|&i| left[i] < full);
+    while let Some(less) = small.pop() {
+        let more = *large.last().expect("as much is above a slot's share as below");
+        slots[less].threshold = left[less] as u64;
+        slots[less].alias = outcome(more);
+        left[more] -= full - left[less];
+        if left[more] < full {
+            large.pop();
+            small.push(more);
+        }
+    }
+    // What is left is full: its alias is itself.
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table's own probabilities, recovered from its slots, are the definition's to the stated error.
+    #[test]
+    fn a_table_holds_the_definition() {
+        for deviation in [8.0, 33.3, 160.0, 700.5] {
+            let table = Table::new(deviation);
+            let farthest = -table.slots[0].outcome;
+            let mut found = vec![0u128; table.slots.len()];
+            for slot in &table.slots {
+                found[(slot.outcome + farthest) as usize] += u128::from(slot.threshold);
+                found[(slot.alias + farthest) as usize] += (1 << 64) - u128::from(slot.threshold);
+            }
+            assert_eq!(found.iter().sum::<u128>(), 1 << (64 + table.bits), "{deviation}");
+            let expected = weights(deviation, farthest, table.bits);
+            assert_eq!(&found[..expected.len()], expected.as_slice(), "{deviation}");
+            assert!(found[expected.len()..].iter().all(|&weight| weight == 0), "{deviation}");
+            // Against a sum over all outcomes in place of the closed form of the normaliser.
+            let term = |k: i32| (-0.5 * (f64::from(k) / deviation).powi(2)).exp();
+            let normaliser: f64 = (-farthest..=farthest).map(term).sum();
+            for k in [0, 1, (2.0 * deviation) as i32, -(5.0 * deviation) as i32] {
+                let probability = found[(k + farthest) as usize] as f64 / 2f64.powi(64 + table.bits as i32);
+                let definition = term(k) / normaliser;
+                assert!((probability / definition - 1.0).abs() < 3e-14, "{deviation} {k}");
+            }
+        }
+    }
+}
