@@ -4,6 +4,7 @@
 
 mod average;
 mod concat;
+mod secure_average;
 mod similarity_weighted;
 mod sum;
 
@@ -13,6 +14,8 @@ use crate::registry::{Plugin, SlotKind};
 
 pub use average::AverageSettings;
 pub use concat::ConcatSettings;
+pub(crate) use secure_average::PARAMETER_RANGE;
+pub use secure_average::{SecureAverageSettings, SecureSum};
 pub use similarity_weighted::SimilarityWeightedSettings;
 pub use sum::SumSettings;
 
@@ -39,6 +42,19 @@ pub trait Aggregator: Send + Sync {
     /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
     /// - result: [B, K, W]
     fn combine(&self, parts: Vec<Tensor<3>>, round: &Round) -> Tensor<3>;
+
+    /// How the parties are to hide their parts in a sum; nothing where the parts themselves are needed.
+    fn secure(&self) -> Option<SecureSum> {
+        None
+    }
+
+    /// The memory, given the sum of the parts alone; asked for only where [`Aggregator::secure`] says so.
+    ///
+    /// # Panics
+    /// If the aggregator needs the parts themselves.
+    fn mean(&self, _sum: Tensor<3>, _round: &Round) -> Tensor<3> {
+        unreachable!("an aggregator that hides its parts in a sum says what to do with the sum")
+    }
 
     /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
     fn spread(&self, gradient: Tensor<3>, round: &Round) -> Vec<Tensor<3>>;

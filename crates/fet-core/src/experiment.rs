@@ -9,8 +9,8 @@ use crate::aggregator::Aggregator;
 use crate::data::Dataset;
 use crate::encoder::{Computation, Encoder};
 use crate::linker::Linker;
-use crate::method::{Kinds, Method};
-use crate::privacy::PrivacyMechanism;
+use crate::method::{Kinds, Method, Plan};
+use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 
 /// Everything a run depends on, the files of its data apart.
@@ -61,6 +61,19 @@ pub struct TrainSettings {
     pub recompute: bool,
     /// Who computes what there are fused kernels for: the same results, but for rounding.
     pub kernels: Kernels,
+    /// How the rows of a training step are chosen.
+    pub batches: Batches,
+}
+
+/// How the rows of a training step are chosen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Batches {
+    /// All rows in an order drawn for each epoch, cut into batches.
+    #[default]
+    Shuffled,
+    /// Each row with probability batch size / rows, drawn anew for each step.
+    Poisson,
 }
 
 /// Who computes the blocks of a transformer.
@@ -98,6 +111,7 @@ impl Default for TrainSettings {
             factor: 0.5,
             recompute: false,
             kernels: Kernels::Auto,
+            batches: Batches::Shuffled,
         }
     }
 }
@@ -162,6 +176,53 @@ impl Experiment {
                 let rule = format!("must give similarities for the {slot} \"{kind}\"");
                 return Err(Violation::new("linker.kind", rule, format!("\"{}\"", self.linker.kind())));
             }
+        }
+        self.check_privacy(&plan, linker.as_ref(), aggregator.as_ref())
+    }
+
+    /// Refuses what would pass a mechanism by, or claims more than it gives.
+    fn check_privacy(
+        &self,
+        plan: &Plan,
+        linker: &dyn Linker,
+        aggregator: &dyn Aggregator,
+    ) -> Result<(), Violation> {
+        let privacy = self.privacy.build(&())?;
+        if privacy.is_identity() {
+            return Ok(());
+        }
+        let kind = self.privacy.kind();
+        if plan.pe_average_every > 0 {
+            let rule =
+                format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
+            return Err(Violation::new("method.pe_average_every", rule, plan.pe_average_every));
+        }
+        if plan.similarities || aggregator.uses_similarities() {
+            let rule = format!(
+                "must be \"none\" for the method \"{}\" with the aggregator \"{}\": similarities are told without noise",
+                self.method.kind(),
+                self.aggregator.kind()
+            );
+            return Err(Violation::new("privacy.kind", rule, format!("\"{kind}\"")));
+        }
+        if privacy.claims_amplification() && self.train.batches != Batches::Poisson {
+            let rule = "must be \"poisson\" where `privacy.amplification` is claimed: a figure for Poisson sampling does \
+                        not hold for shuffled batches";
+            return Err(Violation::new("train.batches", rule, "\"shuffled\""));
+        }
+        if privacy.freezes_secondaries() && plan.party_dropout > 0.0 {
+            let rule = "must be 0 where `privacy.learning` is \"frozen\": every row is released once, by all parties";
+            return Err(Violation::new("method.party_dropout", rule, plan.party_dropout));
+        }
+        let Selection { occurrences, .. } = privacy.selection();
+        if occurrences > 0 && !["nearest", "edit"].contains(&self.linker.kind()) {
+            let rule = "must be \"nearest\" or \"edit\" where `privacy.max_occurrences` is set: which rows a record serves must \
+                        depend on no other record";
+            return Err(Violation::new("linker.kind", rule, format!("\"{}\"", self.linker.kind())));
+        }
+        if occurrences > linker.neighbours() {
+            let rule = format!("must be at most `linker.neighbours` ({}), or 0", linker.neighbours());
+            return Err(Violation::new("privacy.max_occurrences", rule, occurrences));
         }
         Ok(())
     }

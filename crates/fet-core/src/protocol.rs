@@ -8,6 +8,9 @@ use std::fmt;
 
 use burn::tensor::Tensor;
 
+use fet_privacy::secure_sum::{Attempt, PublicKey};
+
+use crate::aggregator::SecureSum;
 use crate::data::{Keys, Matrix, Sealed};
 use crate::parameters::Parameters;
 
@@ -27,8 +30,12 @@ pub enum Request {
     Forward(Forward),
     /// Learn from the gradient of the last training representation.
     Backward(Backward),
-    /// Send the positional encoding's parameters.
-    ShareEncoding,
+    /// Make a key for secret sums, and send its public half.
+    MakeKey,
+    /// Share keys with these parties, the receiver among them.
+    AgreeOnKeys(Vec<PublicKey>),
+    /// Send the positional encoding's parameters; where it says how, hidden in a sum.
+    ShareEncoding(Option<Hidden>),
     /// Take these as the positional encoding's parameters.
     LoadEncoding(Parameters),
 }
@@ -47,6 +54,14 @@ pub enum Reply {
     Challenge(Sealed),
     /// A representation.
     Representation(Representation),
+    /// A representation's share in a secret sum.
+    Masked(Masked),
+    /// A public key.
+    Key(PublicKey),
+    /// The positional encoding's share in a secret sum.
+    MaskedEncoding(Vec<u64>),
+    /// The party is gone; a deployment would see no reply at all.
+    Gone,
     /// The positional encoding's parameters.
     Encoding(Parameters),
     /// Done; there is nothing to tell.
@@ -77,10 +92,23 @@ pub struct Forward {
     pub round: u64,
     /// Row numbers of primary records.
     pub rows: Vec<usize>,
-    /// How many parties take part in the sum.
+    /// How many parties take part.
     pub active: usize,
     /// Whether a [`Backward`] will follow.
     pub training: bool,
+    /// How to hide the representation in a sum; nothing where it is sent by itself.
+    pub hidden: Option<Hidden>,
+}
+
+/// How a party is to hide its values in a sum.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Hidden {
+    /// The form of the sum.
+    pub sum: SecureSum,
+    /// Who takes part, and at which attempt.
+    pub attempt: Attempt,
+    /// What the masks are for besides: the step, or the epoch.
+    pub round: u64,
 }
 
 impl fmt::Debug for Forward {
@@ -99,6 +127,23 @@ pub struct Representation {
 impl fmt::Debug for Representation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Representation{:?}", self.tensor.dims())
+    }
+}
+
+/// One party's encoded neighbours as integers under a mask: uniform by themselves.
+#[derive(Clone)]
+pub struct Masked {
+    /// [B, K, H].
+    pub shape: [usize; 3],
+    /// Modulo 2^bits.
+    pub words: Vec<u32>,
+    /// Bits of a word.
+    pub bits: u32,
+}
+
+impl fmt::Debug for Masked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Masked{:?}", self.shape)
     }
 }
 
@@ -125,7 +170,8 @@ impl Request {
             Self::Answer(message) => message.bytes().len() as u64,
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => tensor_bytes(&message.gradient),
-            Self::ShareEncoding => 0,
+            Self::MakeKey | Self::ShareEncoding(_) => 0,
+            Self::AgreeOnKeys(keys) => 32 * keys.len() as u64,
             Self::LoadEncoding(parameters) => 4 * parameters.values().len() as u64,
         }
     }
@@ -141,7 +187,10 @@ impl Reply {
                 message.similarities.as_ref().map_or(0, |similarities| 4 * similarities.values().len() as u64)
             }
             Self::Challenge(message) => message.bytes().len() as u64,
-            Self::Done => 0,
+            Self::Masked(message) => (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8),
+            Self::Key(_) => 32,
+            Self::MaskedEncoding(words) => 8 * words.len() as u64,
+            Self::Done | Self::Gone => 0,
         }
     }
 }

@@ -30,6 +30,8 @@ pub enum Purpose {
     KeyNoise = 8,
     /// Random choices of a linker.
     Linking = 9,
+    /// Which records a secondary uses in a release.
+    Sampling = 10,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, as the purpose has it).

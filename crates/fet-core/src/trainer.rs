@@ -5,25 +5,28 @@
 //! writes no files.
 
 mod phases;
+mod release;
 mod setup;
 
 use std::time::Instant;
 
 use burn::tensor::Device;
+use fet_privacy::secure_sum::{BudgetError, CollectError};
+use rand::RngExt;
 use rand::seq::{SliceRandom, index};
 use serde::{Deserialize, Serialize};
 
-use crate::aggregator::{Aggregator, Round};
+use crate::aggregator::{Aggregator, SecureSum};
 use crate::data::{DataError, Matrix};
-use crate::experiment::TrainSettings;
+use crate::experiment::{Batches, TrainSettings};
 use crate::federation::{Federation, Traffic};
 use crate::method::{Memory, Plan, Primary, PrimaryBatch};
-use crate::model::{Embedding, Pass};
+use crate::model::Pass;
 use crate::objective::Objective;
-use crate::parameters::{ParameterError, Parameters};
+use crate::parameters::ParameterError;
 use crate::prepare::{PreparedParty, Split};
-use crate::privacy::{PrivacyMechanism, Spent};
-use crate::protocol::{Backward, Forward, Reply, Request};
+use crate::privacy::{PrivacyMechanism, Schedule, Spent};
+use crate::protocol::{Backward, Request};
 use crate::registry::Violation;
 use crate::rng::{Purpose, stream};
 use crate::schedule::Plateau;
@@ -45,6 +48,14 @@ pub struct Trainer {
     federation: Federation,
     aggregator: Box<dyn Aggregator>,
     privacy: std::sync::Arc<dyn PrivacyMechanism>,
+    /// How the secondaries hide their parts in sums, where they do.
+    secure: Option<SecureSum>,
+    /// What the run releases in all.
+    schedule: Schedule,
+    /// The memory of every row, where each is released once for the whole run.
+    released: Option<Memory>,
+    /// Secondaries that vanished; no step asks for them again.
+    gone: Vec<usize>,
     plan: Plan,
     /// How many of the K neighbours each party has, as it said when it linked.
     available: Vec<usize>,
@@ -133,6 +144,18 @@ pub enum RunError {
     /// Parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
+    /// A secret sum could not be had.
+    #[error(transparent)]
+    Sum(#[from] CollectError),
+    /// A secret sum has no room for what is to be summed.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// A party is gone whose part was needed.
+    #[error("secondary {party} does not answer any more")]
+    Gone {
+        /// The party, from 1.
+        party: usize,
+    },
     /// The loss is no number any more.
     #[error("training diverged: the loss is {loss} in epoch {epoch}; a smaller `learning_rate` may help")]
     Diverged {
@@ -158,7 +181,7 @@ impl Trainer {
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
         let every = self.plan.pe_average_every;
         if every > 0 && (epoch + 1).is_multiple_of(every) {
-            self.average_encodings()?;
+            self.average_encodings(epoch)?;
         }
         let validation = self.evaluate(Part::Validation)?;
         let (patience, factor) = (self.settings.patience, self.settings.factor);
@@ -244,9 +267,15 @@ impl Trainer {
         &mut self.federation
     }
 
-    /// What the releases so far have spent; nothing where no other party takes part.
+    /// What the epochs so far have spent; nothing where no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
-        (!self.federation.is_empty()).then(|| self.privacy.spent(self.progress.releases))
+        let epochs = self.progress.epochs.len();
+        (!self.federation.is_empty()).then(|| self.privacy.spent(&self.schedule, epochs))
+    }
+
+    /// What the run releases in all.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     fn train_rows(
@@ -255,12 +284,14 @@ impl Trainer {
         learning_rate: f64,
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<f64, RunError> {
-        let mut rows = self.split.train.clone();
-        rows.shuffle(&mut stream(self.seed, 0, Purpose::Batches, epoch as u64));
-        let batch_size = if self.plan.at_once.is_some() { rows.len() } else { self.settings.batch_size };
-        let steps = rows.len().div_ceil(batch_size) as u64;
+        let of = self.split.train.len();
+        let batches = self.batches(epoch);
+        let steps = batches.len() as u64;
         let (start, mut done, mut total) = (Instant::now(), 0, 0.0);
-        for (step, batch) in rows.chunks(batch_size).enumerate() {
+        for (step, batch) in batches.iter().enumerate() {
+            if batch.is_empty() {
+                continue;
+            }
             let loss = self.step(epoch as u64 * steps + step as u64, batch, learning_rate)?;
             if !loss.is_finite() {
                 return Err(RunError::Diverged { epoch: epoch + 1, loss });
@@ -268,13 +299,35 @@ impl Trainer {
             done += batch.len();
             total += loss * batch.len() as f64;
             let rows_per_second = done as f64 / start.elapsed().as_secs_f64();
-            let report =
-                StepReport { rows: done, of: rows.len(), loss: total / done as f64, rows_per_second };
+            let report = StepReport { rows: done, of, loss: total / done as f64, rows_per_second };
             if !watch(report) {
                 return Err(RunError::Interrupted { epoch: epoch + 1 });
             }
         }
-        Ok(total / rows.len() as f64)
+        Ok(total / done.max(1) as f64)
+    }
+
+    /// The rows of each training step of an epoch.
+    fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let mut rows = self.split.train.clone();
+        let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
+        if self.plan.at_once.is_some() {
+            rows.shuffle(&mut rng);
+            return vec![rows];
+        }
+        let size = self.settings.batch_size;
+        match self.settings.batches {
+            Batches::Shuffled => {
+                rows.shuffle(&mut rng);
+                rows.chunks(size).map(<[usize]>::to_vec).collect()
+            }
+            Batches::Poisson => {
+                let rate = (size as f64 / rows.len() as f64).min(1.0);
+                let steps = rows.len().div_ceil(size);
+                let mut draw = |_| rows.iter().copied().filter(|_| rng.random::<f64>() < rate).collect();
+                (0..steps).map(|step| draw(step)).collect()
+            }
+        }
     }
 
     /// One training step: forward at the active parties, aggregate, decode, and back.
@@ -286,11 +339,13 @@ impl Trainer {
         let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round));
         let outcome = self.primary.train(&batch, memory, &mut pass);
         watch.lap(&mut self.phases.decode);
-        if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation) {
+        if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation)
+            && !self.privacy.freezes_secondaries()
+        {
             let shares = self.aggregator.spread(gradient, &aggregation).into_iter();
             watch.lap(&mut self.phases.aggregate);
             let messages = shares.map(|gradient| Request::Backward(Backward { gradient, learning_rate }));
-            self.federation.exchange(&active, messages.collect())?;
+            self.federation.exchange(&aggregation.active, messages.collect())?;
             watch.lap(&mut self.phases.learn);
         }
         self.primary.learner_mut().step(learning_rate);
@@ -298,8 +353,15 @@ impl Trainer {
         Ok(outcome.loss)
     }
 
-    /// The parties that take part in a step: all but ⌊r_d·k⌋ drawn at random, at least one (paper, 4.4).
+    /// The parties that take part in a step: all but ⌊r_d·k⌋ drawn at random, at least one (paper, 4.4), and but those
+    /// that are gone.
     fn active_parties(&self, round: u64) -> Vec<usize> {
+        let mut active = self.drawn_parties(round);
+        active.retain(|party| !self.gone.contains(party));
+        active
+    }
+
+    fn drawn_parties(&self, round: u64) -> Vec<usize> {
         let count = self.federation.len();
         let dropped = (self.plan.party_dropout * count as f64).floor() as usize;
         if dropped == 0 || count == 0 {
@@ -309,44 +371,6 @@ impl Trainer {
         let mut active = index::sample(&mut rng, count, (count - dropped).max(1)).into_vec();
         active.sort_unstable();
         active
-    }
-
-    /// Asks the active parties for their representations and aggregates them.
-    fn memory(
-        &mut self,
-        round: u64,
-        rows: &[usize],
-        active: &[usize],
-        training: bool,
-    ) -> Result<Option<(Memory, Round)>, RunError> {
-        if active.is_empty() {
-            return Ok(None);
-        }
-        let mut watch = Watch::start();
-        let message = Forward { round, rows: rows.to_vec(), active: active.len(), training };
-        let replies = self.federation.exchange(active, vec![Request::Forward(message); active.len()])?;
-        self.progress.releases += 1;
-        // Evaluation is timed as a whole.
-        let mut other = 0.0;
-        watch.lap(if training { &mut self.phases.encode } else { &mut other });
-        let parts = replies.into_iter().map(|reply| match reply {
-            Reply::Representation(message) => message.tensor,
-            other => unreachable!("a party answers Forward with a representation, not {other:?}"),
-        });
-        let parts: Vec<_> = parts.collect();
-        let device = self.device.clone().without_autodiff();
-        let shared = |&party: &usize| self.similarities.get(party).map(|all| gather(all, rows, &device));
-        let similarities: Vec<_> = active.iter().filter_map(shared).collect();
-        let aggregation = Round {
-            parties: self.federation.len(),
-            active: active.to_vec(),
-            shapes: parts.iter().map(|part| part.dims()).collect(),
-            similarities: similarities.clone(),
-        };
-        let tensor = self.aggregator.combine(parts, &aggregation);
-        watch.lap(if training { &mut self.phases.aggregate } else { &mut other });
-        let available = active.iter().map(|&party| self.available[party]).max().unwrap_or(0);
-        Ok(Some((Memory { tensor, available, similarities }, aggregation)))
     }
 
     fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
@@ -364,7 +388,8 @@ impl Trainer {
             Part::Validation => self.split.validation.clone(),
             Part::Test => self.split.test.clone(),
         };
-        let everyone: Vec<usize> = (0..self.federation.len()).collect();
+        let everyone: Vec<usize> =
+            (0..self.federation.len()).filter(|party| !self.gone.contains(party)).collect();
         let device = self.device.clone().without_autodiff();
         let mut scores = Vec::with_capacity(rows.len());
         let mut watch = Watch::start();
@@ -379,37 +404,10 @@ impl Trainer {
         watch.lap(&mut self.phases.evaluate);
         Ok(self.objective.metric_of(&scores))
     }
-
-    /// Averages the positional encodings of all parties, the primary's too (paper, 4.2). Optimisers keep
-    /// their moments.
-    fn average_encodings(&mut self) -> Result<(), RunError> {
-        let mut encodings = vec![self.primary.learner().parameters().with_prefix(Embedding::POSITION)];
-        for reply in self.federation.broadcast(&Request::ShareEncoding)? {
-            match reply {
-                Reply::Encoding(encoding) => encodings.push(encoding),
-                other => unreachable!("a party answers ShareEncoding with an encoding, not {other:?}"),
-            }
-        }
-        let average = mean_of(&encodings);
-        self.primary.learner_mut().load(&average)?;
-        self.federation.broadcast(&Request::LoadEncoding(average))?;
-        Ok(())
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Part {
     Validation,
     Test,
-}
-
-/// The mean of parameters with the same segments, computed in double precision in the given order.
-fn mean_of(all: &[Parameters]) -> Parameters {
-    let mut mean = all[0].clone();
-    let (_, values) = mean.split_mut();
-    for (index, value) in values.iter_mut().enumerate() {
-        let sum: f64 = all.iter().map(|one| f64::from(one.values()[index])).sum();
-        *value = (sum / all.len() as f64) as f32;
-    }
-    mean
 }

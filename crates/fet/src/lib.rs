@@ -2,6 +2,8 @@
 //!
 //! The only crate that names every plug-in crate: inventory drops a crate that nothing names.
 
+pub mod account;
+pub mod attack;
 pub mod experiment_file;
 pub mod golden;
 pub mod link;

@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, Source};
 use fet::run::{InputError, Log, Outcome};
-use fet::{golden, link, list, plot, run, show};
+use fet::{account, attack, golden, link, list, plot, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -67,6 +67,16 @@ enum Command {
         #[arg(long, default_value = "plots")]
         out: PathBuf,
     },
+    /// Say what noisy releases cost, as (ε, δ), or how much noise they need.
+    Account {
+        #[command(flatten)]
+        question: account::Question,
+    },
+    /// Train an experiment, then reconstruct its first secondary's features from what the primary sees.
+    Attack {
+        #[command(flatten)]
+        source: Source,
+    },
     /// Compare this program with figures that another implementation wrote.
     Golden {
         /// A golden file.
@@ -117,6 +127,15 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             for file in plot::plot(&runs, &out)? {
                 println!("{}", file.display());
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Account { question } => {
+            println!("{}", account::answer(&question).map_err(|e| InputError(e.to_string()))?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Attack { source } => {
+            let experiment = experiment_file::load(&source).map_err(|e| InputError(e.to_string()))?;
+            println!("{}", attack::attack(&experiment, &AtomicBool::new(false))?);
             Ok(ExitCode::SUCCESS)
         }
         Command::Golden { file, device } => {

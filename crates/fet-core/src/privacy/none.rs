@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use super::{PrivacyMechanism, Release, Spent};
+use super::{Form, PrivacyMechanism, Release, Schedule, Selection, Share, Spent};
 use crate::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `none`: there are none.
@@ -32,13 +32,29 @@ impl PrivacyMechanism for NoProtection {
         true
     }
 
-    fn protect(&self, representation: Tensor<3>, _release: &mut Release<'_>) -> Tensor<3> {
+    fn bound(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
         representation
     }
 
-    fn spent(&self, releases: u64) -> Spent {
-        let epsilon = (releases == 0).then_some(0.0);
-        let statement = "representations are sent as they are: no differential-privacy guarantee".to_string();
-        Spent { epsilon, delta: 0.0, statement }
+    fn share(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
+        Share::Floats(values)
+    }
+
+    fn form(&self, _active: usize, _block: usize) -> Option<Form> {
+        None
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::ALL
+    }
+
+    fn prepare(&mut self, _schedule: &Schedule) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn spent(&self, schedule: &Schedule, epochs: usize) -> Spent {
+        let what = if schedule.summed { "sums of representations" } else { "representations" };
+        let statement = format!("{what} are sent as they are: no differential-privacy guarantee");
+        Spent { epsilon: (epochs == 0).then_some(0.0), delta: 0.0, statement, guarantee: None }
     }
 }

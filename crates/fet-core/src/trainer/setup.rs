@@ -4,17 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use burn::tensor::Device;
+use fet_privacy::secure_sum::MaskGraph;
 
 use super::{Machine, Progress, RunError, Trainer};
+use crate::aggregator::SecureSum;
 use crate::data::{DatasetContext, VerticalData};
 use crate::encoder::Computation;
-use crate::experiment::Experiment;
+use crate::experiment::{Batches, Experiment};
 use crate::federation::Federation;
 use crate::linker::{Cached, Linker};
 use crate::method::{Method, Plan, PrimaryContext, SecondaryContext};
 use crate::model::Embedding;
-use crate::prepare::{Prepared, PreparedParty, standardise_all};
-use crate::privacy::PrivacyMechanism;
+use crate::prepare::{Prepared, PreparedParty, Split, standardise_all};
+use crate::privacy::{PrivacyMechanism, Schedule, Selection};
 use crate::protocol::{LinkKeys, Reply, Request};
 use crate::registry::Violation;
 use crate::rng::{Purpose, stream};
@@ -45,9 +47,28 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let linker: Arc<dyn Linker> =
-            Arc::from(Cached::from_environment(experiment.linker.build(&())?, &experiment.linker.settings()));
+        let secure = aggregator.secure().filter(|_| plan.secondaries);
+        let mut privacy = experiment.privacy.build(&())?;
+        let linker = experiment.linker.build(&())?;
+        // Links that are made anew for each batch are not worth keeping.
+        let linker: Arc<dyn Linker> = if privacy.selection() == Selection::ALL {
+            Arc::from(Cached::from_environment(linker, &experiment.linker.settings()))
+        } else {
+            Arc::from(linker)
+        };
         let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
+        let positions = (1..=tables.len()).map(neighbours).max().unwrap_or(0);
+        let schedule =
+            schedule(experiment, &plan, &prepared.split, tables.len(), positions, secure.is_some());
+        if plan.secondaries {
+            if let Some(sum) = secure {
+                check_sums(sum, privacy.as_ref(), &schedule)?;
+            }
+            privacy.prepare(&schedule).map_err(|violation| violation.within("privacy"))?;
+            if let Some(sum) = secure {
+                check_budget(sum, privacy.as_ref(), &schedule)?;
+            }
+        }
         let primary = method.primary(&PrimaryContext {
             device: &device,
             weights: stream(experiment.seed, 0, Purpose::Weights, 0),
@@ -55,7 +76,7 @@ impl Trainer {
             feature_columns: prepared.primary.scaled.features.columns(),
             objective: prepared.objective,
             parties: tables.len(),
-            positions: (1..=tables.len()).map(neighbours).max().unwrap_or(0),
+            positions,
             memory_width: aggregator.width(tables.len(), plan.width),
             computation: experiment.train.computation(machine.on_host),
         })?;
@@ -66,7 +87,7 @@ impl Trainer {
             plan: &plan,
             linker: Arc::clone(&linker),
             reveals_similarities: plan.similarities || aggregator.uses_similarities(),
-            privacy: Arc::from(experiment.privacy.build(&())?),
+            privacy: Arc::from(privacy),
             computation: experiment.train.computation(machine.on_host),
         };
         let parties = tables.into_iter().enumerate().map(|(index, table)| builder.party(index + 1, table));
@@ -88,6 +109,10 @@ impl Trainer {
             federation,
             aggregator,
             privacy: builder.privacy,
+            secure,
+            schedule,
+            released: None,
+            gone: Vec::new(),
             available: Vec::new(),
             similarities: Vec::new(),
             progress: Progress {
@@ -101,7 +126,21 @@ impl Trainer {
             warnings: prepared.warnings,
         };
         trainer.link(linker.as_ref())?;
+        if secure.is_some() {
+            trainer.agree_on_keys()?;
+        }
         Ok(trainer)
+    }
+
+    /// Has every two secondaries share a key. The primary relays public keys, and is trusted to relay them as they are.
+    fn agree_on_keys(&mut self) -> Result<(), RunError> {
+        let keys = self.federation.broadcast(&Request::MakeKey)?.into_iter().map(|reply| match reply {
+            Reply::Key(key) => key,
+            other => unreachable!("a party answers MakeKey with a key, not {other:?}"),
+        });
+        let keys = Request::AgreeOnKeys(keys.collect());
+        self.federation.broadcast(&keys)?;
+        Ok(())
     }
 
     /// Links every secondary with the primary's keys, once for the whole run. The linker itself uses all
@@ -170,4 +209,73 @@ impl PartyBuilder<'_> {
         };
         Ok(Secondary::new(number, self.experiment.seed, table, parts))
     }
+}
+
+/// What a run of so many secondaries releases in all.
+fn schedule(
+    experiment: &Experiment,
+    plan: &Plan,
+    split: &Split,
+    parties: usize,
+    positions: usize,
+    summed: bool,
+) -> Schedule {
+    let settings = &experiment.train;
+    let (train, evaluation) = (split.train.len(), split.validation.len().max(split.test.len()));
+    // A Poisson batch can hold every row.
+    let most = match settings.batches {
+        Batches::Shuffled => settings.batch_size.min(train),
+        Batches::Poisson => train,
+    };
+    let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
+    let dropped = (plan.party_dropout * parties as f64).floor() as usize;
+    Schedule {
+        epochs: plan.at_once.unwrap_or(settings.epochs),
+        train_steps: if plan.at_once.is_some() { 1 } else { train.div_ceil(settings.batch_size) },
+        evaluation_steps: batches(split.validation.len()) + batches(split.test.len()),
+        rows: most.max(settings.evaluation_batch_size.min(evaluation)),
+        all_rows: train + split.validation.len() + split.test.len(),
+        train_active: (parties - dropped).max(1).min(parties),
+        active: parties,
+        block: positions * plan.width,
+        summed,
+    }
+}
+
+/// Refuses secret sums that would hide nothing.
+fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, schedule: &Schedule) -> Result<(), Violation> {
+    let fewest = schedule.train_active.min(schedule.active);
+    if fewest < 2 {
+        let rule = "must not be \"secure-average\" unless two secondaries or more take part in every step: the sum over \
+                    one is its value";
+        let value = format!("\"secure-average\" with {fewest} of {}", schedule.active);
+        return Err(Violation::new("aggregator.kind", rule, value));
+    }
+    let tolerated = MaskGraph::new(fewest, sum.degree).tolerates();
+    if privacy.colluding() > tolerated {
+        let rule = format!(
+            "must be above `privacy.colluding` ({}), and so many others must take part in a step: {fewest} do",
+            privacy.colluding()
+        );
+        return Err(Violation::new("aggregator.degree", rule, sum.degree));
+    }
+    Ok(())
+}
+
+/// Refuses secret sums that could wrap around.
+fn check_budget(
+    sum: SecureSum,
+    privacy: &dyn PrivacyMechanism,
+    schedule: &Schedule,
+) -> Result<(), Violation> {
+    for active in [schedule.train_active, schedule.active] {
+        if let Err(error) = sum.units(privacy.form(active, schedule.block), active) {
+            return Err(Violation::new(
+                "aggregator.bits",
+                format!("must have room for every sum ({error})"),
+                sum.bits,
+            ));
+        }
+    }
+    Ok(())
 }

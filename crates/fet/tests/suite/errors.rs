@@ -23,7 +23,7 @@ epochs = 1
 "#;
 
 /// Runs a bad experiment and checks what the user is told.
-fn refuse(folder: &Path, file: &str, arguments: &[&str], parts: &[&str]) {
+pub(crate) fn refuse(folder: &Path, file: &str, arguments: &[&str], parts: &[&str]) {
     let output = fet(folder, &[&["run", file, "--out", "result"], arguments].concat());
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");

@@ -10,6 +10,7 @@ mod learning;
 mod link;
 mod plugins;
 mod primary;
+mod privacy;
 mod provenance;
 mod repeat;
 mod support;

@@ -1,0 +1,232 @@
+//! What a run releases, and what that costs: the numbers that stand in a report.
+
+use fet_privacy::accountant::{Account, Event};
+use fet_privacy::noise::{REACH, Slack};
+use serde::Serialize;
+
+use super::settings::{Learning, Neighbouring, NoiseSettings};
+
+/// What a run releases, known before it begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Schedule {
+    /// Epochs of the run.
+    pub epochs: usize,
+    /// Training steps of an epoch.
+    pub train_steps: usize,
+    /// Batches of an evaluation of the validation rows, and of one of the test rows, which is counted in every epoch
+    /// though it is made only after a best one: whether it is made depends on what was released.
+    pub evaluation_steps: usize,
+    /// The most rows of one release.
+    pub rows: usize,
+    /// All rows of the run.
+    pub all_rows: usize,
+    /// How many secondaries take part in a training step.
+    pub train_active: usize,
+    /// How many there are; all take part in an evaluation.
+    pub active: usize,
+    /// K·H.
+    pub block: usize,
+    /// Whether only sums over the parties become known.
+    pub summed: bool,
+}
+
+/// A privacy loss, with what it assumes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Spent {
+    /// ε; nothing where the loss is not bounded.
+    pub epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+    /// What the figure assumes and what it protects, in words.
+    pub statement: String,
+    /// How it came about; nothing where there is no guarantee.
+    pub guarantee: Option<Guarantee>,
+}
+
+/// How a privacy loss came about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Guarantee {
+    /// The mechanism.
+    pub mechanism: &'static str,
+    /// C.
+    pub clip: f64,
+    /// σ: the noise on the sum of all parties, in units of C.
+    pub noise: f64,
+    /// The noise in units of the sensitivity of a whole release in training.
+    pub noise_multiplier: f64,
+    /// Which data sets are indistinguishable.
+    pub neighbouring: Neighbouring,
+    /// What became of the models' learning.
+    pub learning: Learning,
+    /// For how many rows of a release a record counts.
+    pub occurrences: usize,
+    /// The share of records in each release.
+    pub sample_rate: f64,
+    /// Whether ε counts on that.
+    pub amplification: bool,
+    /// Whether only sums became known.
+    pub secure_sum: bool,
+    /// How many colluding secondaries are provided for.
+    pub colluding: usize,
+    /// How many releases were counted.
+    pub releases: u64,
+    /// ε by Rényi divergences, for comparison.
+    pub epsilon_by_rdp: f64,
+    /// ε after each epoch.
+    pub epsilon_by_epoch: Vec<f64>,
+    /// What must hold, one sentence each.
+    pub assumptions: Vec<String>,
+}
+
+/// The account of one mechanism in one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ledger<'a> {
+    pub(super) settings: &'a NoiseSettings,
+    pub(super) schedule: &'a Schedule,
+    /// Whether the noise is integer, and then the variance in units² that closeness costs beside the whole.
+    pub(super) integer: bool,
+}
+
+/// r² of the statement: the discrete Gaussian is accounted for with so much less variance, in units².
+pub(super) const SMOOTHING: f64 = 9.0;
+
+impl Ledger<'_> {
+    /// For how many rows of a release a record counts.
+    pub(super) fn occurrences(&self) -> usize {
+        let Schedule { rows, all_rows, .. } = *self.schedule;
+        let most = if self.settings.learning == Learning::Frozen { all_rows } else { rows };
+        match self.settings.max_occurrences {
+            0 => most,
+            cap => cap.min(most),
+        }
+    }
+
+    /// The noise in units of the sensitivity of a release in which `active` parties take part.
+    pub(super) fn multiplier(&self, noise: f64, active: usize) -> f64 {
+        let sensitivity = self.settings.sensitivity(active) * (self.occurrences() as f64).sqrt();
+        let shrink = if self.integer {
+            let scale = scale(self.settings.clip, active, self.schedule.block);
+            (1.0 - SMOOTHING / (noise * self.settings.clip * scale).powi(2)).max(0.0).sqrt()
+        } else {
+            1.0
+        };
+        noise * shrink / sensitivity
+    }
+
+    /// The releases of the first `epochs` epochs.
+    pub(super) fn events(&self, noise: f64, epochs: usize) -> Vec<Event> {
+        let Schedule { train_steps, evaluation_steps, train_active, active, .. } = *self.schedule;
+        let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
+        let event =
+            |active, steps: usize| Event { noise: self.multiplier(noise, active), rate, steps: steps as u64 };
+        if self.settings.learning == Learning::Frozen {
+            return vec![event(active, epochs.min(1))];
+        }
+        vec![event(train_active, epochs * train_steps), event(active, epochs * evaluation_steps)]
+    }
+
+    /// What drawing integers imperfectly costs over the whole run.
+    pub(super) fn slack(&self) -> Slack {
+        let Schedule { epochs, train_steps, evaluation_steps, rows, all_rows, active, block, .. } =
+            *self.schedule;
+        let rows = if self.settings.learning == Learning::Frozen {
+            all_rows as f64
+        } else {
+            (epochs * (train_steps + evaluation_steps)) as f64 * rows as f64
+        };
+        Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
+    }
+
+    /// ε at the settings' δ after `epochs` epochs, and by Rényi divergences.
+    pub(super) fn cost(&self, noise: f64, epochs: usize) -> (f64, f64) {
+        let slack = self.slack();
+        let events = self.events(noise, epochs);
+        if events.iter().all(|event| event.steps == 0) {
+            return (0.0, 0.0);
+        }
+        let delta = self.settings.delta;
+        // The δ left for the ideal mechanism depends on ε a little; two rounds settle it from above.
+        let first = Account::of(&events, delta).map_or(f64::INFINITY, |account| account.epsilon());
+        let left = if self.integer { slack.delta_left(delta, 1.01 * first + 0.1) } else { delta };
+        let extra = if self.integer { slack.epsilon() } else { 0.0 };
+        Account::of(&events, left).map_or((f64::INFINITY, f64::INFINITY), |account| {
+            (account.epsilon() + extra, account.rdp + extra)
+        })
+    }
+
+    /// What must hold for the figure to hold.
+    pub(super) fn assumptions(&self) -> Vec<String> {
+        let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
+            self.settings;
+        let mut all = vec![match neighbouring {
+            Neighbouring::Replace => {
+                "protected is one record replaced in every secondary at once".to_string()
+            }
+            Neighbouring::AddRemove => {
+                "protected is one record of one secondary, added or removed".to_string()
+            }
+            Neighbouring::Record => {
+                "protected is one record of one secondary, added, removed or replaced".to_string()
+            }
+        }];
+        let rows = self.occurrences();
+        all.push(match (learning, self.settings.max_occurrences) {
+            (Learning::Counted, _) => format!(
+                "a record may change all {rows} rows of every release, as a neighbour or through the weights it trained"
+            ),
+            (_, 0) => format!("a record may be a neighbour of all {rows} rows of a release"),
+            _ => format!("a record is a neighbour of at most {rows} rows of a release: each offers itself to its nearest rows alone"),
+        });
+        all.push(match learning {
+            Learning::Counted => {
+                "the secondaries' models learn, and what a record taught them is counted".to_string()
+            }
+            Learning::Assumed => {
+                "NOT COUNTED: what the secondaries' models learned from the record; the figure treats their \
+                weights as known, as the paper does"
+                    .to_string()
+            }
+            Learning::Frozen => {
+                "the secondaries keep their initial weights, and every row is released once for the whole run"
+                    .to_string()
+            }
+        });
+        if *amplification {
+            all.push(format!(
+                "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
+            ));
+        }
+        all.push(if self.schedule.summed {
+            format!(
+                "the primary sees sums alone and relays keys and messages faithfully; up to {colluding} secondaries collude with it"
+            )
+        } else {
+            "every party's representation is seen by itself and bears the whole noise".to_string()
+        });
+        all.push(if self.integer {
+            format!(
+                "the noise is a sum of discrete Gaussians; that they are drawn from tables, and where the sum ends, {REACH} \
+                 deviations out, is within the figures"
+            )
+        } else {
+            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
+        });
+        all.push(
+            "the noise follows from the run's seed so that the run repeats: whoever knows the seed can subtract it; a \
+             deployment draws seeds of its own"
+                .to_string(),
+        );
+        all.push(
+            "not protected: how many records there are, the means and deviations by which a secondary scales its columns, \
+             the secondaries' models themselves, and the primary's keys, rows and labels"
+                .to_string(),
+        );
+        all
+    }
+}
+
+/// Units per 1 of integer shares: a typical value of a block of norm c is some 2^8 units. A power of two.
+pub(super) fn scale(clip: f64, active: usize, block: usize) -> f64 {
+    let typical = clip / active as f64 / (block as f64).sqrt();
+    2f64.powi((256.0 / typical).log2().ceil() as i32)
+}

@@ -1,0 +1,95 @@
+//! `fet account`: what a sequence of noisy releases costs, or the noise that it needs. No run is made and no file read.
+
+use fet_privacy::accountant::{Account, AccountError, Event, noise_for};
+use serde_json::{Value, json};
+
+/// What `fet account` is given.
+#[derive(Debug, Clone, clap::Args)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["noise", "epsilon"])))]
+pub struct Question {
+    /// Standard deviation of the noise, in units of the sensitivity.
+    #[arg(long, allow_negative_numbers = true)]
+    pub noise: Option<f64>,
+    /// In place of the noise: the ε to be met; the answer is the least noise that meets it.
+    #[arg(long, allow_negative_numbers = true)]
+    pub epsilon: Option<f64>,
+    /// The probability with which a record takes part in a release, drawn anew for each (Poisson sampling).
+    #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
+    pub rate: f64,
+    /// How many releases.
+    #[arg(long, default_value = "1", value_parser = count)]
+    pub steps: u64,
+    /// δ, the chance that the bound fails.
+    #[arg(long, allow_negative_numbers = true)]
+    pub delta: f64,
+    /// As one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A whole number, also as `1e6`.
+fn count(text: &str) -> Result<u64, String> {
+    if let Ok(count) = text.parse() {
+        return Ok(count);
+    }
+    match text.parse::<f64>() {
+        Ok(value) if value.fract() == 0.0 && (0.0..=1e15).contains(&value) => Ok(value as u64),
+        _ => Err("must be a whole number, not negative".to_string()),
+    }
+}
+
+const NEIGHBOURING: &str = "one record added or removed; noise in units of its sensitivity";
+
+/// The answer, as text or JSON.
+pub fn answer(question: &Question) -> Result<String, AccountError> {
+    let Question { rate, steps, delta, .. } = *question;
+    let noise = match question.epsilon {
+        Some(epsilon) => noise_for(epsilon, delta, |noise| vec![Event { noise, rate, steps }])?,
+        None => question.noise.unwrap_or_default(),
+    };
+    let account = Account::of(&[Event { noise, rate, steps }], delta)?;
+    Ok(if question.json {
+        object(question, noise, &account).to_string()
+    } else {
+        text(question, noise, &account)
+    })
+}
+
+fn object(question: &Question, noise: f64, account: &Account) -> Value {
+    json!({
+        "noise": noise,
+        "rate": question.rate,
+        "steps": question.steps,
+        "delta": question.delta,
+        "target_epsilon": question.epsilon,
+        "epsilon": { "exact": account.exact, "pld": account.pld, "rdp": account.rdp },
+        "neighbouring": NEIGHBOURING,
+    })
+}
+
+fn text(question: &Question, noise: f64, account: &Account) -> String {
+    let Question { rate, steps, delta, .. } = *question;
+    let mut lines = vec![format!("{steps} releases, rate {rate}, δ = {delta:e}; {NEIGHBOURING}")];
+    let found = if question.epsilon.is_some() { "  (the least that meets the target)" } else { "" };
+    lines.push(format!("noise                           {noise:.6}{found}"));
+    if let Some(exact) = account.exact {
+        lines.push(format!("ε, exact (Gaussian DP)          {exact:.6}"));
+    } else {
+        lines.push(format!("ε, privacy loss distributions   {:.6}", account.pld));
+    }
+    lines.push(format!("ε, Rényi divergences            {:.6}", account.rdp));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_whole() {
+        assert_eq!((count("12"), count("1e6")), (Ok(12), Ok(1_000_000)));
+        for text in ["-1", "1.5", "many", "1e30", "nan"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+    }
+}

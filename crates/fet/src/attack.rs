@@ -1,0 +1,80 @@
+//! `fet attack`: how well a primary that has trained an experiment reconstructs a secondary's features from what it
+//! sees.
+//!
+//! The attacker knows the features of the records linked to the training rows (as if they had leaked), fits a decoder
+//! from what the primary sees of those rows, and guesses the features of the records linked to the test rows. The
+//! decoder is a ridge regression on what is seen and on random tanh features of it, its penalty chosen on the
+//! validation rows: quick, and repeatable. It is one attack: a low error shows a leak, a high one proves nothing.
+
+mod ridge;
+
+use std::sync::atomic::AtomicBool;
+
+use fet_core::data::Matrix;
+use fet_core::experiment::Experiment;
+use fet_core::parameters::host;
+use fet_core::prepare::Split;
+use fet_core::trainer::Trainer;
+use serde_json::{Value, json};
+
+use crate::run;
+use ridge::Decoder;
+
+/// Trains `experiment` and attacks its first secondary.
+pub fn attack(experiment: &Experiment, stop: &AtomicBool) -> anyhow::Result<Value> {
+    let backend = fet_backends::open(&experiment.device).map_err(|e| run::InputError(e.to_string()))?;
+    let mut trainer = run::trainer(experiment, &backend)?;
+    if trainer.federation().is_empty() {
+        let message = format!("the method \"{}\" has no secondaries to attack", experiment.method.kind());
+        return Err(run::InputError(message).into());
+    }
+    while !trainer.is_done() {
+        trainer.epoch(&mut |_| !stop.load(std::sync::atomic::Ordering::Relaxed))?;
+    }
+    let split = trainer.split().clone();
+    let rows: Vec<usize> = (0..split.train.len() + split.validation.len() + split.test.len()).collect();
+    let truth = trainer.federation().parties()[0].nearest_features(&rows)?;
+    let own = trainer.own_columns(&rows);
+    let seen = seen(&mut trainer, &rows)?;
+    let metric = trainer.objective().metric().name;
+    let best = trainer.progress().best.and_then(|best| trainer.progress().epochs[best].test);
+    let spent = trainer.spent();
+    Ok(json!({
+        "aggregator": experiment.aggregator.kind(),
+        "privacy": experiment.privacy.kind(),
+        "epsilon": spent.as_ref().and_then(|spent| spent.epsilon),
+        "noise": spent.as_ref().and_then(|spent| spent.guarantee.as_ref()).map(|guarantee| guarantee.noise),
+        metric: best,
+        "error": error(&seen, &truth, &split),
+        "error_from_own_columns": error(&own, &truth, &split),
+        "error_from_both": error(&beside(&seen, &own), &truth, &split),
+    }))
+}
+
+/// What the primary sees of each row: every part by itself, or their sum.
+fn seen(trainer: &mut Trainer, rows: &[usize]) -> anyhow::Result<Matrix<f32>> {
+    let mut values: Vec<Vec<f32>> = vec![Vec::new(); rows.len()];
+    for chunk in rows.chunks(256) {
+        for part in trainer.seen(chunk)? {
+            let width = part.dims()[1] * part.dims()[2];
+            for (row, block) in chunk.iter().zip(host(part).chunks(width)) {
+                values[*row].extend_from_slice(block);
+            }
+        }
+    }
+    Ok(Matrix::new(values[0].len(), values.concat()))
+}
+
+fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
+    let rows = (0..left.rows()).map(|row| [left.row(row), right.row(row)].concat());
+    Matrix::new(left.columns() + right.columns(), rows.collect::<Vec<_>>().concat())
+}
+
+/// The squared error of the guesses on test rows, as a share of that of guessing the mean: 0 is a full reconstruction,
+/// 1 is none.
+fn error(inputs: &Matrix<f32>, truth: &Matrix<f32>, split: &Split) -> f64 {
+    let fit = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
+    let (train, validation, test) = (fit(&split.train), fit(&split.validation), fit(&split.test));
+    let decoder = Decoder::fit((&train.0, &train.1), (&validation.0, &validation.1));
+    decoder.error(&test.0, &test.1)
+}
