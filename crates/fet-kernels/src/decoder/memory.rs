@@ -91,8 +91,8 @@ fn softmax(
                 kept[i] = exp(logits[i] - top);
             }
             let scale = 1.0 / sum(count, |i| kept[i]);
-            for i in 0..count {
-                kept[i] *= scale;
+            for weight in kept.iter_mut() {
+                *weight *= scale;
             }
             weights.copy_from_slice(kept);
             if let Some((dropout, numbers)) = drawn {
