@@ -3,8 +3,10 @@
 //! neighbours and rows grow, and the start of a run.
 //!
 //! Each figure is the median of five portions of one run; each case runs in a process of its own, one after another.
-//! Raw figures go to the file that `FET_BENCH_OUT` names, as JSON. Arguments choose cases by a part of their name.
+//! Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or the file that `FET_BENCH_OUT` names. Arguments choose
+//! cases by a part of their name; only the whole is kept.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
@@ -63,11 +65,29 @@ fn main() -> Result<()> {
             all.push(figures);
         }
     }
-    if let Some(path) = std::env::var_os("FET_BENCH_OUT") {
+    let out = std::env::var_os("FET_BENCH_OUT").map(PathBuf::from);
+    if let Some(path) = out.or_else(|| chosen.is_empty().then(place)) {
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
         let raw = serde_json::json!({ "peak_gflops": peak, "cases": all });
         std::fs::write(&path, serde_json::to_string_pretty(&raw)? + "\n")?;
+        println!("\nraw figures: {}", path.display());
     }
     Ok(())
+}
+
+/// Where the raw figures of this day and machine go.
+fn place() -> PathBuf {
+    let output = Command::new("date").arg("+%F").output();
+    let date = output.map_or_else(|_| "undated".into(), |out| String::from_utf8_lossy(&out.stdout).trim().to_string());
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split(':').nth(1)).unwrap_or(std::env::consts::ARCH);
+    let words: Vec<&str> = model.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let name = format!("{date}-{}-{cores}", words.join("-").to_lowercase());
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/runs")).join(name).join("summary.json")
 }
 
 /// Every case, with the devices it is run on.

@@ -3,10 +3,10 @@
 //! Weights are kept for the way back with the sign saying whether dropout let them through: they are not negative
 //! themselves. Their rows are padded to whole vectors with positions that nothing attends to.
 
-use crate::block::Shape;
 use crate::dropout::Dropout;
 use crate::math::{LANES, exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::shape::Shape;
 
 /// A logit that no softmax sees.
 const NOWHERE: f32 = -1e30;

@@ -4,18 +4,8 @@ use crate::dropout::{Dropout, drop_values, words};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 use crate::rows::{NormGradient, add, add_rows, fill_rows, normalise, normalise_back, sized};
+use crate::shape::Shape;
 use crate::{attention, feed_forward};
-
-/// The sizes of a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Shape {
-    /// H.
-    pub width: usize,
-    /// Attention heads; they divide H.
-    pub heads: usize,
-    /// K, the length of a sequence.
-    pub positions: usize,
-}
 
 /// The parameters of one block.
 #[derive(Debug, Clone, Copy)]

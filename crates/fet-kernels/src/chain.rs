@@ -6,11 +6,12 @@
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::block::{self, BlockGradient, BlockWeights, Masks, Scratch, Shape, Trace, masks_of_a_chain};
+use crate::block::{self, BlockGradient, BlockWeights, Masks, Scratch, Trace, masks_of_a_chain};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights};
 use crate::rows::add;
+use crate::shape::Shape;
 
 /// Sums over sequences are made in so many portions, whatever the number of threads.
 const PORTIONS: usize = 8;

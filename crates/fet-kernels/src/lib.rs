@@ -24,8 +24,9 @@ mod matrix;
 mod parameters;
 mod peak;
 mod rows;
+mod shape;
 
-pub use block::{BlockGradient, BlockWeights, Shape};
+pub use block::{BlockGradient, BlockWeights};
 pub use chain::{ChainGradient, ChainInput, Forward, Tape, backward, forward};
 pub use decoder::{
     DecoderBlockGradient, DecoderBlockWeights, DecoderForward, DecoderGradient, DecoderInput, DecoderTape,
@@ -34,3 +35,4 @@ pub use decoder::{
 pub use dropout::Dropout;
 pub use parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 pub use peak::peak;
+pub use shape::Shape;

@@ -1,10 +1,10 @@
 //! Attention of each sample's absorbed queries to its memory, sample by sample while the memory lies in cache.
 
-use crate::block::Shape;
 use crate::feed_forward::Drawn;
 use crate::math::{exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::rows::sized;
+use crate::shape::Shape;
 
 /// The memories of n samples, [n, K, H], and what is added to their logits, [n, K].
 #[derive(Clone, Copy)]

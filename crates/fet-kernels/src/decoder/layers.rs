@@ -1,0 +1,90 @@
+//! The linear layers around attention, forward and back, and whole heads that dropout takes.
+
+use crate::dropout::Dropout;
+use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::parameters::{AttentionGradient, AttentionWeights};
+use crate::rows::{NormGradient, add_rows, fill_rows, normalise, normalise_back};
+
+/// Some columns of queries (`part` 0), keys (1) or values (2) in the stacked projection.
+pub(super) fn stacked<'w>(
+    weights: &AttentionWeights<'w>,
+    part: usize,
+    start: usize,
+    count: usize,
+) -> View<'w> {
+    let width = weights.gain.len();
+    View::new(weights.projection, 3 * width).columns(part * width + start, count)
+}
+
+pub(super) fn stacked_mut(
+    gradient: &mut AttentionGradient,
+    width: usize,
+    part: usize,
+    start: usize,
+    count: usize,
+) -> ViewMut<'_> {
+    ViewMut::strided(&mut gradient.projection[part * width + start..], width, count, 3 * width)
+}
+
+/// Queries (`part` 0) or values (2) of normed rows.
+pub(super) fn affine(normed: &[f32], weights: &AttentionWeights<'_>, part: usize, out: &mut [f32]) {
+    let width = weights.gain.len();
+    fill_rows(out, &weights.projection_bias[part * width..(part + 1) * width]);
+    let right = stacked(weights, part, 0, width);
+    multiply(1.0, View::new(normed, width), right, Into::Add, ViewMut::new(out, width));
+}
+
+/// Back through [`affine`] and the norm before it.
+pub(super) fn affine_back(
+    rows: &[f32],
+    weights: &AttentionWeights<'_>,
+    part: usize,
+    above: &[f32],
+    gradient: &mut AttentionGradient,
+    (normed, normed_gradient): (&mut [f32], &mut [f32]),
+    rows_gradient: &mut [f32],
+) {
+    let width = weights.gain.len();
+    normalise(rows, weights.gain, weights.bias, normed);
+    let view = View::new(above, width);
+    let target = stacked_mut(gradient, width, part, 0, width);
+    multiply(1.0, View::new(normed, width).transposed(), view, Into::Add, target);
+    add_rows(&mut gradient.projection_bias[part * width..(part + 1) * width], above);
+    let right = stacked(weights, part, 0, width).transposed();
+    multiply(1.0, view, right, Into::Set, ViewMut::new(normed_gradient, width));
+    let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
+    normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
+}
+
+/// What follows the heads.
+pub(super) fn leave(heads: &[f32], weights: &AttentionWeights<'_>, out: &mut [f32]) {
+    let width = weights.gain.len();
+    fill_rows(out, weights.output_bias);
+    let (left, right) = (View::new(heads, width), View::new(weights.output, width));
+    multiply(1.0, left, right, Into::Add, ViewMut::new(out, width));
+}
+
+/// Back through [`leave`].
+pub(super) fn leave_back(
+    heads: &[f32],
+    weights: &AttentionWeights<'_>,
+    above: &[f32],
+    gradient: &mut AttentionGradient,
+    heads_gradient: &mut [f32],
+) {
+    let width = weights.gain.len();
+    let view = View::new(above, width);
+    let target = ViewMut::new(&mut gradient.output, width);
+    multiply(1.0, View::new(heads, width).transposed(), view, Into::Add, target);
+    add_rows(&mut gradient.output_bias, above);
+    let right = View::new(weights.output, width).transposed();
+    multiply(1.0, view, right, Into::Set, ViewMut::new(heads_gradient, width));
+}
+
+/// Zeroes or scales each head by its number.
+pub(super) fn drop_heads(dropout: &Dropout, numbers: &[u16], head: usize, values: &mut [f32]) {
+    for (values, &number) in values.chunks_exact_mut(head).zip(numbers) {
+        let factor = if dropout.keeps(number) { dropout.scale() } else { 0.0 };
+        values.iter_mut().for_each(|value| *value *= factor);
+    }
+}

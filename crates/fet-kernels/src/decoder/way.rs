@@ -1,0 +1,275 @@
+//! The way of a portion of samples through a decoder's blocks, and back.
+
+use crate::buffer::Buffer;
+use crate::dropout::{Dropout, drop_values, words};
+use crate::feed_forward;
+use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::rows::{add, normalise, sized};
+use crate::shape::Shape;
+
+use super::layers::{affine, affine_back, drop_heads, leave, leave_back, stacked, stacked_mut};
+use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
+
+/// What a portion of n samples leaves behind in one block.
+#[derive(Debug)]
+pub(super) struct Trace {
+    /// x before the block, [n, H].
+    input: Buffer,
+    /// Its values, scaled by dropout, [n, H].
+    values: Buffer,
+    /// x between the attentions, [n, H].
+    between: Buffer,
+    /// Queries over √d, [n, H].
+    queries: Buffer,
+    /// Queries by way of W_K, [n, heads, H].
+    absorbed: Buffer,
+    /// Attention weights, [n, heads, K]; the sign says which dropout lets through.
+    weights: Buffer,
+    /// Weighted sums of the memory, [n, heads, H].
+    context: Buffer,
+    /// Sums of the weights, [n, heads].
+    total: Buffer,
+    /// The heads' results, [n, H].
+    attended: Buffer,
+    /// x before the feed-forward layer, [n, H].
+    middle: Buffer,
+    /// That layer before its GELU, [n, 2H].
+    hidden: Buffer,
+}
+
+impl Trace {
+    fn new(shape: &Shape, n: usize) -> Self {
+        let Shape { width, heads, positions } = *shape;
+        Self {
+            input: Buffer::any(n * width),
+            values: Buffer::any(n * width),
+            between: Buffer::any(n * width),
+            queries: Buffer::any(n * width),
+            absorbed: Buffer::any(n * heads * width),
+            weights: Buffer::any(n * heads * positions),
+            context: Buffer::any(n * heads * width),
+            total: Buffer::any(n * heads),
+            attended: Buffer::any(n * width),
+            middle: Buffer::any(n * width),
+            hidden: Buffer::any(2 * n * width),
+        }
+    }
+}
+
+/// The masks of one block, in the order in which the model draws them.
+pub(super) fn masks(shape: &Shape, samples: usize) -> [usize; 5] {
+    let Shape { width, heads, positions } = *shape;
+    [samples * heads, samples * width, samples * heads * positions, samples * width, 2 * samples * width]
+}
+
+/// What a portion works in.
+#[derive(Default)]
+pub(super) struct Scratch {
+    feed_forward: feed_forward::Scratch,
+    memory: memory::Scratch,
+    normed: Vec<f32>,
+    narrow: Vec<f32>,
+    other: Vec<f32>,
+    numbers: Vec<u16>,
+}
+
+/// What all portions' ways through the decoder share.
+pub(super) struct Way<'a> {
+    pub(super) shape: &'a Shape,
+    pub(super) blocks: &'a [DecoderBlockWeights<'a>],
+    pub(super) input: DecoderInput<'a>,
+    pub(super) samples: usize,
+    pub(super) dropout: Option<&'a Dropout>,
+}
+
+impl<'a> Way<'a> {
+    /// The numbers of mask `index` of `block` for `n` samples from `first`, where there is dropout.
+    fn draw(
+        &self,
+        (block, index): (usize, usize),
+        (first, n): (usize, usize),
+        numbers: &mut Vec<u16>,
+    ) -> Option<&'a Dropout> {
+        let dropout = self.dropout?;
+        let sizes = masks(self.shape, self.samples);
+        let before = block as u128 * words(&sizes) + words(&sizes[..index]);
+        let each = sizes[index] / self.samples;
+        dropout.draw(before, first * each, numbers, n * each);
+        Some(dropout)
+    }
+
+    /// The memory of `n` samples from `first`, and their mask.
+    fn memory(&self, first: usize, n: usize) -> memory::Memory<'a> {
+        let Shape { width, positions, .. } = *self.shape;
+        memory::Memory {
+            values: &self.input.memory[first * positions * width..(first + n) * positions * width],
+            mask: self.input.mask.map(|mask| &mask[first * positions..(first + n) * positions]),
+        }
+    }
+
+    /// `x` [n, H], samples from `first`, goes through a block.
+    pub(super) fn forward(
+        &self,
+        block: usize,
+        weights: &DecoderBlockWeights<'_>,
+        first: usize,
+        x: &mut [f32],
+        scratch: &mut Scratch,
+    ) -> Trace {
+        let Shape { width, heads, .. } = *self.shape;
+        let (n, head) = (x.len() / width, width / heads);
+        let mut trace = Trace::new(self.shape, n);
+        let Scratch { feed_forward, memory, normed, narrow, numbers, .. } = scratch;
+        let (normed, narrow) = (sized(normed, x.len()), sized(narrow, x.len()));
+
+        trace.input.copy_from_slice(x);
+        let part = &weights.itself;
+        normalise(x, part.gain, part.bias, normed);
+        affine(normed, part, 2, &mut trace.values);
+        if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
+            drop_heads(dropout, numbers, head, &mut trace.values);
+        }
+        leave(&trace.values, part, narrow);
+        if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
+            drop_values(dropout, numbers, narrow);
+        }
+        add(x, narrow);
+        trace.between.copy_from_slice(x);
+
+        let part = &weights.memory;
+        normalise(x, part.gain, part.bias, normed);
+        affine(normed, part, 0, &mut trace.queries);
+        let factor = 1.0 / (head as f32).sqrt();
+        trace.queries.iter_mut().for_each(|query| *query *= factor);
+        for h in 0..heads {
+            let queries = View::new(&trace.queries, width).columns(h * head, head);
+            let target = ViewMut::strided(&mut trace.absorbed[h * width..], n, width, heads * width);
+            multiply(1.0, queries, stacked(part, 1, h * head, head).transposed(), Into::Set, target);
+        }
+        let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        let (values, kept) = (self.memory(first, n), &mut trace.weights);
+        memory::attend(
+            self.shape,
+            values,
+            &trace.absorbed,
+            drawn,
+            kept,
+            &mut trace.context,
+            &mut trace.total,
+            memory,
+        );
+        for h in 0..heads {
+            let bias = &part.projection_bias[2 * width + h * head..2 * width + (h + 1) * head];
+            let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
+            for (row, total) in rows {
+                for (place, bias) in row[h * head..(h + 1) * head].iter_mut().zip(bias) {
+                    *place = total[h] * bias;
+                }
+            }
+            let context = View::strided(&trace.context[h * width..], n, width, heads * width);
+            let target = ViewMut::strided(&mut trace.attended[h * head..], n, head, width);
+            multiply(1.0, context, stacked(part, 2, h * head, head), Into::Add, target);
+        }
+        leave(&trace.attended, part, narrow);
+        if let Some(dropout) = self.draw((block, 3), (first, n), numbers) {
+            drop_values(dropout, numbers, narrow);
+        }
+        add(x, narrow);
+        trace.middle.copy_from_slice(x);
+
+        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        feed_forward::forward(width, &weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
+        trace
+    }
+
+    /// Back through [`Way::forward`]: the gradient of its result becomes that of `x`; that of the memory is added.
+    #[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+    pub(super) fn backward(
+        &self,
+        block: usize,
+        trace: &Trace,
+        first: usize,
+        x_gradient: &mut [f32],
+        memory_gradient: &mut [f32],
+        gradient: &mut DecoderBlockGradient,
+        scratch: &mut Scratch,
+    ) {
+        let Shape { width, heads, .. } = *self.shape;
+        let weights = &self.blocks[block];
+        let (n, head) = (x_gradient.len() / width, width / heads);
+        let Scratch { feed_forward, memory, normed, narrow, other, numbers } = scratch;
+        let (normed, narrow, other) =
+            (sized(normed, n * width), sized(narrow, n * width), sized(other, n * width));
+
+        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        feed_forward::backward(
+            width,
+            &weights.feed_forward,
+            &trace.middle,
+            &trace.hidden,
+            drawn,
+            x_gradient,
+            &mut gradient.feed_forward,
+            feed_forward,
+        );
+
+        let (part, found) = (&weights.memory, &mut gradient.memory);
+        narrow.copy_from_slice(x_gradient);
+        let dropout = self.draw((block, 3), (first, n), numbers);
+        if let Some(dropout) = dropout {
+            drop_values(dropout, numbers, narrow);
+        }
+        leave_back(&trace.attended, part, narrow, found, other);
+        let scale = dropout.map_or(1.0, Dropout::scale);
+        let (context_gradient, total_gradient) = memory.gradients(n * heads, width);
+        for h in 0..heads {
+            let above = View::new(other, width).columns(h * head, head);
+            let target = ViewMut::strided(&mut context_gradient[h * width..], n, width, heads * width);
+            multiply(1.0, above, stacked(part, 2, h * head, head).transposed(), Into::Set, target);
+            let context = View::strided(&trace.context[h * width..], n, width, heads * width);
+            let target = stacked_mut(found, width, 2, h * head, head);
+            multiply(1.0, context.transposed(), above, Into::Add, target);
+            let place = 2 * width + h * head;
+            let bias = &part.projection_bias[place..place + head];
+            let bias_gradient = &mut found.projection_bias[place..place + head];
+            for (sample, row) in other.chunks_exact(width).enumerate() {
+                let row = &row[h * head..(h + 1) * head];
+                let total = trace.total[sample * heads + h];
+                total_gradient[sample * heads + h] = row.iter().zip(bias).map(|(a, b)| a * b).sum();
+                bias_gradient.iter_mut().zip(row).for_each(|(sum, value)| *sum += total * value);
+            }
+        }
+        let values = self.memory(first, n);
+        let absorbed_gradient = memory::attend_back(
+            self.shape,
+            values,
+            &trace.absorbed,
+            scale,
+            &trace.weights,
+            memory_gradient,
+            memory,
+        );
+        for h in 0..heads {
+            let above = View::strided(&absorbed_gradient[h * width..], n, width, heads * width);
+            let target = ViewMut::strided(&mut narrow[h * head..], n, head, width);
+            multiply(1.0, above, stacked(part, 1, h * head, head), Into::Set, target);
+            let queries = View::new(&trace.queries, width).columns(h * head, head);
+            let target = stacked_mut(found, width, 1, h * head, head);
+            multiply(1.0, above.transposed(), queries, Into::Add, target);
+        }
+        let factor = 1.0 / (head as f32).sqrt();
+        narrow.iter_mut().for_each(|value| *value *= factor);
+        affine_back(&trace.between, part, 0, narrow, found, (normed, other), x_gradient);
+
+        let (part, found) = (&weights.itself, &mut gradient.itself);
+        narrow.copy_from_slice(x_gradient);
+        if let Some(dropout) = self.draw((block, 1), (first, n), numbers) {
+            drop_values(dropout, numbers, narrow);
+        }
+        leave_back(&trace.values, part, narrow, found, other);
+        if let Some(dropout) = self.draw((block, 0), (first, n), numbers) {
+            drop_heads(dropout, numbers, head, other);
+        }
+        affine_back(&trace.input, part, 2, other, found, (normed, narrow), x_gradient);
+    }
+}
