@@ -80,11 +80,13 @@ fn main() -> Result<()> {
 /// Where the raw figures of this day and machine go.
 fn place() -> PathBuf {
     let output = Command::new("date").arg("+%F").output();
-    let date = output.map_or_else(|_| "undated".into(), |out| String::from_utf8_lossy(&out.stdout).trim().to_string());
+    let date = output
+        .map_or_else(|_| "undated".into(), |out| String::from_utf8_lossy(&out.stdout).trim().to_string());
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find(|line| line.starts_with("model name"));
     let model = model.and_then(|line| line.split(':').nth(1)).unwrap_or(std::env::consts::ARCH);
-    let words: Vec<&str> = model.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> =
+        model.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let name = format!("{date}-{}-{cores}", words.join("-").to_lowercase());
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/runs")).join(name).join("summary.json")

@@ -4,6 +4,7 @@
 //! secondaries only through the messages of [`crate::protocol`]. It does not know which method it runs, and
 //! writes no files.
 
+mod error;
 mod phases;
 mod release;
 mod setup;
@@ -11,27 +12,25 @@ mod setup;
 use std::time::Instant;
 
 use burn::tensor::Device;
-use fet_privacy::secure_sum::{BudgetError, CollectError};
 use rand::RngExt;
 use rand::seq::{SliceRandom, index};
 use serde::{Deserialize, Serialize};
 
 use crate::aggregator::{Aggregator, SecureSum};
-use crate::data::{DataError, Matrix};
+use crate::data::Matrix;
 use crate::experiment::{Batches, TrainSettings};
 use crate::federation::{Federation, Traffic};
 use crate::method::{Memory, Plan, Primary, PrimaryBatch};
 use crate::model::Pass;
 use crate::objective::Objective;
-use crate::parameters::ParameterError;
 use crate::prepare::{PreparedParty, Split};
 use crate::privacy::{PrivacyMechanism, Schedule, Spent};
 use crate::protocol::{Backward, Request};
-use crate::registry::Violation;
 use crate::rng::{Purpose, stream};
 use crate::schedule::Plateau;
-use crate::secondary::{SecondaryError, gather};
+use crate::secondary::gather;
 
+pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
 
@@ -118,58 +117,6 @@ pub struct StepReport {
     pub loss: f64,
     /// Training rows per second in this epoch so far.
     pub rows_per_second: f64,
-}
-
-/// Why a run ended before its time.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// A setting that only shows to be impossible against the data or another setting.
-    #[error(transparent)]
-    Settings(#[from] Violation),
-    /// The data cannot be used.
-    #[error(transparent)]
-    Data(#[from] DataError),
-    /// A party could not do its part.
-    #[error("party \"{party}\": {source}")]
-    Party {
-        /// Its name.
-        party: String,
-        /// Why.
-        source: SecondaryError,
-    },
-    /// Parties could not do their part.
-    #[error(transparent)]
-    Secondary(#[from] SecondaryError),
-    /// Parameters do not fit the model.
-    #[error(transparent)]
-    Parameters(#[from] ParameterError),
-    /// A secret sum could not be had.
-    #[error(transparent)]
-    Sum(#[from] CollectError),
-    /// A secret sum has no room for what is to be summed.
-    #[error(transparent)]
-    Budget(#[from] BudgetError),
-    /// A party is gone whose part was needed.
-    #[error("secondary {party} does not answer any more")]
-    Gone {
-        /// The party, from 1.
-        party: usize,
-    },
-    /// The loss is no number any more.
-    #[error("training diverged: the loss is {loss} in epoch {epoch}; a smaller `learning_rate` may help")]
-    Diverged {
-        /// The epoch, from 1.
-        epoch: usize,
-        /// The loss.
-        loss: f64,
-    },
-    /// Someone asked to stop.
-    #[error("interrupted in epoch {epoch}")]
-    Interrupted {
-        /// The epoch, from 1.
-        epoch: usize,
-    },
 }
 
 impl Trainer {
