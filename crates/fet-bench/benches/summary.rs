@@ -6,6 +6,8 @@
 //! Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or the file that `FET_BENCH_OUT` names. Arguments choose
 //! cases by a part of their name; only the whole is kept.
 
+#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;

@@ -43,10 +43,6 @@ pub enum Request {
 /// What a secondary answers.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large variants are the common ones; boxing them buys nothing"
-)]
 pub enum Reply {
     /// The keys are linked.
     Linked(Linked),

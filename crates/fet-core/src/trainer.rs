@@ -271,8 +271,8 @@ impl Trainer {
             Batches::Poisson => {
                 let rate = (size as f64 / rows.len() as f64).min(1.0);
                 let steps = rows.len().div_ceil(size);
-                let mut draw = |_| rows.iter().copied().filter(|_| rng.random::<f64>() < rate).collect();
-                (0..steps).map(|step| draw(step)).collect()
+                let draw = |_| rows.iter().copied().filter(|_| rng.random::<f64>() < rate).collect();
+                (0..steps).map(draw).collect()
             }
         }
     }

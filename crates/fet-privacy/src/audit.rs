@@ -7,7 +7,7 @@
 ///
 /// `with` and `without` are a statistic of the outputs on two neighbouring inputs, `threshold` a value chosen without
 /// looking at them. If the mechanism is (ε, δ), the result exceeds ε with probability α at most: each of the four
-/// frequencies is bounded at α/4 (Chernoff), and P[E] <= e^ε Q[E] + δ both for E and for its complement.
+/// frequencies is bounded at α/4 (Chernoff), and P(E) <= e^ε Q(E) + δ both for E and for its complement.
 pub fn epsilon_lower_bound(with: &[f64], without: &[f64], threshold: f64, delta: f64, alpha: f64) -> f64 {
     let share = |all: &[f64], above: bool| {
         all.iter().filter(|&&x| (x > threshold) == above).count() as f64 / all.len() as f64

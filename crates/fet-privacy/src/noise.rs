@@ -1,7 +1,7 @@
 //! Integer noise: the discrete Gaussian, drawn fast enough for millions of values in a training step, and close to
 //! its definition by a bound that is proved and charged.
 //!
-//! [`DiscreteGaussian`] draws from D(s), P[k] ∝ exp(−k²/2s²). Small s: one look-up in an alias table built in integer
+//! [`DiscreteGaussian`] draws from D(s), P(k) ∝ exp(−k²/2s²). Small s: one look-up in an alias table built in integer
 //! arithmetic. Larger s: x + b·y with x and y from one table of parameter s/√(1+b²); by the lemma in the statement
 //! that is D(s) up to a factor e^{±1e-70}. What remains is the rounding of the table, [`RELATIVE_ERROR`] and
 //! [`LOST_MASS`], which [`Slack`] turns into what must be added to ε and taken from δ.

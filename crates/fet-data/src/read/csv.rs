@@ -123,7 +123,7 @@ fn text_cell(path: &Path, line: u64, column: &str, cell: &[u8]) -> Result<String
 /// The named columns of a table as keys, all other columns left unread. Numbers where `kind` asks for them; where it
 /// allows either, numbers if every cell is one, else texts.
 pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
-    let (cells, lines, header) = read_columns(path, columns)?;
+    let (cells, lines) = read_columns(path, columns)?;
     let number = |cell: &String| cell.parse::<f64>().ok().filter(|number| number.is_finite());
     let all = cells.iter().map(number).collect::<Option<Vec<f64>>>();
     match (kind, all) {
@@ -136,18 +136,15 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
             let problem = format!(
                 "must be a finite number for this linker; {found} (for text choose a linker such as \"clk\")"
             );
-            let (line, column) = (lines[place / columns.len()], &header[place % columns.len()]);
+            let (line, column) = (lines[place / columns.len()], &columns[place % columns.len()]);
             Err(DataError::new(format!("{} line {line} column `{column}`", path.display()), problem))
         }
         _ => Ok(Keys::Text(TextTable::new(columns.len(), cells))),
     }
 }
 
-/// The cells of the named columns, row by row, the line each row begins in, and the names.
-pub fn read_columns(
-    path: &Path,
-    columns: &[String],
-) -> Result<(Vec<String>, Vec<u64>, Vec<String>), DataError> {
+/// The cells of the named columns, row by row, and the line each row begins in.
+pub fn read_columns(path: &Path, columns: &[String]) -> Result<(Vec<String>, Vec<u64>), DataError> {
     if path.extension().is_some_and(|extension| extension == "parquet") {
         return Err(DataError::new(
             path.display(),
@@ -177,7 +174,7 @@ pub fn read_columns(
     if lines.is_empty() {
         return Err(DataError::new(path.display(), "has no rows below its header; both sides need records"));
     }
-    Ok((cells, lines, columns.to_vec()))
+    Ok((cells, lines))
 }
 
 /// The names of the columns of a table.

@@ -1,7 +1,7 @@
 //! Privacy loss distributions of the Poisson-subsampled Gaussian, composed by FFT (Koskela, Jälkö, Honkela 2020;
 //! Gopi, Lee, Wutschitz 2021), never below the truth.
 //!
-//! One release is described by the loss L under its dominating pair ([`pair`]) and put on a grid by connecting the
+//! One release is described by the loss L under its dominating pair (`pair`) and put on a grid by connecting the
 //! dots (Doroshenko, Ghazi, Kamath, Kumar, Manurangsi 2022): the mass between two grid points moves to them so
 //! that the masses under both distributions are kept. The result dominates the original, and is off by the order
 //! of the squared step. What is cut off is counted as lost.

@@ -27,7 +27,7 @@ pub(super) fn read(
             path.display()
         )));
     };
-    let (cells, lines, _) = read_columns(path, &[first.clone(), second.clone()]).map_err(input)?;
+    let (cells, lines) = read_columns(path, &[first.clone(), second.clone()]).map_err(input)?;
     let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
     let mut truth = Truth::new();
     for (pair, line) in cells.as_chunks::<2>().0.iter().zip(lines) {
