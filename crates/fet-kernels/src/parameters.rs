@@ -37,33 +37,33 @@ macro_rules! parameters {
 parameters! {
     /// A layer norm and the attention behind it.
     AttentionWeights, AttentionGradient;
-    /// Of the norm, [H].
+    /// Of the norm, H values.
     gain: |h| h;
-    /// Of the norm, [H].
+    /// Of the norm, H values.
     bias: |h| h;
     /// Queries, keys and values, [H, 3H].
     projection: |h| 3 * h * h;
-    /// Queries, keys and values, [3H].
+    /// Queries, keys and values, 3H values.
     projection_bias: |h| 3 * h;
     /// What follows the heads, [H, H].
     output: |h| h * h;
-    /// What follows the heads, [H].
+    /// What follows the heads, H values.
     output_bias: |h| h;
 }
 
 parameters! {
     /// A layer norm and the feed-forward layer behind it.
     FeedForwardWeights, FeedForwardGradient;
-    /// Of the norm, [H].
+    /// Of the norm, H values.
     gain: |h| h;
-    /// Of the norm, [H].
+    /// Of the norm, H values.
     bias: |h| h;
     /// [H, 2H].
     hidden: |h| 2 * h * h;
-    /// [2H].
+    /// 2H values.
     hidden_bias: |h| 2 * h;
     /// [2H, H].
     contraction: |h| 2 * h * h;
-    /// [H].
+    /// H values.
     contraction_bias: |h| h;
 }
