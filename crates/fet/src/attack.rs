@@ -70,8 +70,8 @@ fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
     Matrix::new(left.columns() + right.columns(), rows.collect::<Vec<_>>().concat())
 }
 
-/// The squared error of the guesses on test rows, as a share of that of guessing the mean: 0 is a full reconstruction,
-/// 1 is none.
+/// The squared error of the guesses on test rows, as a share of that of guessing the mean, the median of the features:
+/// 0 is a full reconstruction, 1 is none.
 fn error(inputs: &Matrix<f32>, truth: &Matrix<f32>, split: &Split) -> f64 {
     let fit = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
     let (train, validation, test) = (fit(&split.train), fit(&split.validation), fit(&split.test));

@@ -90,6 +90,9 @@ pub(super) struct Ledger<'a> {
 /// r² of the statement: the discrete Gaussian is accounted for with so much less variance, in units².
 pub(super) const SMOOTHING: f64 = 9.0;
 
+/// By how much the ε that δ is shared out for exceeds the one that is then found.
+pub(super) const EPSILON_MARGIN: f64 = 0.01;
+
 impl Ledger<'_> {
     /// For how many rows of a release a record counts.
     pub(super) fn occurrences(&self) -> usize {
@@ -145,13 +148,24 @@ impl Ledger<'_> {
             return (0.0, 0.0);
         }
         let delta = self.settings.delta;
-        // The δ left for the ideal mechanism depends on ε a little; two rounds settle it from above.
-        let first = Account::of(&events, delta).map_or(f64::INFINITY, |account| account.epsilon());
-        let left = if self.integer { slack.delta_left(delta, 1.01 * first + 0.1) } else { delta };
-        let extra = if self.integer { slack.epsilon() } else { 0.0 };
-        Account::of(&events, left).map_or((f64::INFINITY, f64::INFINITY), |account| {
-            (account.epsilon() + extra, account.rdp + extra)
-        })
+        let at = |delta| {
+            Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
+        };
+        let first = at(delta);
+        if !self.integer || !first.0.is_finite() {
+            return first;
+        }
+        // How much δ is left for the ideal mechanism depends on ε: what comes out must not exceed what was put in.
+        let mut most = first.0 + EPSILON_MARGIN;
+        for _ in 0..50 {
+            let (found, rdp) = at(slack.delta_left(delta, most));
+            let (found, rdp) = (found + slack.epsilon(), rdp + slack.epsilon());
+            if found <= most {
+                return (found, rdp);
+            }
+            most = found + EPSILON_MARGIN;
+        }
+        (f64::INFINITY, f64::INFINITY)
     }
 
     /// What must hold for the figure to hold.

@@ -12,7 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::ledger::{Ledger, scale};
+use super::ledger::{EPSILON_MARGIN, Ledger, scale};
 use super::{
     Form, Guarantee, Learning, NoiseSettings, PrivacyMechanism, Release, Schedule, Selection, Share, Spent,
     clip_blocks,
@@ -171,7 +171,10 @@ impl PrivacyMechanism for Noise {
         if target > 0.0 {
             let ledger = self.ledger(schedule);
             let (delta, extra) = if self.integer {
-                (ledger.slack().delta_left(self.settings.delta, target), ledger.slack().epsilon())
+                (
+                    ledger.slack().delta_left(self.settings.delta, target + EPSILON_MARGIN),
+                    ledger.slack().epsilon(),
+                )
             } else {
                 (self.settings.delta, 0.0)
             };

@@ -48,7 +48,7 @@ impl Decoder {
         decoder
     }
 
-    /// The squared error as a share of the variance, averaged over the outputs that vary.
+    /// The squared error as a share of the variance: the median of the outputs that vary.
     pub(super) fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
         let features = self.features(inputs);
         let (outputs, count) = (self.means.len(), features.len() / inputs.rows());
@@ -63,13 +63,14 @@ impl Decoder {
                 spread[output] += (f64::from(y) - self.means[output]).powi(2);
             }
         }
-        let shares: Vec<f64> = wrong
+        let mut shares: Vec<f64> = wrong
             .iter()
             .zip(&spread)
             .filter(|(_, spread)| **spread > 1e-9)
             .map(|(wrong, spread)| wrong / spread)
             .collect();
-        shares.iter().sum::<f64>() / shares.len().max(1) as f64
+        shares.sort_by(f64::total_cmp);
+        shares.get(shares.len() / 2).copied().unwrap_or(1.0)
     }
 
     fn features(&self, inputs: &Matrix<f32>) -> Vec<f64> {
@@ -82,7 +83,7 @@ impl Decoder {
                     .row(row)
                     .iter()
                     .zip(&self.scaling)
-                    .map(|(&x, (mean, scale))| (f64::from(x) - mean) / scale),
+                    .map(|(&x, (mean, scale))| ((f64::from(x) - mean) / scale).clamp(-6.0, 6.0)),
             );
             for direction in self.random.chunks(columns + 1) {
                 let (bias, direction) = (direction[columns], &direction[..columns]);

@@ -86,6 +86,7 @@ fn spent(sets: &[&str], epochs: usize) -> Spent {
 fn a_target_is_met_by_the_noise_that_follows_from_it() {
     for sets in [
         &["privacy.target_epsilon=3"][..],
+        &["privacy.target_epsilon=20", "privacy.neighbouring=record"],
         &["privacy.target_epsilon=0.5", "privacy.neighbouring=record"],
         &["privacy.target_epsilon=8", "privacy.learning=frozen", "privacy.max_occurrences=2"],
         &[
