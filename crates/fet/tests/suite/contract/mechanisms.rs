@@ -1,0 +1,141 @@
+//! What every privacy mechanism keeps to.
+
+use burn::tensor::Tensor;
+use fet_core::parameters::host;
+use fet_core::privacy::{PrivacyMechanism, Release, Schedule, Share};
+use fet_core::registry::Slot;
+
+use super::{all, random, rng};
+use crate::support::devices;
+
+/// A run of ten epochs with three parties that are summed in secret.
+fn schedule() -> Schedule {
+    Schedule {
+        epochs: 10,
+        train_steps: 1,
+        evaluation_steps: 1,
+        rows: 1,
+        all_rows: 200,
+        train_active: 3,
+        active: 3,
+        block: 20,
+        summed: true,
+    }
+}
+
+fn mechanism(slot: &Slot<dyn PrivacyMechanism>) -> Box<dyn PrivacyMechanism> {
+    let mut mechanism = slot.build(&()).expect("sound defaults");
+    mechanism.prepare(&schedule()).expect("a run that defaults can protect");
+    mechanism
+}
+
+fn floats(share: Share) -> Vec<f64> {
+    match share {
+        Share::Floats(values) => values.into_iter().map(f64::from).collect(),
+        Share::Integers { values, scale } => values.into_iter().map(|x| f64::from(x) / scale).collect(),
+    }
+}
+
+#[test]
+fn mechanisms_bound_what_leaves_on_every_device() {
+    for backend in devices() {
+        for slot in all::<dyn PrivacyMechanism>() {
+            let mechanism = mechanism(&slot);
+            let long = random([3, 4, 5], 50, &backend.device).mul_scalar(100.0);
+            let short = random([3, 4, 5], 50, &backend.device).mul_scalar(1e-3);
+            let form = mechanism.form(3, 20);
+            assert_eq!(form.is_none(), mechanism.is_identity(), "{slot:?}: a bound or no guarantee");
+            let bounded = |x: &Tensor<3>| host(mechanism.bound(x.clone(), 3));
+            assert_eq!(bounded(&short).len(), 60, "{slot:?}");
+            for (a, b) in bounded(&short).iter().zip(host(short)) {
+                assert!((a - b).abs() < 1e-9, "{slot:?} leaves short blocks alone");
+            }
+            let Some(form) = form else {
+                assert_eq!(bounded(&long), host(long), "{slot:?} changes nothing");
+                continue;
+            };
+            for block in bounded(&long).chunks(20) {
+                let norm = block.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
+                assert!((norm * 3.0 / form.bound - 1.0).abs() < 1e-5, "{slot:?}: a third of C, not {norm}");
+            }
+            // Zeros have no direction, and still a gradient.
+            let zeros = Tensor::<3>::zeros([3, 4, 5], &backend.device.clone().autodiff()).require_grad();
+            let mut gradients = mechanism.bound(zeros.clone(), 3).sum().backward();
+            let gradient = host(zeros.grad_remove(&mut gradients).expect("a gradient"));
+            assert!(gradient.iter().all(|x| (x - 1.0).abs() < 1e-6), "{slot:?}: {gradient:?}");
+        }
+    }
+}
+
+/// The directional derivative of <clip(x), g> by central differences.
+#[test]
+fn clipping_is_differentiated_through_the_norm() {
+    for backend in devices() {
+        let device = backend.device.clone().autodiff();
+        let weights = random([3, 4, 5], 51, &backend.device);
+        let input: Tensor<3> = random([3, 4, 5], 52, &device).require_grad();
+        let clip = |x: Tensor<3>| fet_core::privacy::clip_blocks(x, 0.5);
+        let value = |x: Tensor<3>| {
+            let values = host(clip(x) * weights.clone());
+            values.iter().map(|&v| f64::from(v)).sum::<f64>()
+        };
+        let mut gradients = (clip(input.clone()) * weights.clone().autodiff()).sum().backward();
+        let gradient = input.grad_remove(&mut gradients).expect("a gradient");
+        let squared: f64 = host(gradient.clone()).iter().map(|&g| f64::from(g * g)).sum();
+        let plain = input.without_autodiff();
+        let step = 1e-2 / squared.sqrt();
+        let moved = |sign: f64| value(plain.clone() + gradient.clone().mul_scalar(sign * step));
+        let numeric = (moved(1.0) - moved(-1.0)) / (2.0 * step);
+        assert!((numeric / squared - 1.0).abs() < 1e-2, "{}: {numeric} and {squared}", backend.name);
+    }
+}
+
+/// The sample variance of n values is within 5.3·√(2/n) of the truth with probability 1 − 1e-7 (α).
+#[test]
+fn mechanisms_add_the_noise_they_state() {
+    for slot in all::<dyn PrivacyMechanism>() {
+        let mechanism = mechanism(&slot);
+        let Some(form) = mechanism.form(3, 20) else { continue };
+        let count = 200_000;
+        for (summed, parts) in [(true, 3.0), (false, 1.0)] {
+            let mut noise = rng(53);
+            let mut release = Release { active: 3, summed, block: 20, noise: &mut noise };
+            let values = floats(mechanism.share(vec![0.0; count], &mut release));
+            let variance = values.iter().map(|x| x * x).sum::<f64>() / count as f64;
+            let expected = form.noise.powi(2) / parts;
+            let limit = 5.3 * (2.0 / count as f64).sqrt();
+            assert!((variance / expected - 1.0).abs() < limit, "{slot:?}: {variance} and {expected}");
+            let mean = values.iter().sum::<f64>() / count as f64;
+            assert!(mean.abs() < 5.3 * (expected / count as f64).sqrt(), "{slot:?}: {mean}");
+        }
+        // The values themselves are in it, up to rounding towards zero.
+        let value = 0.9 * form.bound / 3.0 / 20f64.sqrt();
+        let mut noise = rng(54);
+        let mut release = Release { active: 3, summed: true, block: 20, noise: &mut noise };
+        let shifted = floats(mechanism.share(vec![value as f32; count], &mut release));
+        let mean = shifted.iter().sum::<f64>() / count as f64;
+        let limit = 5.3 * form.noise / (3.0 * count as f64).sqrt() + value / 100.0;
+        assert!((mean - value).abs() < limit, "{slot:?}: {mean} and {value}");
+    }
+}
+
+#[test]
+fn mechanisms_account_monotonically_and_never_below_the_truth() {
+    for slot in all::<dyn PrivacyMechanism>() {
+        let mechanism = mechanism(&slot);
+        // No release, no loss; and no number for a loss that is not bounded.
+        let spent = |epochs| mechanism.spent(&schedule(), epochs);
+        let epsilon = |epochs| spent(epochs).epsilon.unwrap_or(f64::INFINITY);
+        assert_eq!(epsilon(0), 0.0, "{slot:?}");
+        assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(10), "{slot:?}");
+        assert!(!spent(1).statement.is_empty(), "{slot:?} says what it assumes");
+        let Some(guarantee) = spent(10).guarantee else { continue };
+        // By default: 2C in one row, in 2 releases an epoch, against a noise of 4C.
+        let mu = (10.0f64 * 2.0 * 4.0).sqrt() / 4.0;
+        let truth = fet_privacy::accountant::gaussian::epsilon(mu, spent(10).delta);
+        let found = epsilon(10);
+        assert!(found >= truth && found < 1.01 * truth, "{slot:?}: {found} and {truth}");
+        assert_eq!((guarantee.releases, guarantee.epsilon_by_epoch.len()), (20, 10), "{slot:?}");
+        assert!(guarantee.epsilon_by_epoch.is_sorted() && guarantee.assumptions.len() >= 4, "{slot:?}");
+    }
+}
