@@ -12,6 +12,7 @@ use crate::linker::Linker;
 use crate::method::{Kinds, Method, Plan};
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
+use crate::schedule::Decay;
 
 /// Everything a run depends on, the files of its data apart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,9 +53,11 @@ pub struct TrainSettings {
     pub batch_size: usize,
     /// Rows of an evaluation step; it changes speed and memory, not results.
     pub evaluation_batch_size: usize,
-    /// Epochs without a better validation metric after which the step size shrinks.
+    /// What makes the step size smaller.
+    pub decay: Decay,
+    /// Epochs without a better validation metric that make a plateau.
     pub patience: usize,
-    /// What the step size is then multiplied by.
+    /// What a plateau multiplies the step size by.
     pub factor: f64,
     /// Whether secondaries forget their graphs and compute forward passes twice: the same results, but for
     /// rounding, in less memory, where there are many parties.
@@ -107,6 +110,7 @@ impl Default for TrainSettings {
             epochs: 20,
             batch_size: 128,
             evaluation_batch_size: 256,
+            decay: Decay::Plateau,
             patience: 5,
             factor: 0.5,
             recompute: false,

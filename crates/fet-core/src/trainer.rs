@@ -124,7 +124,7 @@ impl Trainer {
     pub fn epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<&EpochReport, RunError> {
         let epoch = self.progress.epochs.len();
         let before = self.federation.traffic();
-        let learning_rate = self.progress.plateau.learning_rate();
+        let learning_rate = self.settings.decay.learning_rate(&self.progress.plateau, epoch, self.epochs());
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
         let every = self.plan.pe_average_every;
         if every > 0 && (epoch + 1).is_multiple_of(every) {
