@@ -39,6 +39,9 @@ pub(crate) struct Report {
     /// How many parties helped the primary.
     #[serde(default)]
     pub(crate) secondaries: u64,
+    /// What the run's releases cost; nothing where no other party takes part.
+    #[serde(default)]
+    pub(crate) privacy: Option<Privacy>,
     /// What is odd about the data.
     #[serde(default)]
     pub(crate) warnings: Vec<String>,
@@ -68,6 +71,21 @@ pub(crate) struct Epoch {
     /// What the epoch sent.
     #[serde(default)]
     pub(crate) traffic: Traffic,
+}
+
+/// A privacy loss.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub(crate) struct Privacy {
+    epsilon: Option<f64>,
+    /// δ.
+    pub(crate) delta: f64,
+}
+
+impl Privacy {
+    /// ε; infinite where it has no bound.
+    pub(crate) fn epsilon(&self) -> f64 {
+        self.epsilon.unwrap_or(f64::INFINITY)
+    }
 }
 
 /// Bytes of payload, all secondaries together.

@@ -19,7 +19,7 @@ pub(crate) struct Finished<'a> {
 }
 
 const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
-                       bytes_to_primary,cell";
+                       bytes_to_primary,epsilon,delta,cell";
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
@@ -37,6 +37,8 @@ pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
             report.secondaries.to_string(),
             report.traffic.sent.to_string(),
             report.traffic.received.to_string(),
+            report.privacy.map_or_else(String::new, |privacy| privacy.epsilon().to_string()),
+            report.privacy.map_or_else(String::new, |privacy| privacy.delta.to_string()),
             folder(cell, study),
         ]);
     })
@@ -144,14 +146,16 @@ pub(crate) mod tests {
 
     #[test]
     fn rows_are_quoted_and_unrounded() {
-        let cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
+        let mut cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
+        cells[0].1.privacy =
+            serde_json::from_value(json!({"epsilon": null, "delta": 0.0})).expect("a loss without bound");
         let all: Vec<_> =
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
         let expected = format!(
-            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,cells/c3-0\n\
-             C|x,1,accuracy,4,0.5,1,7,3,20,12000,cells/c2-1\n"
+            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,cells/c3-0\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,cells/c2-1\n"
         );
         assert_eq!(results(&all, study), expected);
         let expected =

@@ -107,6 +107,19 @@ impl<'a> Summary<'a> {
         self.rows.iter().any(|row| row.comparison.is_some())
     }
 
+    /// Whether any result has a bounded privacy loss.
+    pub(crate) fn protects(&self) -> bool {
+        self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
+    }
+
+    /// The δ of all bounded privacy losses, where they have the same.
+    pub(crate) fn delta(&self) -> Option<f64> {
+        let all = self.results.iter().filter_map(|result| result.report.privacy);
+        let mut bounded = all.filter(|privacy| privacy.epsilon().is_finite()).map(|privacy| privacy.delta);
+        let first = bounded.next()?;
+        bounded.all(|delta| delta == first).then_some(first)
+    }
+
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(profile) = &self.plan.profile {
@@ -200,6 +213,12 @@ impl Row<'_> {
     /// Whether the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
+    }
+
+    /// The greatest ε of its cells, infinite where one has no bound; nothing where no other party took part.
+    pub(crate) fn epsilon(&self) -> Option<f64> {
+        let all = self.results.iter().filter_map(|result| result.report.privacy);
+        all.map(|privacy| privacy.epsilon()).max_by(f64::total_cmp)
     }
 
     /// The mean over cells of what `value` says; not a number where there are none.

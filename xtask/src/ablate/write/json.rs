@@ -13,6 +13,7 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
         "profile": plan.profile,
         "question": plan.head.question,
         "seeds": plan.seeds,
+        "delta": summary.delta(),
         "metric": summary.metric.map(|metric| &metric.name),
         "cells": {
             "all": summary.cells.len(),
@@ -56,6 +57,7 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
         "std": row.deviation(),
         "half_width_95": row.half_width(),
         "comparison": comparison,
+        "epsilon": row.epsilon().map(|epsilon| if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }),
         "seconds": row.mean_of(|result| result.report.cost.seconds),
     })
 }

@@ -48,12 +48,20 @@ impl Table {
             };
             header.extend([against, "p".to_string(), "effect d".to_string()]);
         }
+        let protects = summary.protects();
+        if protects {
+            header
+                .push(summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})")));
+        }
         header.extend(["best epoch", "seconds", "rows/s"].map(str::to_string));
         let row = |row: &Row<'_>| {
             let mut fields =
                 vec![row.variant.name.clone(), spread(row, metric.is_none()), row.tests.len().to_string()];
             if summary.compares() {
                 fields.extend(compared(row, metric));
+            }
+            if protects {
+                fields.push(privacy_loss(row));
             }
             fields.extend([
                 shown(row.mean_of(|result| result.report.best.epoch as f64), 1),
@@ -157,6 +165,15 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
     [difference, probability(test.corrected), effect]
 }
 
+/// ε with two digits; a dash where nothing is released.
+fn privacy_loss(row: &Row<'_>) -> String {
+    match row.epsilon() {
+        None => dash(),
+        Some(epsilon) if epsilon.is_infinite() => "∞".to_string(),
+        Some(epsilon) => format!("{epsilon:.2}"),
+    }
+}
+
 /// A p-value.
 pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_string() } else { format!("{p:.3}") }
@@ -186,6 +203,9 @@ fn latex(text: &str) -> String {
             '−' => escaped.push_str("$-$"),
             '·' => escaped.push_str("$\\cdot$"),
             '—' => escaped.push_str("---"),
+            'ε' => escaped.push_str("$\\varepsilon$"),
+            'δ' => escaped.push_str("$\\delta$"),
+            '∞' => escaped.push_str("$\\infty$"),
             c => escaped.push(c),
         }
     }
@@ -197,6 +217,27 @@ mod tests {
     use super::super::super::results::tests::{ACCURACY, RMSE};
     use super::super::super::summary::tests::{pair, study};
     use super::*;
+
+    #[test]
+    fn privacy_has_a_column_where_something_protects() {
+        let (plan, cells, mut reports) =
+            study(&[(0, 0, RMSE, 1.0), (0, 1, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0)]);
+        let privacy = |epsilon: Option<f64>, delta| {
+            let value = serde_json::json!({"epsilon": epsilon, "delta": delta, "statement": "s"});
+            serde_json::from_value(value).expect("a loss")
+        };
+        reports[2].privacy = privacy(None, 0.0);
+        let made = |reports: &[_]| Table::new(&Summary::new(&plan, &cells, &pair(&cells, reports)));
+        assert!(!made(&reports).header.iter().any(|name| name.starts_with('ε')), "nothing is bounded");
+        (reports[0].privacy, reports[1].privacy) = (privacy(Some(2.5), 1e-5), privacy(Some(3.0), 1e-5));
+        let table = made(&reports);
+        let column = table.header.iter().position(|name| name == "ε (δ = 1e-5)").expect("a column");
+        let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
+        assert_eq!(column, ["3.00", "∞", "—"]);
+        assert!(table.latex().contains("$\\varepsilon$ ($\\delta$ = 1e-5)"), "{}", table.latex());
+        reports[1].privacy = privacy(Some(3.0), 1e-6);
+        assert!(made(&reports).header.iter().any(|name| name == "ε"), "different δ");
+    }
 
     type Given<'a> = &'a [(usize, u64, (&'a str, &'a str), f64)];
 
