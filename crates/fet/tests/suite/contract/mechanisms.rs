@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 use fet_core::parameters::host;
-use fet_core::privacy::{PrivacyMechanism, Release, Schedule, Share};
+use fet_core::privacy::{PrivacyMechanism, Release, Schedule, Share, Spent};
 use fet_core::registry::Slot;
 
 use super::{all, random, rng};
@@ -130,12 +130,45 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(10), "{slot:?}");
         assert!(!spent(1).statement.is_empty(), "{slot:?} says what it assumes");
         let Some(guarantee) = spent(10).guarantee else { continue };
+        assert_eq!((guarantee.releases, guarantee.epsilon_by_epoch.len()), (20, 10), "{slot:?}");
+        assert!(guarantee.epsilon_by_epoch.is_sorted() && guarantee.assumptions.len() >= 4, "{slot:?}");
+        if !["gaussian", "discrete-gaussian"].contains(&slot.kind()) {
+            continue;
+        }
         // By default: 2C in one row, in 2 releases an epoch, against a noise of 4C.
         let mu = (10.0f64 * 2.0 * 4.0).sqrt() / 4.0;
         let truth = fet_privacy::accountant::gaussian::epsilon(mu, spent(10).delta);
         let found = epsilon(10);
         assert!(found >= truth && found < 1.01 * truth, "{slot:?}: {found} and {truth}");
-        assert_eq!((guarantee.releases, guarantee.epsilon_by_epoch.len()), (20, 10), "{slot:?}");
-        assert!(guarantee.epsilon_by_epoch.is_sorted() && guarantee.assumptions.len() >= 4, "{slot:?}");
+    }
+}
+
+/// Whoever sees the sum over three parties guesses whether the first one's block lies at one end of its bound or at the
+/// other, in each of n rows. How often that is right in n = 100,000 draws is within √(ln(2 / α) / 2n) of its
+/// probability but for α = 1e-7 (Hoeffding), and at most what ε and δ of a single epoch allow.
+#[test]
+fn a_guess_is_right_no_more_often_than_the_map_allows() {
+    const DRAWS: usize = 100_000;
+    let margin = ((2.0f64 / 1e-7).ln() / (2.0 * DRAWS as f64)).sqrt();
+    for slot in all::<dyn PrivacyMechanism>() {
+        let mechanism = mechanism(&slot);
+        let Some(form) = mechanism.form(3, 1) else { continue };
+        let positive = |value: f64, world: u64| {
+            let mut sums = vec![0.0; DRAWS];
+            for party in 0..3 {
+                let own = if party == 0 { value } else { 0.0 };
+                let mut noise = rng(60 + 10 * world + party);
+                let mut release = Release { active: 3, summed: true, block: 1, noise: &mut noise };
+                let shares = floats(mechanism.share(vec![own as f32; DRAWS], &mut release));
+                sums.iter_mut().zip(shares).for_each(|(sum, share)| *sum += share);
+            }
+            sums.iter().filter(|&&sum| sum > 0.0).count() as f64 / DRAWS as f64
+        };
+        let end = form.bound / 3.0;
+        let (right, wrong) = (positive(end, 0), positive(-end, 1));
+        let Spent { epsilon, delta, .. } = mechanism.spent(&schedule(), 1);
+        let allowed = epsilon.unwrap_or(f64::INFINITY).exp() * (wrong + margin) + delta;
+        assert!(right - margin <= allowed, "{slot:?}: {right} and {wrong}");
+        assert!(right > wrong, "{slot:?}: the guess tells something: {right} and {wrong}");
     }
 }
