@@ -123,3 +123,23 @@ fn fewer_records_than_neighbours_are_padded_on_request() {
         assert!((a - b).abs() < 1e-5 * a, "{exact:?} and {padded:?}");
     }
 }
+
+/// The first epoch is the same; from the second on the steps are smaller, and the model is another one.
+#[test]
+fn the_step_size_decays_as_the_settings_say() {
+    let train = |decay: &str| {
+        let experiment = experiment(&["train.epochs=4", &format!("train.decay={decay}")]);
+        let mut trainer = trainer(&experiment, square(300, Task::Regression), &flex()).expect("a trainer");
+        (0..4).for_each(|_| drop(losses(&mut trainer)));
+        trainer.progress().epochs.clone()
+    };
+    let (plateau, cosine) = (train("plateau"), train("cosine"));
+    let whole = plateau[0].learning_rate;
+    let half = std::f64::consts::FRAC_1_SQRT_2 / 2.0;
+    for (epoch, share) in [1.0, 0.5 + half, 0.5, 0.5 - half].into_iter().enumerate() {
+        assert_eq!(plateau[epoch].learning_rate, whole, "no plateau in four epochs with a patience of five");
+        assert!((cosine[epoch].learning_rate / whole - share).abs() < 1e-12, "epoch {epoch} of {cosine:?}");
+    }
+    assert_eq!(plateau[0].validation, cosine[0].validation);
+    assert_ne!(plateau[1].validation, cosine[1].validation);
+}
