@@ -12,9 +12,9 @@ use fet_core::encoder::Encoder;
 use fet_core::method::{
     Kinds, Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext,
 };
-use fet_core::model::Init;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_train::model::Init;
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Local, check_widths, secondary};

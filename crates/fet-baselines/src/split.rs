@@ -2,9 +2,10 @@
 
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::SecondaryContext;
-use fet_core::model::{Init, ModelShape, Perceptron};
+use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Slot, Violation};
+use fet_train::model::{Init, Perceptron};
 use serde::{Deserialize, Serialize};
 
 /// The primary's local model, and the width of everyone's.

@@ -10,9 +10,10 @@ use fet_core::method::{
     Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
 };
-use fet_core::model::{Init, Pass, Perceptron};
+use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_train::model::{Init, Perceptron};
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Local, secondary};

@@ -9,7 +9,7 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use fet_bench::Workload;
 use fet_core::linker::Linker;
 use fet_core::registry::Slot;
-use fet_core::trainer::{StepReport, Trainer};
+use fet_train::trainer::{StepReport, Trainer};
 
 fn training(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("training");

@@ -15,7 +15,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use fet::output::peak_memory;
 use fet_bench::{Workload, distinct_neighbours, operations};
-use fet_core::trainer::{Phases, StepReport, Trainer};
+use fet_train::trainer::{Phases, StepReport, Trainer};
 use serde::{Deserialize, Serialize};
 
 /// Portions of which the median is taken, after one that warms up.

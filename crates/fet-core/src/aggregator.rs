@@ -2,22 +2,9 @@
 //!
 //! An aggregator sees representations, never keys, features or links. Plug-ins are in `aggregator/`.
 
-mod average;
-mod concat;
-mod secure_average;
-mod similarity_weighted;
-mod sum;
-
 use burn::tensor::Tensor;
 
 use crate::registry::{Plugin, SlotKind};
-
-pub use average::AverageSettings;
-pub use concat::ConcatSettings;
-pub(crate) use secure_average::PARAMETER_RANGE;
-pub use secure_average::{SecureAverageSettings, SecureSum};
-pub use similarity_weighted::SimilarityWeightedSettings;
-pub use sum::SumSettings;
 
 /// Combines the representations of the active parties, and spreads the gradient back.
 ///
@@ -41,7 +28,7 @@ pub trait Aggregator: Send + Sync {
     /// # Shapes
     /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
     /// - result: [B, K, W]
-    fn combine(&self, parts: Vec<Tensor<3>>, round: &Round) -> Tensor<3>;
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3>;
 
     /// How the parties are to hide their parts in a sum; nothing where the parts themselves are needed.
     fn secure(&self) -> Option<SecureSum> {
@@ -52,17 +39,17 @@ pub trait Aggregator: Send + Sync {
     ///
     /// # Panics
     /// If the aggregator needs the parts themselves.
-    fn mean(&self, _sum: Tensor<3>, _round: &Round) -> Tensor<3> {
+    fn mean(&self, _sum: Tensor<3>, _round: &Aggregation) -> Tensor<3> {
         unreachable!("an aggregator that hides its parts in a sum says what to do with the sum")
     }
 
     /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
-    fn spread(&self, gradient: Tensor<3>, round: &Round) -> Vec<Tensor<3>>;
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>>;
 }
 
 /// Who takes part in one aggregation, and what is known of the parts besides their values.
 #[derive(Debug, Clone)]
-pub struct Round {
+pub struct Aggregation {
     /// How many secondaries there are, whether they take part or not.
     pub parties: usize,
     /// Those that take part, ascending from 0.
@@ -80,3 +67,14 @@ impl SlotKind for dyn Aggregator {
 }
 
 inventory::collect!(Plugin<dyn Aggregator>);
+
+/// How secret sums are formed; all parties know it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SecureSum {
+    /// Sums are taken modulo 2^bits.
+    pub bits: u32,
+    /// The largest absolute value of what no mechanism bounds.
+    pub range: f64,
+    /// With how many others a party shares masks.
+    pub degree: usize,
+}

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::{Plugin, SlotKind};
 
-pub use keys::{KeyKind, Keys, Sealed, TEXT_KEY_COLUMNS, TextTable};
+pub use keys::{KeyKind, Keys, Sealed, TextTable};
 
 /// A dense table, row by row.
 #[derive(Clone, PartialEq)]

@@ -2,10 +2,7 @@
 //!
 //! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] makes an `Encoder` of it: it
 //! keeps the autograd graph between forward and backward, which is cut at the party's boundary. To add one,
-//! copy `encoder/transformer.rs`.
-
-mod mlp;
-mod transformer;
+//! copy `encoders/transformer.rs` of `fet-train`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -15,9 +12,6 @@ use crate::optimizer::OptimizerSettings;
 use crate::registry::{Plugin, SlotKind};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::{Learner, Trainable};
-
-pub use mlp::MlpSettings;
-pub use transformer::TransformerSettings;
 
 /// The records that a batch of primary rows is linked with. Each record stands once, however many rows it
 /// is a neighbour of.
@@ -40,7 +34,7 @@ pub struct NeighbourBatch {
 impl NeighbourBatch {
     /// The same records without autodiff.
     #[must_use]
-    fn untracked(&self) -> Self {
+    pub fn untracked(&self) -> Self {
         Self {
             keys: self.keys.clone().without_autodiff(),
             features: self.features.clone().without_autodiff(),

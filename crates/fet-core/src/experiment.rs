@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::aggregator::Aggregator;
 use crate::data::Dataset;
 use crate::encoder::{Computation, Encoder};
+use crate::learning_rate::Decay;
 use crate::linker::Linker;
 use crate::method::{Kinds, Method, Plan};
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
-use crate::schedule::Decay;
 
 /// Everything a run depends on, the files of its data apart.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -94,7 +94,7 @@ pub enum Kernels {
 
 impl TrainSettings {
     /// What secondaries are told, where tensors lie on the host or do not.
-    pub(crate) fn computation(&self, on_host: bool) -> Computation {
+    pub fn computation(&self, on_host: bool) -> Computation {
         let fused = match self.kernels {
             Kernels::Auto => on_host,
             Kernels::Fused => true,

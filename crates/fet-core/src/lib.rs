@@ -1,6 +1,9 @@
-//! Vocabulary, plug-in slots, model, protocol and trainer of the Federated Transformer.
+//! The contracts of the Federated Transformer: slots, registry, experiment, messages and the vocabulary of data.
 //!
-//! It names no tensor backend and reads no data file; the crates `fet-backends` and `fet-data` do.
+//! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which brings Burn in, `encoder::Encoder`,
+//! `aggregator::Aggregator`, `privacy::PrivacyMechanism` and `method::Method`. Without that feature the crate compiles
+//! without Burn: a linker, a dataset or a source needs no more. It implements no plug-in, trains nothing and reads no
+//! file: `fet-train`, `fet-linkers`, `fet-data` and `fet-baselines` do.
 //!
 //! # Glossary
 //!
@@ -22,25 +25,25 @@
 //!
 //! Shapes: B rows of a batch, K neighbours, H hidden width, W width of the memory, m key columns, d feature columns.
 
+#[cfg(feature = "tensor")]
 pub mod aggregator;
-pub mod checkpoint;
 pub mod data;
+#[cfg(feature = "tensor")]
 pub mod encoder;
+#[cfg(feature = "tensor")]
 pub mod experiment;
-pub mod federation;
+pub mod learning_rate;
 pub mod linker;
+#[cfg(feature = "tensor")]
 pub mod method;
+#[cfg(feature = "tensor")]
 pub mod model;
 pub mod objective;
 pub mod optimizer;
 pub mod parameters;
-pub mod prepare;
+#[cfg(feature = "tensor")]
 pub mod privacy;
-pub mod protocol;
 pub mod registry;
-pub mod report;
 pub mod rng;
-pub mod schedule;
-pub mod secondary;
+#[cfg(feature = "tensor")]
 pub mod trainable;
-pub mod trainer;

@@ -4,40 +4,12 @@
 //! for a whole run; the order of what it returns is the order the model sees. To add one, copy
 //! `linker/nearest.rs`, or see `examples/custom-linker` for one in a crate of its own.
 
-mod cache;
-mod clk;
-mod edit;
-mod exact;
-mod federal;
-mod hnsw;
 mod links;
-mod nearest;
-mod noisy;
-mod psi;
-mod random;
-mod rotation;
-mod secret;
-mod top1;
-mod wire;
-
-use fet_linkage::neighbours::Neighbours;
 
 use crate::data::{KeyKind, Keys, Matrix, Sealed, TextTable};
-use crate::registry::{Plugin, SlotKind, Violation};
+use crate::registry::{Plugin, SlotKind};
 
-pub use cache::{CACHE_VARIABLE, Cached};
-pub use clk::{ClkSettings, Harden};
-pub use edit::EditSettings;
-pub use exact::ExactSettings;
-pub use federal::FederalSettings;
-pub use hnsw::HnswSettings;
 pub use links::Links;
-pub use nearest::{Metric, NearestSettings};
-pub use noisy::NoisySettings;
-pub use psi::PsiSettings;
-pub use random::RandomSettings;
-pub use rotation::RotationSettings;
-pub use top1::Top1Settings;
 
 /// Finds, for every query, the K records that most resemble it.
 ///
@@ -226,7 +198,8 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    fn kind(wanted: KeyKind, found: &Keys) -> Self {
+    /// Keys that are not of the `wanted` kind.
+    pub fn kind(wanted: KeyKind, found: &Keys) -> Self {
         let advice = match wanted {
             KeyKind::Text => {
                 "set `data.key_kind = \"text\"`, or choose a linker for numbers such as \"nearest\""
@@ -292,44 +265,4 @@ pub fn check_shapes(
         return Err(LinkError::TooFewRecords { neighbours, records: rows });
     }
     Ok(())
-}
-
-/// Links from what a search found: `found` neighbours for each query, repeated up to K where that is more.
-pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
-    let available = found.take;
-    if available == neighbours {
-        return Links::new(neighbours, available, found.indices, found.scores);
-    }
-    let rows = found.indices.len() / available;
-    let places = |row: usize| (0..neighbours).map(move |place| row * available + place % available);
-    let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
-    let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
-    Links::new(neighbours, available, indices, scores)
-}
-
-/// Refuses K = 0.
-pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
-    if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
-}
-
-/// Refuses weights that weigh nothing.
-pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
-    let sound = weights.iter().all(|w| *w >= 0.0 && w.is_finite());
-    if sound && (weights.is_empty() || weights.iter().sum::<f64>() > 0.0) {
-        return Ok(());
-    }
-    Err(Violation::new("weights", "must be numbers of at least 0, one of them above", format!("{weights:?}")))
-}
-
-/// The weights of `fields` fields: those that are set, or 1 for each.
-pub(crate) fn weights(set: &[f64], fields: usize) -> Result<Vec<f64>, LinkError> {
-    match set.len() {
-        0 => Ok(vec![1.0; fields]),
-        length if length == fields => Ok(set.to_vec()),
-        length => Err(wrong_length("weights", length, fields)),
-    }
-}
-
-pub(crate) fn wrong_length(setting: &'static str, length: usize, fields: usize) -> LinkError {
-    LinkError::Length { setting, length, fields }
 }

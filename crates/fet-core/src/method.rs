@@ -4,7 +4,6 @@
 //! `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer runs them, and never asks which method it is. `fet` is in
 //! `method/`, the methods it is compared with are in the crate `fet-baselines`.
 
-mod fet;
 mod model;
 
 use burn::tensor::{Device, Tensor};
@@ -16,7 +15,6 @@ use crate::registry::{Plugin, Slot, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::Learner;
 
-pub use fet::FetSettings;
 pub use model::{PrimaryModel, PrimaryNetwork};
 
 /// Builds the halves of a split model.

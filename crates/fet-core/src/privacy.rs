@@ -4,22 +4,14 @@
 //! A mechanism is a function and its privacy map in one value: neither is of use without the other. Statement and
 //! proof stand in the documentation of the crate `fet-privacy`. Plug-ins are in `privacy/`.
 
-mod clip;
-mod ledger;
-mod noise;
-mod none;
-mod settings;
+mod account;
 
 use burn::tensor::Tensor;
 
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
-pub use clip::clip_blocks;
-pub use ledger::{Guarantee, Schedule, Spent};
-pub use noise::{DiscreteGaussianSettings, GaussianSettings};
-pub use none::NoneSettings;
-pub use settings::{Learning, Neighbouring, NoiseSettings};
+pub use account::{Guarantee, Learning, Neighbouring, Releases, Spent};
 
 /// Bounds a representation, adds noise to it, and accounts for it.
 ///
@@ -62,10 +54,10 @@ pub trait PrivacyMechanism: Send + Sync {
 
     /// Takes note of what the run will release; calibrates the noise where a target is set, and refuses a run that
     /// it cannot protect.
-    fn prepare(&mut self, schedule: &Schedule) -> Result<(), Violation>;
+    fn prepare(&mut self, releases: &Releases) -> Result<(), Violation>;
 
     /// What the first `epochs` epochs of a run have spent of any one record.
-    fn spent(&self, schedule: &Schedule, epochs: usize) -> Spent;
+    fn spent(&self, releases: &Releases, epochs: usize) -> Spent;
 }
 
 /// The circumstances of one release.

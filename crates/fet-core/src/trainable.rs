@@ -99,11 +99,7 @@ impl<M: Module> Trainable<M> {
     }
 
     /// The same from another scalar of the same step: its gradients are added.
-    pub(crate) fn backward_more(
-        &mut self,
-        scalar: &Tensor<1>,
-        other: Option<&Tensor<3>>,
-    ) -> Option<Tensor<3>> {
+    pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let earlier = std::mem::take(&mut self.gradient);
         let wanted = self.backward(scalar, other);
         self.gradient.add(&earlier);
@@ -111,7 +107,7 @@ impl<M: Module> Trainable<M> {
     }
 
     /// The parameters; the same as [`Learner::parameters`].
-    pub(crate) fn flat(&self) -> &Parameters {
+    pub fn flat(&self) -> &Parameters {
         &self.parameters
     }
 
@@ -119,7 +115,7 @@ impl<M: Module> Trainable<M> {
     ///
     /// # Panics
     /// If there is no such parameter, or it has another size.
-    pub(crate) fn add_to_gradient(&mut self, name: &str, values: &[f32]) {
+    pub fn add_to_gradient(&mut self, name: &str, values: &[f32]) {
         let segments = self.parameters.segments();
         let index = segments.iter().position(|segment| segment.name == name);
         let index = index.unwrap_or_else(|| panic!("the model has the parameter `{name}`"));

@@ -13,8 +13,8 @@ use std::sync::atomic::AtomicBool;
 use fet_core::data::Matrix;
 use fet_core::experiment::Experiment;
 use fet_core::parameters::host;
-use fet_core::prepare::Split;
-use fet_core::trainer::Trainer;
+use fet_train::prepare::Split;
+use fet_train::trainer::Trainer;
 use serde_json::{Value, json};
 
 use crate::run;

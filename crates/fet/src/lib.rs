@@ -20,6 +20,7 @@ mod watch;
 use custom_linker as _;
 use fet_baselines as _;
 use fet_data as _;
+use fet_linkers as _;
 
 /// The code of the guides in `docs`: compiled and run as documentation tests, so that it stays true.
 #[cfg(doctest)]

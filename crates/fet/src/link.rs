@@ -14,9 +14,10 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fet_core::data::{KeyKind, Keys};
-use fet_core::linker::{CACHE_VARIABLE, Cached, Linker, Links};
+use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
 use fet_data::{read_columns, read_keys};
+use fet_linkers::{CACHE_VARIABLE, Cached};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::peak_memory;

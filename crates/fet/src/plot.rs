@@ -65,7 +65,7 @@ impl Run {
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
         let experiment = Experiment::from_table(settings)
             .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
-        let model = fet_core::checkpoint::from_safetensors(&bytes(MODEL)?)
+        let model = fet_train::checkpoint::from_safetensors(&bytes(MODEL)?)
             .map_err(|error| bad(format!("{MODEL}: {error}")))?;
         let name =
             folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use fet_core::experiment::Experiment;
-use fet_core::prepare::Split;
-use fet_core::report::RESULTS_VERSION;
+use fet_train::prepare::Split;
+use fet_train::report::RESULTS_VERSION;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

@@ -11,10 +11,10 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_backends::Backend;
-use fet_core::checkpoint::{self, Saved};
 use fet_core::experiment::Experiment;
-use fet_core::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
-use fet_core::trainer::{Machine, RunError, StepReport, Trainer};
+use fet_train::checkpoint::{self, Saved};
+use fet_train::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
+use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
 
 use crate::experiment_file::data_folder;
 use crate::lock;

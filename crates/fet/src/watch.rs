@@ -3,8 +3,8 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use fet_core::report::Rows;
-use fet_core::trainer::{EpochReport, StepReport};
+use fet_train::report::Rows;
+use fet_train::trainer::{EpochReport, StepReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 

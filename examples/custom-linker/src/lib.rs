@@ -6,8 +6,9 @@
 //! `linker = { kind = "grid", neighbours = 20, step = 0.01 }`. Copy this crate to begin one of your own.
 
 use fet_core::data::{Keys, Matrix};
-use fet_core::linker::{LinkError, Linker, Links, NearestSettings, Reveals};
+use fet_core::linker::{LinkError, Linker, Links, Reveals};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_linkers::NearestSettings;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `grid`.

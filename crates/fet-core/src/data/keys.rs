@@ -1,6 +1,6 @@
 //! Keys: what a party's records are known by. Numbers, texts, or what a linker made of either.
 //!
-//! A linker works on keys; a model never sees a text. [`Keys::for_model`] states what it sees instead. Nothing here
+//! A linker works on keys; a model never sees a text. The numbers that it sees instead are made where records are prepared. Nothing here
 //! compares keys.
 
 use std::fmt;
@@ -9,7 +9,6 @@ use super::Matrix;
 
 /// One key for each record of a party.
 #[derive(Clone, PartialEq)]
-#[non_exhaustive]
 pub enum Keys {
     /// Coordinates and the like, [n, m].
     Numbers(Matrix<f64>),
@@ -49,9 +48,6 @@ impl KeyKind {
         }
     }
 }
-
-/// The numbers that a model sees of a text key; see [`Keys::for_model`].
-pub const TEXT_KEY_COLUMNS: usize = 16;
 
 impl Keys {
     /// How many records there are.
@@ -110,25 +106,6 @@ impl Keys {
             Self::Numbers(keys) => 8 * keys.values().len() as u64,
             Self::Text(keys) => keys.cells.iter().map(|cell| 4 + cell.len() as u64).sum(),
             Self::Sealed(keys) => keys.bytes.len() as u64,
-        }
-    }
-
-    /// What a party's own model sees of its own keys, [n, m].
-    ///
-    /// Numbers are seen as they are. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its
-    /// fields by random signs that are the same everywhere, so that texts that share q-grams are near each other, in
-    /// one party's table and across parties. That is what a positional encoding and a dynamic mask need of a key.
-    ///
-    /// # Panics
-    /// If the keys are sealed: a model is given a party's own keys.
-    pub fn for_model(&self) -> Matrix<f64> {
-        match self {
-            Self::Numbers(keys) => keys.clone(),
-            Self::Text(keys) => {
-                let sketch = fet_linkage::text::sketch(&keys.cells, keys.columns, TEXT_KEY_COLUMNS);
-                Matrix::new(TEXT_KEY_COLUMNS, sketch)
-            }
-            Self::Sealed(_) => panic!("sealed keys are a message, not a table"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_core::aggregator::{Aggregator, Round};
+use fet_core::aggregator::{Aggregation, Aggregator};
 use fet_core::encoder::{Computation, Encoder, NeighbourBatch};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, SecondaryContext};
 use fet_core::model::Pass;
@@ -95,7 +95,7 @@ impl GoldenModel {
         let mut pass = Pass::evaluation();
         let parties = self.secondaries.iter_mut().zip(&self.neighbours);
         let parts: Vec<_> = parties.map(|(party, batch)| party.forward(batch, &mut pass, true)).collect();
-        let round = Round {
+        let round = Aggregation {
             parties: parts.len(),
             active: (0..parts.len()).collect(),
             shapes: parts.iter().map(|part| part.dims()).collect(),

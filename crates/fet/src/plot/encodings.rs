@@ -2,11 +2,11 @@
 //! figure 4). A run without and a run with `pe_average_every` show what averaging does.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use fet_core::model::{Embedding, FourierEncoding, Init};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
+use fet_train::model::{Embedding, FourierEncoding, Init};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Run;

@@ -7,12 +7,12 @@ use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::DatasetContext;
 use fet_core::linker::Linker;
-use fet_core::model::{DynamicMask, Init};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
-use fet_core::prepare::Prepared;
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
+use fet_train::model::{DynamicMask, Init};
+use fet_train::prepare::{Prepared, for_model};
 use plotters::prelude::*;
 
 use super::Run;
@@ -47,7 +47,7 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
     let party = prepared.secondaries.first().context("the run has no secondary party")?;
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
     let queries = prepared.primary.raw_keys.select_rows(&rows);
-    let seed = fet_core::secondary::linking_seed(experiment.seed, 1);
+    let seed = fet_train::secondary::linking_seed(experiment.seed, 1);
     let links = linker.link(&queries, &party.raw_keys, seed)?;
     let (positions, columns) = (links.neighbours(), party.scaled.keys.columns());
     let scaled: Vec<f32> = (0..rows.len())
@@ -57,7 +57,7 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
         .collect();
     let masks = evaluate(run, scaled, [rows.len(), positions * columns])?;
     // A text key is drawn where the model sees it.
-    let (own, others) = (queries.for_model(), party.raw_keys.for_model());
+    let (own, others) = (for_model(&queries), for_model(&party.raw_keys));
     let flat = |key: &[f64]| (key[0], key.get(1).copied().unwrap_or(0.0));
     let panel = |(index, &row): (usize, &usize)| {
         let weights = softmax(&masks[index * positions..(index + 1) * positions]);

@@ -70,7 +70,7 @@ fn averaging_makes_the_parties_encodings_equal_and_leaves_the_rest_alone() {
     let mut equal = Vec::new();
     for _ in 0..4 {
         losses(&mut trainer);
-        let all = fet_core::checkpoint::model(&trainer);
+        let all = fet_train::checkpoint::model(&trainer);
         let part = |party: &str, name: &str| {
             all.get(&format!("{party}.embedding.{name}")).expect("a parameter").to_vec()
         };

@@ -1,9 +1,9 @@
 //! SplitAvg as a whole: secret sums train like plain ones, parties may vanish, and what a run has cost is told.
 
-use fet_core::checkpoint;
 use fet_core::data::{Task, VerticalData};
 use fet_core::privacy::Spent;
-use fet_core::trainer::Trainer;
+use fet_train::checkpoint;
+use fet_train::trainer::Trainer;
 use serde_json::Value;
 
 use crate::command::{TINY, fet};

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fet::provenance;
 use fet_core::data::Task;
-use fet_core::report::RESULTS_VERSION;
+use fet_train::report::RESULTS_VERSION;
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
@@ -208,7 +208,7 @@ fn results_of_another_kind_need_another_version() {
         found.iter().zip(FIGURES.1).all(|(found, known)| (found.1 - known.1).abs() < TOLERANCE * known.1);
     assert!(
         is_same && FIGURES.0 == RESULTS_VERSION,
-        "the results changed, or their version did: raise fet_core::report::RESULTS_VERSION, say so under \"Changed \
+        "the results changed, or their version did: raise fet_train::report::RESULTS_VERSION, say so under \"Changed \
          results\" in CHANGELOG.md, and put these here: {RESULTS_VERSION}, {found:?}"
     );
 }

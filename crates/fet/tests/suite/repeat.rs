@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fet::run::{Log, Outcome, run};
-use fet_core::checkpoint::{self, Saved};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
 use fet_core::registry::plugins;
+use fet_train::checkpoint::{self, Saved};
 use serde_json::Value;
 
 use crate::support::{devices, experiment, flex, losses, square, trainer};

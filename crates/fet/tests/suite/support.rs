@@ -4,7 +4,7 @@ use fet_backends::{Backend, BackendError};
 use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::rng::{Purpose, stream};
-use fet_core::trainer::{RunError, StepReport, Trainer};
+use fet_train::trainer::{RunError, StepReport, Trainer};
 use rand::RngExt;
 
 /// Every device that this build has and this machine can open.

@@ -4,12 +4,13 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::data::Task;
 use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
-use fet_core::model::{Attention, Init, ModelShape, Pass};
+use fet_core::model::{ModelShape, Pass};
 use fet_core::objective::Objective;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
 use fet_core::rng::{Purpose, stream};
+use fet_train::model::{Attention, Init};
 use rand::RngExt;
 
 use crate::support::devices;

@@ -1,7 +1,7 @@
 //! What every aggregator keeps to.
 
 use burn::tensor::{Device, Tensor};
-use fet_core::aggregator::{Aggregator, Round};
+use fet_core::aggregator::{Aggregation, Aggregator};
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
 
@@ -9,9 +9,9 @@ use super::{all, random};
 use crate::support::{devices, flex};
 
 /// Representations and similarities of the parties named, drawn anew for each name.
-fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Round) {
+fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Aggregation) {
     let parts: Vec<Tensor<3>> = names.iter().map(|&name| random([3, 4, 5], name, device)).collect();
-    let round = Round {
+    let round = Aggregation {
         parties,
         active: (0..names.len()).collect(),
         shapes: vec![[3, 4, 5]; names.len()],
@@ -72,7 +72,7 @@ fn a_single_position_is_repeated_beside_longer_parts() {
     let concat = Slot::<dyn Aggregator>::of("concat").expect("sound defaults").build(&()).expect("sound");
     let (long, short): (Tensor<3>, Tensor<3>) =
         (random([2, 3, 2], 1, &device), random([2, 1, 4], 2, &device));
-    let round = Round {
+    let round = Aggregation {
         parties: 3,
         active: vec![0, 2],
         shapes: vec![[2, 3, 2], [2, 1, 4]],

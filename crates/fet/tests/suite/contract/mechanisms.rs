@@ -2,15 +2,15 @@
 
 use burn::tensor::Tensor;
 use fet_core::parameters::host;
-use fet_core::privacy::{PrivacyMechanism, Release, Schedule, Share, Spent};
+use fet_core::privacy::{PrivacyMechanism, Release, Releases, Share, Spent};
 use fet_core::registry::Slot;
 
 use super::{all, random, rng};
 use crate::support::devices;
 
 /// A run of ten epochs with three parties that are summed in secret.
-fn schedule() -> Schedule {
-    Schedule {
+fn schedule() -> Releases {
+    Releases {
         epochs: 10,
         train_steps: 1,
         evaluation_steps: 1,
@@ -74,7 +74,7 @@ fn clipping_is_differentiated_through_the_norm() {
         let device = backend.device.clone().autodiff();
         let weights = random([3, 4, 5], 51, &backend.device);
         let input: Tensor<3> = random([3, 4, 5], 52, &device).require_grad();
-        let clip = |x: Tensor<3>| fet_core::privacy::clip_blocks(x, 0.5);
+        let clip = |x: Tensor<3>| fet_train::mechanisms::clip_blocks(x, 0.5);
         let value = |x: Tensor<3>| {
             let values = host(clip(x) * weights.clone());
             values.iter().map(|&v| f64::from(v)).sum::<f64>()

@@ -1,0 +1,232 @@
+//! `clk`: texts compared as cryptographic long-term keys, by Dice similarity.
+//!
+//! The primary weighs the fields by its own records ([`Schema::fit`]), encodes them and sends weights and filters; the
+//! secondary encodes its records likewise and compares ([`fet_linkage::clk`]). A record all of whose fields are
+//! empty resembles nothing: its similarity is 0.
+
+use fet_linkage::bits::BitTable;
+use fet_linkage::blocking::Blocking;
+use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, Schema};
+use fet_linkage::search::{Index, Measure};
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Reader, Writer};
+use crate::{check_neighbours, check_weights, links, secret};
+use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
+use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `clk`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClkSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    pub pad: bool,
+    /// Length of a filter, a power of two from 128 to 65,536.
+    pub bits: usize,
+    /// The q-grams that are hashed have q signs.
+    pub q: usize,
+    /// Insertions into a filter in the mean, as a share of its length.
+    pub load: f64,
+    /// How much each field counts, beyond what its values tell apart; empty for the same.
+    pub weights: Vec<f64>,
+    /// For each field the number of its group: fields of one group may be swapped. Empty for none.
+    pub groups: Vec<u32>,
+    /// What is done against attacks on the frequencies of bits.
+    pub hardening: Harden,
+    /// The environment variable with the parties' secret; empty in a simulation, where the secret follows from the seed.
+    pub secret_env: String,
+    /// Bits that each blocking table samples; 0 to compare all pairs.
+    pub block_bits: usize,
+    /// The probability with which blocking compares two records of similarity `block_similarity`.
+    pub block_recall: f64,
+    /// The Dice similarity for which `block_recall` holds.
+    pub block_similarity: f64,
+}
+
+/// What is done against attacks on the frequencies of bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Harden {
+    /// Nothing.
+    #[default]
+    None,
+    /// The filter beside its complement.
+    Balanced,
+    /// The halves of the filter, exclusive-or.
+    XorFold,
+    /// New bits for each window of old ones.
+    Rehash,
+}
+
+impl From<Harden> for Hardening {
+    fn from(harden: Harden) -> Self {
+        match harden {
+            Harden::None => Self::None,
+            Harden::Balanced => Self::Balanced,
+            Harden::XorFold => Self::XorFold,
+            Harden::Rehash => Self::Rehash,
+        }
+    }
+}
+
+impl Default for ClkSettings {
+    fn default() -> Self {
+        Self {
+            neighbours: 20,
+            pad: false,
+            bits: 1_024,
+            q: 2,
+            load: 0.35,
+            weights: Vec::new(),
+            groups: Vec::new(),
+            hardening: Harden::None,
+            secret_env: String::new(),
+            block_bits: 0,
+            block_recall: 0.99,
+            block_similarity: 0.7,
+        }
+    }
+}
+
+impl Recipe<dyn Linker> for ClkSettings {
+    fn check(&self) -> Result<(), Violation> {
+        check_neighbours(self.neighbours)?;
+        check_weights(&self.weights)?;
+        secret::check(&self.secret_env)?;
+        if !(self.bits.is_power_of_two() && (128..=65_536).contains(&self.bits)) {
+            return Err(Violation::new("bits", "must be a power of two from 128 to 65536", self.bits));
+        }
+        if !(1..=8).contains(&self.q) {
+            return Err(Violation::new("q", "must be 1 to 8", self.q));
+        }
+        if !(self.load > 0.0 && self.load <= 2.0) {
+            return Err(Violation::new("load", "must be above 0 and at most 2", self.load));
+        }
+        for (field, share) in
+            [("block_recall", self.block_recall), ("block_similarity", self.block_similarity)]
+        {
+            if !(share > 0.0 && share < 1.0) {
+                return Err(Violation::new(field, "must be above 0 and below 1", share));
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Clk(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<ClkSettings>("clk", "texts compared as keyed Bloom filters (cryptographic long-term keys)")
+}
+
+struct Clk(ClkSettings);
+
+impl Clk {
+    fn encoder(&self, schema: &Schema, seed: u64) -> Result<Encoder, LinkError> {
+        let code = Code { bits: self.0.bits, q: self.0.q, hardening: self.0.hardening.into() };
+        Ok(Encoder::new(code, &secret::secret(&self.0.secret_env, seed, "clk")?, schema))
+    }
+
+    /// The plan of the fields, weighed by the primary's records.
+    fn schema(&self, queries: &TextTable) -> Result<Schema, LinkError> {
+        let fields = queries.columns();
+        if !self.0.groups.is_empty() && self.0.groups.len() != fields {
+            return Err(crate::wrong_length("groups", self.0.groups.len(), fields));
+        }
+        let weights = crate::weights(&self.0.weights, fields)?;
+        let insertions = self.0.load * self.0.bits as f64;
+        Ok(Schema::fit(queries.cells(), fields, self.0.q, insertions, &weights, &self.0.groups))
+    }
+
+    fn open(&self, message: &Sealed) -> Result<(Schema, BitTable), LinkError> {
+        let mut reader = Reader::new(message.bytes());
+        let mut fields = Vec::with_capacity(message.columns());
+        for _ in 0..message.columns() {
+            fields.push(FieldPlan { group: reader.number()?, hashes: reader.number()? as usize });
+        }
+        let bits = Hardening::from(self.0.hardening).bits(self.0.bits);
+        Ok((Schema { fields }, BitTable::from_words(bits, reader.words(message.rows() * bits / 64)?)))
+    }
+}
+
+impl Linker for Clk {
+    fn neighbours(&self) -> usize {
+        self.0.neighbours
+    }
+
+    fn takes(&self) -> KeyKind {
+        KeyKind::Text
+    }
+
+    fn floor(&self) -> Option<f32> {
+        Some(0.0)
+    }
+
+    fn reveals(&self) -> Reveals {
+        Reveals {
+            secondary: "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
+                        guessed name and address is among the primary's; mean length and entropy of the fields",
+            primary: "nothing",
+            outsider: "filters: how similar primary records are to each other, and how frequent their bits are, which attacks \
+                       on frequent names use (`hardening`)",
+        }
+    }
+
+    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+        let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
+        let schema = self.schema(queries)?;
+        let table = self.encoder(&schema, seed)?.encode(queries.cells());
+        let mut writer = Writer::default();
+        for field in &schema.fields {
+            writer.number(field.group);
+            writer.number(field.hashes as u32);
+        }
+        writer.words(table.words());
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        self.link_telling(queries, records, seed, &|_| ())
+    }
+
+    fn link_telling(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        seed: u64,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Links, LinkError> {
+        let Keys::Sealed(message) = queries else {
+            return self.link_telling(&self.conceal(queries, seed)?, records, seed, done);
+        };
+        let settings = &self.0;
+        let records = records.text().ok_or_else(|| LinkError::kind(KeyKind::Text, records))?;
+        check_shapes(
+            message.columns(),
+            records.columns(),
+            records.rows(),
+            settings.neighbours,
+            settings.pad,
+        )?;
+        let (schema, queries) = self.open(message)?;
+        let records = self.encoder(&schema, seed)?.encode(records.cells());
+        let take = settings.neighbours.min(records.rows());
+        let found = if settings.block_bits == 0 {
+            Index::new(&records).search(&queries, take, Measure::Dice, done)
+        } else {
+            // Two filters of a set bits each and Dice similarity s differ in 2a(1 - s) bits.
+            let ones = (0..queries.rows()).map(|row| f64::from(queries.ones(row))).sum::<f64>();
+            let ones = ones / queries.rows().max(1) as f64;
+            let differing = 2.0 * ones * (1.0 - settings.block_similarity) / queries.bits() as f64;
+            let tables = Blocking::tables_for(settings.block_bits, differing.min(1.0), settings.block_recall);
+            let blocking = Blocking { tables: tables.min(1_000), sampled: settings.block_bits };
+            blocking.search(&queries, &records, take, Measure::Dice, seed, done).0
+        };
+        Ok(links(settings.neighbours, found))
+    }
+}

@@ -1,0 +1,153 @@
+//! `exact`: records with an equal key, in the clear.
+//!
+//! Numbers are equal as numbers, texts where their normal forms are (case, accents and punctuation do not count). A key
+//! without any content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal
+//! keys gets others at random, by seed, with similarity 0: models need K neighbours, and a random record is what "no
+//! link" means; whoever asks for matches leaves them out.
+
+use std::collections::{HashMap, HashSet};
+
+use fet_linkage::neighbours::Neighbours;
+use fet_linkage::text::normalise;
+use rand::seq::index;
+use serde::{Deserialize, Serialize};
+
+use crate::nearest::CLEAR;
+use crate::{check_neighbours, links};
+use fet_core::data::{KeyKind, Keys};
+use fet_core::linker::{LinkError, Linker, Links, Reveals, check_either};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::{Purpose, stream};
+
+/// Settings of `exact`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExactSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    pub pad: bool,
+}
+
+impl Default for ExactSettings {
+    fn default() -> Self {
+        Self { neighbours: 1, pad: false }
+    }
+}
+
+impl Recipe<dyn Linker> for ExactSettings {
+    fn check(&self) -> Result<(), Violation> {
+        check_neighbours(self.neighbours)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Exact(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<ExactSettings>("exact", "records with an equal key")
+}
+
+struct Exact(ExactSettings);
+
+impl Linker for Exact {
+    fn neighbours(&self) -> usize {
+        self.0.neighbours
+    }
+
+    fn takes(&self) -> KeyKind {
+        KeyKind::Either
+    }
+
+    fn floor(&self) -> Option<f32> {
+        Some(0.0)
+    }
+
+    fn reveals(&self) -> Reveals {
+        CLEAR
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        let ExactSettings { neighbours, pad } = self.0;
+        check_either(queries, records, neighbours, pad)?;
+        let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
+        for (record, key) in contents(records).into_iter().enumerate() {
+            if let Some(key) = key {
+                known.entry(key).or_default().push(record as u32);
+            }
+        }
+        let equal = contents(queries)
+            .into_iter()
+            .map(|key| key.and_then(|key| known.get(&key)).map_or(&[][..], Vec::as_slice));
+        Ok(links(neighbours, filled(equal, neighbours.min(records.rows()), records.rows(), seed)))
+    }
+}
+
+/// What each key is compared by, and nothing for a key without content.
+pub(super) fn contents(keys: &Keys) -> Vec<Option<Vec<u8>>> {
+    match keys {
+        Keys::Numbers(keys) => (0..keys.rows())
+            // Adding zero makes the two zeros one.
+            .map(|row| Some(keys.row(row).iter().flat_map(|x| (x + 0.0).to_le_bytes()).collect()))
+            .collect(),
+        Keys::Text(keys) => (0..keys.rows())
+            .map(|row| {
+                let cells: Vec<String> = keys.row(row).iter().map(|cell| normalise(cell)).collect();
+                let known = cells.iter().any(|cell| !cell.is_empty());
+                // A normal form has no line feed, so that two rows of cells are never joined alike.
+                known.then(|| cells.join("\n").into_bytes())
+            })
+            .collect(),
+        Keys::Sealed(_) => Vec::new(),
+    }
+}
+
+/// The first `take` of the `equal` records of each query with similarity 1, filled up with others, drawn by seed, with
+/// similarity 0.
+pub(super) fn filled<'a>(
+    equal: impl Iterator<Item = &'a [u32]>,
+    take: usize,
+    records: usize,
+    seed: u64,
+) -> Neighbours {
+    let mut rng = stream(seed, 0, Purpose::Linking, 1);
+    let mut found = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
+    for equal in equal {
+        let kept = &equal[..equal.len().min(take)];
+        found.indices.extend(kept);
+        found.scores.resize(found.indices.len(), 1.0);
+        let missing = take - kept.len();
+        if missing > 0 {
+            let taken: HashSet<usize> = kept.iter().map(|&record| record as usize).collect();
+            let drawn = index::sample(&mut rng, records, (missing + taken.len()).min(records));
+            let others = drawn.into_iter().filter(|record| !taken.contains(record)).take(missing);
+            found.indices.extend(others.map(|record| record as u32));
+            found.scores.resize(found.indices.len(), 0.0);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::data::{Matrix, TextTable};
+
+    #[test]
+    fn equal_keys_are_found_and_empty_ones_equal_nothing() {
+        let text =
+            |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
+        let link = |queries: &Keys, records: &Keys| {
+            let linker = Exact(ExactSettings { neighbours: 2, pad: false });
+            linker.link(queries, records, 5).expect("linkable")
+        };
+        let links = link(&text(&["Müller", "", "smith"]), &text(&["", "muller", "x", "MULLER"]));
+        assert_eq!((links.row(0), links.similarities(0)), ([1, 3].as_slice(), Some([1.0, 1.0].as_slice())));
+        assert_eq!(links.similarities(1), Some([0.0, 0.0].as_slice()), "empty is not equal to empty");
+        assert_eq!(links.similarities(2), Some([0.0, 0.0].as_slice()));
+        let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+        let links = link(&numbers(&[0.0]), &numbers(&[1.0, -0.0, 2.0]));
+        assert_eq!((links.row(0)[0], links.similarities(0)), (1, Some([1.0, 0.0].as_slice())));
+    }
+}

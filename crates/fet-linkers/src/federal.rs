@@ -1,0 +1,175 @@
+//! `federal`: numbers compared as bit vectors around secret random pivots, by Hamming distance.
+//!
+//! The encoding that FedSim links by ([`fet_linkage::pivots`]). The primary sends its columns' ranges and its vectors; the
+//! secondary encodes its records likewise and compares. Bits come from ε, δ and the threshold, unless they are set.
+
+use fet_linkage::bits::BitTable;
+use fet_linkage::pivots::{Pivots, bit_budget};
+use fet_linkage::search::{Index, Measure};
+use serde::{Deserialize, Serialize};
+
+use crate::wire::{Reader, Writer};
+use crate::{check_neighbours, links, secret};
+use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
+use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `federal`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FederalSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    pub pad: bool,
+    /// Up to what distance from a pivot its bit is set, as a share of a column's range; beyond twice that, all distances
+    /// are alike.
+    pub threshold: f64,
+    /// How exactly a distance of `threshold` is estimated: within the factor 1 ± ε ...
+    pub epsilon: f64,
+    /// ... but for this probability, δ.
+    pub delta: f64,
+    /// Bits of each column; 0 for those that ε, δ and the threshold ask for.
+    pub bits: usize,
+    /// The environment variable with the parties' secret; empty in a simulation, where the secret follows from the seed.
+    pub secret_env: String,
+}
+
+impl Default for FederalSettings {
+    fn default() -> Self {
+        Self {
+            neighbours: 20,
+            pad: false,
+            threshold: 0.1,
+            epsilon: 0.2,
+            delta: 0.01,
+            bits: 0,
+            secret_env: String::new(),
+        }
+    }
+}
+
+/// The most bits of a column: beyond, an encoding is no use for linking many records.
+const MOST_BITS: usize = 1 << 20;
+
+impl FederalSettings {
+    fn bits(&self) -> usize {
+        if self.bits > 0 { self.bits } else { bit_budget(self.epsilon, self.delta, self.threshold, 1.0) }
+    }
+}
+
+impl Recipe<dyn Linker> for FederalSettings {
+    fn check(&self) -> Result<(), Violation> {
+        check_neighbours(self.neighbours)?;
+        secret::check(&self.secret_env)?;
+        for (field, share) in
+            [("threshold", self.threshold), ("epsilon", self.epsilon), ("delta", self.delta)]
+        {
+            if !(share > 0.0 && share < 1.0) {
+                return Err(Violation::new(field, "must be above 0 and below 1", share));
+            }
+        }
+        if self.bits() > MOST_BITS {
+            let rule = format!(
+                "must not ask for more than {MOST_BITS} bits a column (try a larger epsilon or threshold)"
+            );
+            return Err(Violation::new(if self.bits > 0 { "bits" } else { "epsilon" }, rule, self.bits()));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Federal(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<FederalSettings>("federal", "numbers compared as bit vectors around secret pivots (FEDERAL)")
+}
+
+struct Federal(FederalSettings);
+
+impl Federal {
+    fn pivots(&self, ranges: &[(f64, f64)], seed: u64) -> Result<Pivots, LinkError> {
+        // A column that is constant gets a range all the same: records that differ from it must show.
+        let width = |&(low, high): &(f64, f64)| if high > low { high - low } else { 1.0 };
+        let thresholds: Vec<f64> = ranges.iter().map(|range| self.0.threshold * width(range)).collect();
+        let secret = secret::secret(&self.0.secret_env, seed, "federal")?;
+        Ok(Pivots::new(ranges, &thresholds, self.0.bits(), secret))
+    }
+
+    fn open(&self, message: &Sealed) -> Result<(Vec<(f64, f64)>, BitTable), LinkError> {
+        let mut reader = Reader::new(message.bytes());
+        let mut ranges = Vec::with_capacity(message.columns());
+        for _ in 0..message.columns() {
+            ranges.push((reader.double()?, reader.double()?));
+        }
+        let bits = (message.columns() * self.0.bits()).next_multiple_of(64);
+        Ok((ranges, BitTable::from_words(bits, reader.words(message.rows() * bits / 64)?)))
+    }
+}
+
+fn ranges(keys: &Matrix<f64>) -> Vec<(f64, f64)> {
+    let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); keys.columns()];
+    for row in keys.values().chunks_exact(keys.columns().max(1)) {
+        for ((low, high), &x) in ranges.iter_mut().zip(row) {
+            (*low, *high) = (low.min(x), high.max(x));
+        }
+    }
+    ranges
+}
+
+impl Linker for Federal {
+    fn neighbours(&self) -> usize {
+        self.0.neighbours
+    }
+
+    fn reveals(&self) -> Reveals {
+        Reveals {
+            secondary: "every primary key, nearly: it has the secret, and with it a vector gives a number to within range / \
+                        bits; the ranges of the columns",
+            primary: "nothing",
+            outsider: "how near primary records are to each other, up to twice the threshold, and the ranges of the columns",
+        }
+    }
+
+    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+        let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
+        let ranges = ranges(queries);
+        let mut writer = Writer::default();
+        if queries.rows() > 0 {
+            for (low, high) in &ranges {
+                writer.double(*low);
+                writer.double(*high);
+            }
+            writer.words(self.pivots(&ranges, seed)?.encode(queries.values()).words());
+        } else {
+            ranges.iter().for_each(|_| (0..2).for_each(|_| writer.double(0.0)));
+        }
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        self.link_telling(queries, records, seed, &|_| ())
+    }
+
+    fn link_telling(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        seed: u64,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Links, LinkError> {
+        let Keys::Sealed(message) = queries else {
+            return self.link_telling(&self.conceal(queries, seed)?, records, seed, done);
+        };
+        let FederalSettings { neighbours, pad, .. } = self.0;
+        let records = records.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, records))?;
+        check_shapes(message.columns(), records.columns(), records.rows(), neighbours, pad)?;
+        let (ranges, queries) = self.open(message)?;
+        let records = self.pivots(&ranges, seed)?.encode(records.values());
+        let found =
+            Index::new(&records).search(&queries, neighbours.min(records.rows()), Measure::Hamming, done);
+        Ok(links(neighbours, found))
+    }
+}

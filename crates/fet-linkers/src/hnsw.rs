@@ -1,0 +1,85 @@
+//! `hnsw`: nearly the K nearest keys, for keys of many dimensions, by a hierarchical navigable small world.
+//!
+//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions `nearest` is
+//! exact and faster.
+
+use fet_linkage::hnsw::{Graph, HnswSettings as Care};
+use serde::{Deserialize, Serialize};
+
+use crate::nearest::CLEAR;
+use crate::{check_neighbours, links};
+use fet_core::data::{Keys, Matrix};
+use fet_core::linker::{LinkError, Linker, Links, Reveals, check_numbers};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `hnsw`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HnswSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    pub pad: bool,
+    /// Candidates looked at where a record finds its place in the graph: more is better and slower.
+    pub construction: usize,
+    /// Candidates looked at for a query, at least K: more is better and slower.
+    pub search: usize,
+}
+
+impl Default for HnswSettings {
+    fn default() -> Self {
+        Self { neighbours: 20, pad: false, construction: 100, search: 200 }
+    }
+}
+
+impl Recipe<dyn Linker> for HnswSettings {
+    fn check(&self) -> Result<(), Violation> {
+        for (field, value) in [("construction", self.construction), ("search", self.search)] {
+            if value == 0 {
+                return Err(Violation::new(field, "must be at least 1", 0));
+            }
+        }
+        check_neighbours(self.neighbours)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Hnsw(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<HnswSettings>("hnsw", "nearly the K nearest keys, for keys of many dimensions")
+}
+
+struct Hnsw(HnswSettings);
+
+impl Linker for Hnsw {
+    fn neighbours(&self) -> usize {
+        self.0.neighbours
+    }
+
+    fn reveals(&self) -> Reveals {
+        CLEAR
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        self.link_telling(queries, records, seed, &|_| ())
+    }
+
+    fn link_telling(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        seed: u64,
+        done: &(dyn Fn(usize) + Sync),
+    ) -> Result<Links, LinkError> {
+        let HnswSettings { neighbours, pad, construction, search: candidates } = self.0;
+        let (queries, records) = check_numbers(queries, records, neighbours, pad)?;
+        let singles = |keys: &Matrix<f64>| keys.values().iter().map(|&x| x as f32).collect::<Vec<_>>();
+        let take = neighbours.min(records.rows());
+        let care = Care { construction, search: candidates, seed };
+        let graph = Graph::new(&singles(records), queries.columns(), take, care);
+        let found = graph.search(&singles(queries), take, done);
+        Ok(links(neighbours, found))
+    }
+}

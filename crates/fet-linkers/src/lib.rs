@@ -1,0 +1,79 @@
+//! The linkers: which records of another party belong to a primary record.
+//!
+//! Each file is one plug-in of the slot `linker`, whose contract is [`fet_core::linker`]; what they search and encode
+//! with is in `fet-linkage`. Nothing here names a tensor. To add a linker, copy `nearest.rs` and add one `mod` line, or
+//! see `examples/custom-linker` for one in a crate of its own.
+//!
+//! A binary that wants these plug-ins says `use fet_linkers as _;`: inventory drops a crate that nothing names.
+
+mod cache;
+mod clk;
+mod edit;
+mod exact;
+mod federal;
+mod hnsw;
+mod nearest;
+mod noisy;
+mod psi;
+mod random;
+mod rotation;
+mod secret;
+mod top1;
+mod wire;
+
+use fet_core::linker::{LinkError, Links};
+use fet_core::registry::Violation;
+use fet_linkage::neighbours::Neighbours;
+
+pub use cache::{CACHE_VARIABLE, Cached};
+pub use clk::{ClkSettings, Harden};
+pub use edit::EditSettings;
+pub use exact::ExactSettings;
+pub use federal::FederalSettings;
+pub use hnsw::HnswSettings;
+pub use nearest::{Metric, NearestSettings};
+pub use noisy::NoisySettings;
+pub use psi::PsiSettings;
+pub use random::RandomSettings;
+pub use rotation::RotationSettings;
+pub use top1::Top1Settings;
+
+/// Links from what a search found: `found` neighbours for each query, repeated up to K where that is more.
+pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
+    let available = found.take;
+    if available == neighbours {
+        return Links::new(neighbours, available, found.indices, found.scores);
+    }
+    let rows = found.indices.len() / available;
+    let places = |row: usize| (0..neighbours).map(move |place| row * available + place % available);
+    let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
+    let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
+    Links::new(neighbours, available, indices, scores)
+}
+
+/// Refuses K = 0.
+pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
+    if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
+}
+
+/// Refuses weights that weigh nothing.
+pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
+    let sound = weights.iter().all(|w| *w >= 0.0 && w.is_finite());
+    if sound && (weights.is_empty() || weights.iter().sum::<f64>() > 0.0) {
+        return Ok(());
+    }
+    Err(Violation::new("weights", "must be numbers of at least 0, one of them above", format!("{weights:?}")))
+}
+
+/// The weights of `fields` fields: those that are set, or 1 for each.
+pub(crate) fn weights(set: &[f64], fields: usize) -> Result<Vec<f64>, LinkError> {
+    match set.len() {
+        0 => Ok(vec![1.0; fields]),
+        length if length == fields => Ok(set.to_vec()),
+        length => Err(wrong_length("weights", length, fields)),
+    }
+}
+
+pub(crate) fn wrong_length(setting: &'static str, length: usize, fields: usize) -> LinkError {
+    LinkError::Length { setting, length, fields }
+}

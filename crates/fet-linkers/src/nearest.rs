@@ -1,0 +1,183 @@
+//! `nearest`: the K nearest keys, exactly, by Euclidean distance or along the sphere.
+//!
+//! Keys of up to eight dimensions are searched by a kd-tree; beyond that all distances are computed. Equal distances are
+//! ordered by index. Euclidean distances are those of the raw keys: on longitudes and latitudes they are degrees. With
+//! `metric = "haversine"` keys are longitude and latitude in degrees, and distances are metres.
+
+use fet_linkage::neighbours::Neighbours;
+use fet_linkage::points;
+use serde::{Deserialize, Serialize};
+
+use crate::{check_neighbours, links};
+use fet_core::data::{Keys, Matrix};
+use fet_core::linker::{LinkError, Linker, Links, Reveals, check_numbers};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `nearest`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NearestSettings {
+    /// K, how many neighbours each primary record gets.
+    pub neighbours: usize,
+    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    pub pad: bool,
+    /// How distance is measured.
+    pub metric: Metric,
+}
+
+/// How the distance between keys is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Metric {
+    /// The straight line, in the keys' own unit.
+    #[default]
+    Euclidean,
+    /// Metres along the Earth between longitudes and latitudes in degrees.
+    Haversine,
+}
+
+impl Default for NearestSettings {
+    fn default() -> Self {
+        Self { neighbours: 20, pad: false, metric: Metric::Euclidean }
+    }
+}
+
+impl Recipe<dyn Linker> for NearestSettings {
+    fn check(&self) -> Result<(), Violation> {
+        check_neighbours(self.neighbours)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Nearest(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<NearestSettings>("nearest", "the K nearest keys by distance, exactly")
+}
+
+/// What linkers in the clear reveal.
+pub(super) const CLEAR: Reveals = Reveals {
+    secondary: "every primary key, in the clear",
+    primary: "nothing",
+    outsider: "every primary key, unless messages are encrypted",
+};
+
+pub(super) struct Nearest(pub(super) NearestSettings);
+
+impl Linker for Nearest {
+    fn neighbours(&self) -> usize {
+        self.0.neighbours
+    }
+
+    fn reveals(&self) -> Reveals {
+        CLEAR
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, _seed: u64) -> Result<Links, LinkError> {
+        let NearestSettings { neighbours, pad, metric } = self.0;
+        let (queries, records) = check_numbers(queries, records, neighbours, pad)?;
+        Ok(links(neighbours, nearest(queries, records, neighbours.min(records.rows()), metric)?))
+    }
+}
+
+/// The `take` nearest records of each query; scores are minus the distances.
+pub(super) fn nearest(
+    queries: &Matrix<f64>,
+    records: &Matrix<f64>,
+    take: usize,
+    metric: Metric,
+) -> Result<Neighbours, LinkError> {
+    let (found, distance): (_, fn(f64) -> f64) = match metric {
+        Metric::Euclidean => {
+            (points::nearest(queries.values(), records.values(), queries.columns(), take), f64::sqrt)
+        }
+        Metric::Haversine => {
+            check_degrees(queries)?;
+            check_degrees(records)?;
+            let (queries, records) =
+                (points::on_sphere(queries.values()), points::on_sphere(records.values()));
+            (points::nearest(&queries, &records, 3, take), points::along_sphere)
+        }
+    };
+    let scores = found.squared.iter().map(|&squared| -distance(squared) as f32).collect();
+    Ok(Neighbours { take, indices: found.indices, scores })
+}
+
+fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
+    if keys.columns() != 2 {
+        let problem = format!(
+            "`linker.metric = \"haversine\"` needs two columns, longitude and latitude; there are {}",
+            keys.columns()
+        );
+        return Err(LinkError::Value { row: 1, problem });
+    }
+    for (row, key) in keys.values().chunks_exact(2).enumerate() {
+        let (lon, lat) = (key[0], key[1]);
+        if !(-180.0..=360.0).contains(&lon) || !(-90.0..=90.0).contains(&lat) {
+            let problem = format!(
+                "a longitude must be -180 to 360 degrees and a latitude -90 to 90; they are {lon} and {lat} (the longitude \
+                 comes first)"
+            );
+            return Err(LinkError::Value { row: row + 1, problem });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::rng::{Purpose, stream};
+    use rand::RngExt;
+
+    fn keys(rows: usize, columns: usize, seed: u64) -> Keys {
+        let mut rng = stream(seed, 0, Purpose::Linking, 0);
+        Matrix::new(columns, (0..rows * columns).map(|_| rng.random::<f64>()).collect()).into()
+    }
+
+    fn link(settings: NearestSettings, queries: &Keys, records: &Keys) -> Result<Links, LinkError> {
+        Nearest(settings).link(queries, records, 0)
+    }
+
+    #[test]
+    fn similarities_are_minus_the_distances() {
+        let at = |values: &[f64]| Keys::from(Matrix::new(2, values.to_vec()));
+        let settings = |metric| NearestSettings { neighbours: 2, metric, ..NearestSettings::default() };
+        let (query, records) = (at(&[179.9, 0.0]), at(&[179.0, 0.0, -179.9, 0.0]));
+        let flat = link(settings(Metric::Euclidean), &query, &records).expect("linkable");
+        assert_eq!(
+            (flat.row(0), flat.similarities(0)),
+            ([0, 1].as_slice(), Some([-0.9f32, -359.8].as_slice()))
+        );
+        let round = link(settings(Metric::Haversine), &query, &records).expect("linkable");
+        assert_eq!(round.row(0), [1, 0], "the date line is no wall");
+        let metres = round.similarities(0).expect("it gives them")[0];
+        assert!((metres + 22_239.0).abs() < 1.0, "{metres}");
+    }
+
+    #[test]
+    fn degrees_are_checked() {
+        let settings = || NearestSettings { neighbours: 1, metric: Metric::Haversine, pad: false };
+        let at = |values: &[f64]| Keys::from(Matrix::new(2, values.to_vec()));
+        let error =
+            link(settings(), &at(&[1.3, 103.8]), &at(&[0.0, 0.0])).expect_err("latitude first").to_string();
+        assert!(
+            error.contains("key 1") && error.contains("103.8") && error.contains("longitude comes first"),
+            "{error}"
+        );
+        let error = link(settings(), &keys(2, 3, 1), &keys(2, 3, 1)).expect_err("three columns").to_string();
+        assert!(error.contains("two columns"), "{error}");
+    }
+
+    #[test]
+    fn a_small_party_is_refused_or_padded() {
+        let (queries, records) = (keys(4, 2, 1), keys(3, 2, 2));
+        let link =
+            |pad| link(NearestSettings { neighbours: 5, pad, ..Default::default() }, &queries, &records);
+        assert_eq!(link(false), Err(LinkError::TooFewRecords { neighbours: 5, records: 3 }));
+        let links = link(true).expect("padding was allowed");
+        assert_eq!((links.neighbours(), links.available()), (5, 3));
+        assert_eq!(links.row(0)[..2], links.row(0)[3..]);
+    }
+}

@@ -1,0 +1,141 @@
+//! `noisy`: another linker with noise on its similarities, as FedSim wants it: an attacker who sees them recovers a bit
+//! vector with probability at most `leak` ([`fet_linkage::noise`]).
+//!
+//! The noise is Gaussian, in proportion to the spread of all similarities of the links; neighbours stay the same and
+//! are put into the order of the noisy similarities. The bound was shown for Hamming distances of bit vectors: with
+//! another inner linker it is a rule of thumb.
+
+use fet_linkage::noise::{least_leak, sigma_for};
+use rand_distr::{Distribution, Normal};
+use serde::{Deserialize, Serialize};
+
+use fet_core::data::{KeyKind, Keys, Sealed};
+use fet_core::linker::{LinkError, Linker, Links, Reveals};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::rng::{Purpose, stream};
+
+/// Settings of `noisy`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoisySettings {
+    /// τ, the largest probability of recovery; 1 for no noise.
+    pub leak: f64,
+    /// The linker whose similarities are blurred.
+    pub inner: Slot<dyn Linker>,
+}
+
+impl Default for NoisySettings {
+    fn default() -> Self {
+        Self { leak: 0.1, inner: Slot::of("federal").expect("this crate registers it") }
+    }
+}
+
+impl Recipe<dyn Linker> for NoisySettings {
+    fn check(&self) -> Result<(), Violation> {
+        if !(self.leak > 0.0 && self.leak <= 1.0) {
+            return Err(Violation::new("leak", "must be above 0 and at most 1", self.leak));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
+        if !inner.gives_similarities() {
+            return Err(Violation::new(
+                "inner.kind",
+                "must give similarities",
+                format!("\"{}\"", self.inner.kind()),
+            ));
+        }
+        Ok(Box::new(Noisy { leak: self.leak, inner }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<NoisySettings>("noisy", "another linker with noise on its similarities (FedSim)")
+}
+
+struct Noisy {
+    leak: f64,
+    inner: Box<dyn Linker>,
+}
+
+impl Noisy {
+    fn blur(&self, links: Links, seed: u64) -> Result<Links, LinkError> {
+        let Some(all) = links.all_similarities() else { return Ok(links) };
+        let count = all.len().max(1) as f64;
+        let mean = all.iter().map(|&s| f64::from(s)).sum::<f64>() / count;
+        let spread = (all.iter().map(|&s| (f64::from(s) - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let sigma = if spread > 0.0 { sigma_for(self.leak, spread) } else { None };
+        let sigma = sigma.ok_or_else(|| LinkError::Leak {
+            leak: self.leak,
+            spread,
+            least: if spread > 0.0 { least_leak(spread) } else { 1.0 },
+        })?;
+        let normal = Normal::new(0.0, sigma * spread).map_err(|error| LinkError::Index(error.to_string()))?;
+        let mut rng = stream(seed, 0, Purpose::Linking, 2);
+        let available = links.available();
+        let (mut indices, mut similarities) = (Vec::new(), Vec::new());
+        for row in 0..links.rows() {
+            let known = links.similarities(row).unwrap_or_default();
+            let mut pairs: Vec<(f32, u32)> = known[..available]
+                .iter()
+                .zip(links.row(row))
+                .map(|(&s, &index)| ((f64::from(s) + normal.sample(&mut rng)) as f32, index))
+                .collect();
+            pairs.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+            for place in 0..links.neighbours() {
+                similarities.push(pairs[place % available].0);
+                indices.push(pairs[place % available].1);
+            }
+        }
+        Ok(Links::new(links.neighbours(), available, indices, similarities))
+    }
+}
+
+impl Linker for Noisy {
+    fn neighbours(&self) -> usize {
+        self.inner.neighbours()
+    }
+
+    fn takes(&self) -> KeyKind {
+        self.inner.takes()
+    }
+
+    fn reveals(&self) -> Reveals {
+        Reveals {
+            primary: "nothing more than with the inner linker; where a method asks for similarities, they are noisy",
+            ..self.inner.reveals()
+        }
+    }
+
+    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+        self.inner.conceal(queries, seed)
+    }
+
+    fn asks(&self) -> bool {
+        self.inner.asks()
+    }
+
+    fn challenge(&self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        self.inner.challenge(records)
+    }
+
+    fn answer(&self, challenge: &Sealed) -> Result<Sealed, LinkError> {
+        self.inner.answer(challenge)
+    }
+
+    fn link_answered(
+        &self,
+        queries: &Keys,
+        records: &Keys,
+        answer: &Sealed,
+        seed: u64,
+    ) -> Result<Links, LinkError> {
+        self.blur(self.inner.link_answered(queries, records, answer, seed)?, seed)
+    }
+
+    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+        self.blur(self.inner.link(queries, records, seed)?, seed)
+    }
+}

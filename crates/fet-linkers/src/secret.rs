@@ -1,0 +1,36 @@
+//! The secret that the parties of an encoding share: from the environment, or, in a simulation, from the seed.
+//!
+//! It never stands in an experiment file, so that no report can show it.
+
+use fet_linkage::secret::derive;
+
+use fet_core::linker::LinkError;
+use fet_core::registry::Violation;
+
+/// The least bytes of a shared secret.
+const LEAST: usize = 16;
+
+/// The secret of `purpose`: from the environment variable `name`, or from `seed` where no name is given.
+pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<[u8; 32], LinkError> {
+    if name.is_empty() {
+        return Ok(derive(&seed.to_le_bytes(), purpose));
+    }
+    let value = std::env::var(name).unwrap_or_default();
+    if value.len() < LEAST {
+        return Err(LinkError::Secret(format!(
+            "`linker.secret_env`: the environment variable {name} must hold the parties' secret, {LEAST} bytes or more; \
+             it has {}",
+            value.len()
+        )));
+    }
+    Ok(derive(value.as_bytes(), purpose))
+}
+
+/// Refuses what cannot be the name of a variable.
+pub(super) fn check(name: &str) -> Result<(), Violation> {
+    if name.contains(['=', '\0']) {
+        let rule = "must name an environment variable, or be empty";
+        return Err(Violation::new("secret_env", rule, format!("\"{name}\"")));
+    }
+    Ok(())
+}

@@ -1,0 +1,45 @@
+//! `average`: the mean of the active parties' representations, position by position (SplitAvg without
+//! protection).
+//!
+//! It divides by the number of parties that take part, not by the number that exist.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `average`: there are none.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AverageSettings {}
+
+impl Recipe<dyn Aggregator> for AverageSettings {
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
+        Ok(Box::new(Average))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Aggregator>::new::<AverageSettings>("average", "the mean of the active parties, in the clear")
+}
+
+struct Average;
+
+impl Aggregator for Average {
+    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Aggregation) -> Tensor<3> {
+        let count = parts.len();
+        let sum = parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active");
+        if count == 1 { sum } else { sum.div_scalar(count as f64) }
+    }
+
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+        let parties = round.active.len();
+        let share = if parties == 1 { gradient } else { gradient.div_scalar(parties as f64) };
+        vec![share; parties]
+    }
+}

@@ -1,0 +1,107 @@
+//! `secure-average`: the mean of the active parties' representations, of which the primary sees the sum alone
+//! (SplitAvg; paper, section 6).
+//!
+//! The secondaries send integers under masks that cancel in the sum (crate `fet-privacy`); who masks and who sums is
+//! in `secondary.rs` and `trainer.rs`. Here are the settings, the form of the integers, and the mean. The same
+//! form serves the averaging of positional encodings.
+
+use burn::tensor::{Tensor, TensorData};
+use fet_privacy::secure_sum::{MaskId, Member, total};
+use rand::SeedableRng;
+use serde::{Deserialize, Serialize};
+
+use crate::secret_sum;
+use fet_core::aggregator::{Aggregation, Aggregator, SecureSum};
+use fet_core::parameters::host;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::ChaCha8Rng;
+
+/// Settings of `secure-average`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SecureAverageSettings {
+    /// Sums are taken modulo 2^bits.
+    pub bits: u32,
+    /// The largest absolute value of a representation that no mechanism bounds; a larger one ends the run.
+    pub range: f64,
+    /// With how many others a party shares masks; even, or it is rounded up.
+    pub degree: usize,
+}
+
+impl Default for SecureAverageSettings {
+    fn default() -> Self {
+        Self { bits: 32, range: 64.0, degree: 8 }
+    }
+}
+
+impl Recipe<dyn Aggregator> for SecureAverageSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if !(8..=32).contains(&self.bits) {
+            return Err(Violation::new("bits", "must be 8 to 32", self.bits));
+        }
+        if !(1e-3..=1e6).contains(&self.range) {
+            return Err(Violation::new("range", "must be from 1e-3 to 1e6", self.range));
+        }
+        if self.degree < 2 {
+            let rule =
+                "must be at least 2: with one neighbour each, parties only hide from each other in pairs";
+            return Err(Violation::new("degree", rule, self.degree));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
+        Ok(Box::new(SecureAverage(self.sum())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Aggregator>::new::<SecureAverageSettings>(
+        "secure-average",
+        "the mean of the active parties, of which the primary sees the sum alone (SplitAvg)",
+    )
+}
+
+impl SecureAverageSettings {
+    fn sum(&self) -> SecureSum {
+        SecureSum { bits: self.bits, range: self.range, degree: self.degree }
+    }
+}
+
+struct SecureAverage(SecureSum);
+
+impl Aggregator for SecureAverage {
+    fn secure(&self) -> Option<SecureSum> {
+        Some(self.0)
+    }
+
+    /// Plays all parties: what reaches the mean has been quantised, masked, summed and unmasked.
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+        let (shape, device) = (parts[0].dims(), parts[0].device());
+        let units =
+            secret_sum::units(self.0, None, parts.len()).expect("the settings have room for so many parties");
+        let mut members: Vec<Member> =
+            (0..parts.len()).map(|i| Member::new(i, &mut ChaCha8Rng::seed_from_u64(i as u64))).collect();
+        let keys: Vec<_> = members.iter().map(Member::public).collect();
+        let active: Vec<usize> = (0..parts.len()).collect();
+        let messages = members.iter_mut().zip(parts).map(|(member, part)| {
+            member.agree(&keys).expect("keys that were just made");
+            let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
+            let id = MaskId { round: 0, name: 0, attempt: 0 };
+            member.mask(&mut words, units.bits, &active, self.0.degree, id);
+            words
+        });
+        let sum = total(messages.collect(), units.bits).expect("parts of one shape");
+        let values = units.values(&sum);
+        self.mean(Tensor::from_data(TensorData::new(values, shape), &device), round)
+    }
+
+    fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3> {
+        sum.div_scalar(round.active.len() as f64)
+    }
+
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+        let parties = round.active.len();
+        vec![gradient.div_scalar(parties as f64); parties]
+    }
+}

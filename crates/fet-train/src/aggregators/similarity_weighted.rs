@@ -1,0 +1,77 @@
+//! `similarity-weighted`: a mean in which a party counts for more where its neighbour is more similar.
+//!
+//! At each position the weights are a softmax, over the active parties, of the neighbours' standardised
+//! similarities. The primary must know these: they leak how close the parties' records are, which
+//! `average` does not.
+
+use burn::tensor::{Tensor, activation};
+use serde::{Deserialize, Serialize};
+
+use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `similarity-weighted`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimilarityWeightedSettings {
+    /// What similarities are multiplied by before the softmax; 0 gives the plain mean.
+    pub sharpness: f64,
+}
+
+impl Default for SimilarityWeightedSettings {
+    fn default() -> Self {
+        Self { sharpness: 1.0 }
+    }
+}
+
+impl Recipe<dyn Aggregator> for SimilarityWeightedSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if !(self.sharpness >= 0.0 && self.sharpness.is_finite()) {
+            return Err(Violation::new("sharpness", "must not be negative", self.sharpness));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
+        Ok(Box::new(SimilarityWeighted { sharpness: self.sharpness }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Aggregator>::new::<SimilarityWeightedSettings>(
+        "similarity-weighted",
+        "a mean weighted by the neighbours' similarities, which the parties then reveal",
+    )
+}
+
+struct SimilarityWeighted {
+    sharpness: f64,
+}
+
+impl SimilarityWeighted {
+    /// For each active party its weights, [B, K, 1].
+    fn weights(&self, round: &Aggregation) -> Vec<Tensor<3>> {
+        let columns = round.similarities.iter().map(|similarities| {
+            let [rows, positions] = similarities.dims();
+            similarities.clone().reshape([rows, positions, 1])
+        });
+        let logits = Tensor::cat(columns.collect(), 2).mul_scalar(self.sharpness);
+        let weights = activation::softmax(logits, 2);
+        (0..round.active.len()).map(|party| weights.clone().narrow(2, party, 1)).collect()
+    }
+}
+
+impl Aggregator for SimilarityWeighted {
+    fn uses_similarities(&self) -> bool {
+        true
+    }
+
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+        let weighted = parts.into_iter().zip(self.weights(round)).map(|(part, weights)| part * weights);
+        weighted.reduce(|a, b| a + b).expect("at least one party stays active")
+    }
+
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+        self.weights(round).into_iter().map(|weights| gradient.clone() * weights).collect()
+    }
+}

@@ -1,0 +1,7 @@
+//! The encoders. To add one, copy `mlp.rs` and add one `mod` line.
+
+mod mlp;
+mod transformer;
+
+pub use mlp::MlpSettings;
+pub use transformer::TransformerSettings;

@@ -1,0 +1,74 @@
+//! `mlp`: each neighbour by itself, without attention: what the transformer is worth is the difference.
+//!
+//! Where models see keys, a neighbour is embedded as in `transformer`, positional encoding included. There
+//! is no mask: nothing here weighs one link against another.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::model::{Embedding, Init, Perceptron};
+use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use fet_core::model::Pass;
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `mlp`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MlpSettings {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+}
+
+impl Default for MlpSettings {
+    fn default() -> Self {
+        Self { hidden: vec![200] }
+    }
+}
+
+impl Recipe<dyn Encoder> for MlpSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.hidden.contains(&0) {
+            let rule = "must name widths of at least 1";
+            return Err(Violation::new("hidden", rule, format!("{:?}", self.hidden)));
+        }
+        Ok(())
+    }
+
+    fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
+        Ok(Box::new(LocalModel::new(Mlp::new(self, context), context)))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Encoder>::new::<MlpSettings>("mlp", "a multi-layer perceptron on each neighbour by itself")
+}
+
+#[derive(Module, Debug)]
+struct Mlp {
+    embedding: Option<Embedding>,
+    network: Perceptron,
+}
+
+impl Mlp {
+    fn new(settings: &MlpSettings, context: &EncoderContext<'_>) -> Self {
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let (keys, features) = (context.key_columns, context.feature_columns);
+        let (width, dropout) = (context.shape.hidden, context.shape.dropout);
+        let embedding = (keys > 0).then(|| Embedding::new(&mut init, keys, features, context.shape));
+        let inputs = if embedding.is_some() { width } else { features };
+        Self { embedding, network: Perceptron::new(&mut init, inputs, &settings.hidden, width, dropout) }
+    }
+}
+
+impl Network for Mlp {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let inputs = match &self.embedding {
+            Some(embedding) => embedding.forward(batch.keys.clone(), batch.features.clone()),
+            None => batch.features.clone(),
+        };
+        let encoded = self.network.forward(inputs, pass);
+        let width = encoded.dims()[1];
+        encoded.select(0, batch.slots.clone()).reshape([batch.rows, batch.neighbours, width])
+    }
+}

@@ -1,0 +1,104 @@
+//! `transformer`: the paper's secondary encoder: embedding, dynamic mask, self-attention over the K
+//! neighbours (paper, section 4; figure 2).
+
+mod fused;
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use self::fused::FusedTransformer;
+use crate::model::{BlockChain, DynamicMask, Embedding, Init, padding_mask};
+use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use fet_core::model::Pass;
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `transformer`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TransformerSettings {
+    /// How many pre-norm blocks.
+    pub blocks: usize,
+    /// Whether a learned mask weighs the links.
+    pub dynamic_mask: bool,
+}
+
+impl Default for TransformerSettings {
+    fn default() -> Self {
+        Self { blocks: 1, dynamic_mask: true }
+    }
+}
+
+impl Recipe<dyn Encoder> for TransformerSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.blocks == 0 {
+            return Err(Violation::new("blocks", "must be at least 1", 0));
+        }
+        Ok(())
+    }
+
+    fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
+        if context.key_columns == 0 {
+            let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
+            return Err(Violation::new("kind", rule, "\"transformer\""));
+        }
+        let module = Transformer::new(self, context);
+        Ok(if context.computation.fused {
+            Box::new(FusedTransformer::new(module, context))
+        } else {
+            Box::new(LocalModel::new(module, context))
+        })
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Encoder>::new::<TransformerSettings>(
+        "transformer",
+        "self-attention over the neighbours, with a learned mask",
+    )
+}
+
+#[derive(Module, Debug)]
+struct Transformer {
+    embedding: Embedding,
+    mask: Option<DynamicMask>,
+    chain: BlockChain,
+}
+
+impl Transformer {
+    fn new(settings: &TransformerSettings, context: &EncoderContext<'_>) -> Self {
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let (keys, features) = (context.key_columns, context.feature_columns);
+        Self {
+            embedding: Embedding::new(&mut init, keys, features, context.shape),
+            mask: settings.dynamic_mask.then(|| DynamicMask::new(&mut init, keys, context.neighbours)),
+            chain: BlockChain::new(&mut init, context.device, settings.blocks, context.shape),
+        }
+    }
+}
+
+impl Transformer {
+    /// What goes into the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
+    fn enter(&self, batch: &NeighbourBatch) -> (Tensor<2>, Option<Tensor<2>>) {
+        let (rows, neighbours) = (batch.rows, batch.neighbours);
+        let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());
+        let learned = self.mask.as_ref().map(|mask| {
+            let key_columns = batch.keys.dims()[1];
+            let keys = batch.keys.clone().select(0, batch.slots.clone());
+            mask.forward(keys.reshape([rows, neighbours * key_columns]))
+        });
+        let padding = padding_mask(rows, neighbours, batch.available, &batch.keys.device());
+        let mask = match (learned, padding) {
+            (Some(learned), Some(padding)) => Some(learned + padding),
+            (learned, padding) => learned.or(padding),
+        };
+        (records, mask)
+    }
+}
+
+impl Network for Transformer {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let (records, mask) = self.enter(batch);
+        self.chain.forward(records, batch.slots.clone(), batch.rows, mask, pass)
+    }
+}

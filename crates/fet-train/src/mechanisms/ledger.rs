@@ -1,0 +1,175 @@
+//! What a run releases, and what that costs: the numbers that stand in a report.
+
+use fet_privacy::accountant::{Account, Event};
+use fet_privacy::noise::{REACH, Slack};
+
+use fet_core::privacy::{Learning, Neighbouring, Releases};
+
+use super::settings::NoiseSettings;
+
+/// The account of one mechanism in one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ledger<'a> {
+    pub(super) settings: &'a NoiseSettings,
+    pub(super) schedule: &'a Releases,
+    /// Whether the noise is integer, and then the variance in units² that closeness costs beside the whole.
+    pub(super) integer: bool,
+}
+
+/// r² of the statement: the discrete Gaussian is accounted for with so much less variance, in units².
+pub(super) const SMOOTHING: f64 = 9.0;
+
+/// By how much the ε that δ is shared out for exceeds the one that is then found.
+pub(super) const EPSILON_MARGIN: f64 = 0.01;
+
+impl Ledger<'_> {
+    /// For how many rows of a release a record counts.
+    pub(super) fn occurrences(&self) -> usize {
+        let Releases { rows, all_rows, .. } = *self.schedule;
+        let most = if self.settings.learning == Learning::Frozen { all_rows } else { rows };
+        match self.settings.max_occurrences {
+            0 => most,
+            cap => cap.min(most),
+        }
+    }
+
+    /// The noise in units of the sensitivity of a release in which `active` parties take part.
+    pub(super) fn multiplier(&self, noise: f64, active: usize) -> f64 {
+        let sensitivity = self.settings.sensitivity(active) * (self.occurrences() as f64).sqrt();
+        let shrink = if self.integer {
+            let scale = scale(self.settings.clip, active, self.schedule.block);
+            (1.0 - SMOOTHING / (noise * self.settings.clip * scale).powi(2)).max(0.0).sqrt()
+        } else {
+            1.0
+        };
+        noise * shrink / sensitivity
+    }
+
+    /// The releases of the first `epochs` epochs.
+    pub(super) fn events(&self, noise: f64, epochs: usize) -> Vec<Event> {
+        let Releases { train_steps, evaluation_steps, train_active, active, .. } = *self.schedule;
+        let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
+        let event =
+            |active, steps: usize| Event { noise: self.multiplier(noise, active), rate, steps: steps as u64 };
+        if self.settings.learning == Learning::Frozen {
+            return vec![event(active, epochs.min(1))];
+        }
+        vec![event(train_active, epochs * train_steps), event(active, epochs * evaluation_steps)]
+    }
+
+    /// What drawing integers imperfectly costs over the whole run.
+    pub(super) fn slack(&self) -> Slack {
+        let Releases { epochs, train_steps, evaluation_steps, rows, all_rows, active, block, .. } =
+            *self.schedule;
+        let rows = if self.settings.learning == Learning::Frozen {
+            all_rows as f64
+        } else {
+            (epochs * (train_steps + evaluation_steps)) as f64 * rows as f64
+        };
+        Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
+    }
+
+    /// ε at the settings' δ after `epochs` epochs, and by Rényi divergences.
+    pub(super) fn cost(&self, noise: f64, epochs: usize) -> (f64, f64) {
+        let slack = self.slack();
+        let events = self.events(noise, epochs);
+        if events.iter().all(|event| event.steps == 0) {
+            return (0.0, 0.0);
+        }
+        let delta = self.settings.delta;
+        let at = |delta| {
+            Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
+        };
+        let first = at(delta);
+        if !self.integer || !first.0.is_finite() {
+            return first;
+        }
+        // How much δ is left for the ideal mechanism depends on ε: what comes out must not exceed what was put in.
+        let mut most = first.0 + EPSILON_MARGIN;
+        for _ in 0..50 {
+            let (found, rdp) = at(slack.delta_left(delta, most));
+            let (found, rdp) = (found + slack.epsilon(), rdp + slack.epsilon());
+            if found <= most {
+                return (found, rdp);
+            }
+            most = found + EPSILON_MARGIN;
+        }
+        (f64::INFINITY, f64::INFINITY)
+    }
+
+    /// What must hold for the figure to hold.
+    pub(super) fn assumptions(&self) -> Vec<String> {
+        let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
+            self.settings;
+        let mut all = vec![match neighbouring {
+            Neighbouring::Replace => {
+                "protected is one record replaced in every secondary at once".to_string()
+            }
+            Neighbouring::AddRemove => {
+                "protected is one record of one secondary, added or removed".to_string()
+            }
+            Neighbouring::Record => {
+                "protected is one record of one secondary, added, removed or replaced".to_string()
+            }
+        }];
+        let rows = self.occurrences();
+        all.push(match (learning, self.settings.max_occurrences) {
+            (Learning::Counted, _) => format!(
+                "a record may change all {rows} rows of every release, as a neighbour or through the weights it trained"
+            ),
+            (_, 0) => format!("a record may be a neighbour of all {rows} rows of a release"),
+            _ => format!("a record is a neighbour of at most {rows} rows of a release: each offers itself to its nearest rows alone"),
+        });
+        all.push(match learning {
+            Learning::Counted => {
+                "the secondaries' models learn, and what a record taught them is counted".to_string()
+            }
+            Learning::Assumed => {
+                "NOT COUNTED: what the secondaries' models learned from the record; the figure treats their \
+                weights as known, as the paper does"
+                    .to_string()
+            }
+            Learning::Frozen => {
+                "the secondaries keep their initial weights, and every row is released once for the whole run"
+                    .to_string()
+            }
+        });
+        if *amplification {
+            all.push(format!(
+                "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
+            ));
+        }
+        all.push(if self.schedule.summed {
+            format!(
+                "the primary sees sums alone and relays keys and messages faithfully; up to {colluding} secondaries collude with it"
+            )
+        } else {
+            "every party's representation is seen by itself and bears the whole noise".to_string()
+        });
+        all.push(if self.integer {
+            format!(
+                "the noise is a sum of discrete Gaussians; that they are drawn from tables, and where the sum ends, {REACH} \
+                 deviations out, is within the figures"
+            )
+        } else {
+            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
+        });
+        all.push(
+            "the noise follows from the run's seed so that the run repeats: whoever knows the seed can subtract it; a \
+             deployment draws seeds of its own"
+                .to_string(),
+        );
+        all.push(
+            "not protected: how many records there are, the means and deviations by which a secondary scales its columns, \
+             the secondaries' models themselves, and the primary's keys, rows and labels"
+                .to_string(),
+        );
+        all
+    }
+}
+
+/// Units per 1 of integer shares: a typical value of a block of norm c is some 2^8 units. A power of two.
+pub(super) fn scale(clip: f64, active: usize, block: usize) -> f64 {
+    let typical = clip / active as f64 / (block as f64).sqrt();
+    2f64.powi((256.0 / typical).log2().ceil() as i32)
+}

@@ -1,0 +1,227 @@
+//! `discrete-gaussian` and `gaussian`: clip each row's block to C/|A|, and add noise of which the parties' shares
+//! make σ·C on the sum (paper, section 6, with the variances that give what it claims).
+//!
+//! The first quantises and adds integers: the mechanism that the figure is proved for. The second adds 32-bit floats:
+//! an idealisation, for comparison. Where a sum is secret each of |A| parties adds variance σ²C²/(|A|−t), so that the
+//! shares of all but t colluders suffice; where every part is seen each bears the whole.
+
+use burn::tensor::Tensor;
+use fet_privacy::accountant::noise_for;
+use fet_privacy::noise::{DiscreteGaussian, LEAST_DEVIATION, MOST_DEVIATION};
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::ledger::{EPSILON_MARGIN, Ledger, scale};
+use super::{NoiseSettings, clip_blocks};
+use fet_core::privacy::{
+    Form, Guarantee, Learning, PrivacyMechanism, Release, Releases, Selection, Share, Spent,
+};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `discrete-gaussian`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DiscreteGaussianSettings(NoiseSettings);
+
+/// Settings of `gaussian`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GaussianSettings(NoiseSettings);
+
+impl Recipe<dyn PrivacyMechanism> for DiscreteGaussianSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.0.check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn PrivacyMechanism>, Violation> {
+        Ok(Box::new(Noise { settings: self.0.clone(), integer: true }))
+    }
+}
+
+impl Recipe<dyn PrivacyMechanism> for GaussianSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.0.check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn PrivacyMechanism>, Violation> {
+        Ok(Box::new(Noise { settings: self.0.clone(), integer: false }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn PrivacyMechanism>::new::<DiscreteGaussianSettings>(
+        "discrete-gaussian",
+        "clipping and integer noise, with a proved guarantee",
+    )
+}
+
+inventory::submit! {
+    Plugin::<dyn PrivacyMechanism>::new::<GaussianSettings>(
+        "gaussian",
+        "clipping and noise in floats: an idealisation, for comparison",
+    )
+}
+
+struct Noise {
+    /// With the noise that was calibrated, once it was.
+    settings: NoiseSettings,
+    integer: bool,
+}
+
+impl Noise {
+    fn kind(&self) -> &'static str {
+        if self.integer { "discrete-gaussian" } else { "gaussian" }
+    }
+
+    fn ledger<'a>(&'a self, schedule: &'a Releases) -> Ledger<'a> {
+        Ledger { settings: &self.settings, schedule, integer: self.integer }
+    }
+
+    /// The standard deviation of one party's noise.
+    fn deviation(&self, active: usize, summed: bool) -> f64 {
+        let whole = self.settings.noise * self.settings.clip;
+        let shares = if summed { active.saturating_sub(self.settings.colluding).max(1) } else { 1 };
+        whole / (shares as f64).sqrt()
+    }
+
+    fn check_deviation(&self, active: usize, schedule: &Releases) -> Result<(), Violation> {
+        let units =
+            self.deviation(active, schedule.summed) * scale(self.settings.clip, active, schedule.block);
+        if self.integer && !(LEAST_DEVIATION..=MOST_DEVIATION).contains(&units) {
+            let rule = format!(
+                "must give each of {active} parties a noise of {LEAST_DEVIATION} to {MOST_DEVIATION:e} units; here it gives {units:.3e}"
+            );
+            return Err(Violation::new("noise", rule, self.settings.noise));
+        }
+        Ok(())
+    }
+}
+
+impl PrivacyMechanism for Noise {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
+    fn bound(&self, representation: Tensor<3>, active: usize) -> Tensor<3> {
+        clip_blocks(representation, self.settings.clip / active as f64)
+    }
+
+    fn share(&self, values: Vec<f32>, release: &mut Release<'_>) -> Share {
+        let Release { active, summed, block, noise } = release;
+        let deviation = self.deviation(*active, *summed);
+        let bound = self.settings.clip / *active as f64;
+        if !self.integer {
+            let mut values = values;
+            for value in &mut values {
+                let unit: f32 = StandardNormal.sample(noise);
+                *value += deviation as f32 * unit;
+            }
+            return Share::Floats(values);
+        }
+        let scale = scale(self.settings.clip, *active, *block);
+        let sampler = DiscreteGaussian::new(deviation * scale).expect("`prepare` looked at the deviation");
+        let mut units = vec![0i32; values.len()];
+        sampler.fill(&mut units, *noise);
+        units.par_chunks_mut(*block).zip(values.par_chunks(*block)).for_each(|(units, values)| {
+            // The device clipped in 32-bit floats, whose sums round: here the norm is held in doubles, and
+            // rounding towards zero can only shorten.
+            let norm = values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            let factor = if norm > bound { bound / norm * (1.0 - 1e-12) } else { 1.0 };
+            for (unit, &value) in units.iter_mut().zip(values) {
+                *unit += (f64::from(value) * factor * scale) as i32;
+            }
+        });
+        Share::Integers { values: units, scale }
+    }
+
+    fn form(&self, active: usize, block: usize) -> Option<Form> {
+        let NoiseSettings { clip, colluding, .. } = self.settings;
+        // All shares together are more than enough where some are set aside for colluders.
+        let shares = active.saturating_sub(colluding).max(1);
+        let noise = self.settings.noise * clip * (active as f64 / shares as f64).sqrt();
+        let scale = self.integer.then(|| scale(clip, active, block));
+        Some(Form { bound: clip, noise, scale })
+    }
+
+    fn selection(&self) -> Selection {
+        Selection { rate: self.settings.sample_rate, occurrences: self.settings.max_occurrences }
+    }
+
+    fn freezes_secondaries(&self) -> bool {
+        self.settings.learning == Learning::Frozen
+    }
+
+    fn colluding(&self) -> usize {
+        self.settings.colluding
+    }
+
+    fn claims_amplification(&self) -> bool {
+        self.settings.amplification
+    }
+
+    fn prepare(&mut self, schedule: &Releases) -> Result<(), Violation> {
+        let colluding = self.settings.colluding;
+        let fewest = schedule.train_active.min(schedule.active);
+        if colluding >= fewest {
+            let rule = format!("must leave an honest party of the {fewest} that take part in a step");
+            return Err(Violation::new("colluding", rule, colluding));
+        }
+        let target = self.settings.target_epsilon;
+        if target > 0.0 {
+            let ledger = self.ledger(schedule);
+            let (delta, extra) = if self.integer {
+                (
+                    ledger.slack().delta_left(self.settings.delta, target + EPSILON_MARGIN),
+                    ledger.slack().epsilon(),
+                )
+            } else {
+                (self.settings.delta, 0.0)
+            };
+            // Whole millionths more than needed, so that rounding on the way back cannot exceed the target.
+            let noise = noise_for(target - extra, delta, |noise| ledger.events(noise, schedule.epochs));
+            let noise = noise.map_err(|error| {
+                Violation::new("target_epsilon", format!("cannot be met ({error})"), target)
+            })?;
+            self.settings.noise = noise * (1.0 + 1e-6);
+        }
+        self.check_deviation(schedule.train_active, schedule)?;
+        self.check_deviation(schedule.active, schedule)
+    }
+
+    fn spent(&self, schedule: &Releases, epochs: usize) -> Spent {
+        let ledger = self.ledger(schedule);
+        let (epsilon, by_rdp) = ledger.cost(self.settings.noise, epochs);
+        let assumptions = ledger.assumptions();
+        let events = ledger.events(self.settings.noise, epochs);
+        let epsilon_by_epoch = (1..=epochs)
+            .map(|epoch| if epoch == epochs { epsilon } else { ledger.cost(self.settings.noise, epoch).0 })
+            .collect();
+        let delta = self.settings.delta;
+        let guarantee = Guarantee {
+            mechanism: self.kind(),
+            clip: self.settings.clip,
+            noise: self.settings.noise,
+            noise_multiplier: ledger.multiplier(self.settings.noise, schedule.train_active),
+            neighbouring: self.settings.neighbouring,
+            learning: self.settings.learning,
+            occurrences: ledger.occurrences(),
+            sample_rate: self.settings.sample_rate,
+            amplification: self.settings.amplification,
+            secure_sum: schedule.summed,
+            colluding: self.settings.colluding,
+            releases: events.iter().map(|event| event.steps).sum(),
+            epsilon_by_rdp: by_rdp,
+            epsilon_by_epoch,
+            assumptions,
+        };
+        if !epsilon.is_finite() {
+            // e^ε times the outcomes that the tables leave out exceeds δ, from some ε of 20 on.
+            let statement =
+                "no guarantee: the noise is too small for an ε that would mean anything".to_string();
+            return Spent { epsilon: None, delta, statement, guarantee: Some(guarantee) };
+        }
+        let statement = format!("(ε = {epsilon:.4}, δ = {delta:e}): {}", guarantee.assumptions.join("; "));
+        Spent { epsilon: Some(epsilon), delta, statement, guarantee: Some(guarantee) }
+    }
+}

@@ -1,0 +1,60 @@
+//! `none`: representations leave as they are. There is no privacy guarantee, and the report says so.
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `none`: there are none.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoneSettings {}
+
+impl Recipe<dyn PrivacyMechanism> for NoneSettings {
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn PrivacyMechanism>, Violation> {
+        Ok(Box::new(NoProtection))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn PrivacyMechanism>::new::<NoneSettings>("none", "no clipping, no noise, no guarantee")
+}
+
+struct NoProtection;
+
+impl PrivacyMechanism for NoProtection {
+    fn is_identity(&self) -> bool {
+        true
+    }
+
+    fn bound(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
+        representation
+    }
+
+    fn share(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
+        Share::Floats(values)
+    }
+
+    fn form(&self, _active: usize, _block: usize) -> Option<Form> {
+        None
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::ALL
+    }
+
+    fn prepare(&mut self, _schedule: &Releases) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn spent(&self, schedule: &Releases, epochs: usize) -> Spent {
+        let what = if schedule.summed { "sums of representations" } else { "representations" };
+        let statement = format!("{what} are sent as they are: no differential-privacy guarantee");
+        Spent { epsilon: (epochs == 0).then_some(0.0), delta: 0.0, statement, guarantee: None }
+    }
+}

@@ -1,0 +1,103 @@
+//! Settings of a mechanism that clips and adds Gaussian noise, and what follows from them alone.
+
+use serde::{Deserialize, Serialize};
+
+use fet_core::privacy::{Learning, Neighbouring};
+use fet_core::registry::Violation;
+
+/// Settings of `gaussian` and `discrete-gaussian`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoiseSettings {
+    /// C: the sum over the parties of one row's block is no longer; each of |A| parties clips to C/|A|.
+    pub clip: f64,
+    /// σ: the noise on the sum has the standard deviation σ·C; what is computed from `target_epsilon`, where that is set.
+    pub noise: f64,
+    /// ε that the whole run may cost; the noise follows from it. 0 for none.
+    pub target_epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// Which data sets are to be indistinguishable.
+    pub neighbouring: Neighbouring,
+    /// What the guarantee makes of the secondaries' models, which learn from the records it protects.
+    pub learning: Learning,
+    /// The probability q with which a secondary uses a record in a release, drawn anew for each.
+    pub sample_rate: f64,
+    /// Whether ε counts on the sampling.
+    pub amplification: bool,
+    /// For how many rows of a release a record may be a neighbour; 0 for all.
+    pub max_occurrences: usize,
+    /// How many secondaries may collude with the primary.
+    pub colluding: usize,
+}
+
+impl Default for NoiseSettings {
+    fn default() -> Self {
+        Self {
+            clip: 1.0,
+            noise: 4.0,
+            target_epsilon: 0.0,
+            delta: 1e-5,
+            neighbouring: Neighbouring::Replace,
+            learning: Learning::Counted,
+            sample_rate: 1.0,
+            amplification: false,
+            max_occurrences: 0,
+            colluding: 0,
+        }
+    }
+}
+
+impl NoiseSettings {
+    /// Checks every value by itself, and those that belong together.
+    pub(super) fn check(&self) -> Result<(), Violation> {
+        let positive = |field, value: f64| {
+            let sound = (1e-6..=1e6).contains(&value);
+            if sound { Ok(()) } else { Err(Violation::new(field, "must be from 1e-6 to 1e6", value)) }
+        };
+        positive("clip", self.clip)?;
+        positive("noise", self.noise)?;
+        if !(self.target_epsilon == 0.0 || (1e-3..=20.0).contains(&self.target_epsilon)) {
+            let rule = "must be from 1e-3 to 20, or 0 for a noise of one's own choice";
+            return Err(Violation::new("target_epsilon", rule, self.target_epsilon));
+        }
+        if !(self.delta > 0.0 && self.delta < 1.0) {
+            let rule = "must be above 0 and below 1; well below one in the number of records";
+            return Err(Violation::new("delta", rule, self.delta));
+        }
+        if !(self.sample_rate > 0.0 && self.sample_rate <= 1.0) {
+            return Err(Violation::new("sample_rate", "must be above 0 and at most 1", self.sample_rate));
+        }
+        if self.learning == Learning::Counted && self.max_occurrences > 0 {
+            let rule = "must be 0 where `learning` is \"counted\": a record acts on every row through the weights it \
+                        trained; \"frozen\" makes a limit count";
+            return Err(Violation::new("max_occurrences", rule, self.max_occurrences));
+        }
+        if !self.amplification {
+            return Ok(());
+        }
+        let refuse = |rule: &str| Err(Violation::new("amplification", rule, true));
+        match (self.learning, self.neighbouring) {
+            (Learning::Counted, _) => refuse(
+                "must be false where `learning` is \"counted\": a record that is not drawn still acts through the \
+                 weights it trained",
+            ),
+            (_, Neighbouring::Replace) => refuse(
+                "must be false where `neighbouring` is \"replace\": the bound for sampling is proved for a record \
+                 added or removed",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// How far apart, in units of C, the sums of neighbouring data sets can be for one row.
+    pub(super) fn sensitivity(&self, active: usize) -> f64 {
+        let tight = 2.0 / active as f64;
+        match self.neighbouring {
+            Neighbouring::Replace => 2.0,
+            // A record that leaves is replaced by the next nearest: the block moves by up to 2C/|A|.
+            Neighbouring::AddRemove => tight.max(1.0),
+            Neighbouring::Record => tight,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! `fet`: the Federated Transformer (Wu, Hou, Diao, He; NeurIPS 2024).
+//!
+//! Secondaries encode their neighbours; the primary decodes its own record against the aggregate.
+
+mod fused;
+
+use burn::tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use self::fused::FusedDecoder;
+use crate::model::{Decoder, DecoderShape, Init, padding_mask};
+use fet_core::encoder::{Encoder, EncoderContext};
+use fet_core::method::{
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    SecondaryContext,
+};
+use fet_core::model::{ModelShape, Pass};
+use fet_core::optimizer::OptimizerSettings;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+
+/// Settings of `fet`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FetSettings {
+    /// H, the width of every representation; even, and a multiple of the heads.
+    pub hidden: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Blocks of the primary's decoder.
+    pub agg_blocks: usize,
+    /// Dropout rate within blocks.
+    pub dropout: f64,
+    /// The share of secondaries that each training step leaves out, in [0, 1).
+    pub party_dropout: f64,
+    /// Whether keys are encoded by learnable Fourier features.
+    pub positional_encoding: bool,
+    /// Standard deviation of their initial frequencies (the authors' program: 400).
+    pub frequency_std: f64,
+    /// After how many epochs all parties' positional encodings are averaged; 0 for never.
+    pub pe_average_every: usize,
+    /// Whether the blocks of a chain share their layer norms, as in the authors' program.
+    pub shared_norm: bool,
+    /// How every half is trained.
+    pub optimizer: OptimizerSettings,
+}
+
+impl Default for FetSettings {
+    fn default() -> Self {
+        Self {
+            hidden: 100,
+            heads: 4,
+            agg_blocks: 1,
+            dropout: 0.3,
+            party_dropout: 0.0,
+            positional_encoding: true,
+            frequency_std: 20.0,
+            pe_average_every: 0,
+            shared_norm: false,
+            optimizer: OptimizerSettings::lamb(),
+        }
+    }
+}
+
+impl Recipe<dyn Method> for FetSettings {
+    fn check(&self) -> Result<(), Violation> {
+        let rate = "must be at least 0 and below 1";
+        if self.heads == 0 {
+            return Err(Violation::new("heads", "must be at least 1", 0));
+        }
+        if self.hidden == 0 || !self.hidden.is_multiple_of(self.heads) {
+            let rule = format!("must be a positive multiple of `heads` ({})", self.heads);
+            return Err(Violation::new("hidden", rule, self.hidden));
+        }
+        if self.positional_encoding && !self.hidden.is_multiple_of(2) {
+            return Err(Violation::new("hidden", "must be even for the positional encoding", self.hidden));
+        }
+        if self.agg_blocks == 0 {
+            return Err(Violation::new("agg_blocks", "must be at least 1", 0));
+        }
+        if !(0.0..1.0).contains(&self.dropout) {
+            return Err(Violation::new("dropout", rate, self.dropout));
+        }
+        if !(0.0..1.0).contains(&self.party_dropout) {
+            return Err(Violation::new("party_dropout", rate, self.party_dropout));
+        }
+        if !(self.frequency_std > 0.0 && self.frequency_std.is_finite()) {
+            return Err(Violation::new("frequency_std", "must be positive", self.frequency_std));
+        }
+        if self.pe_average_every > 0 && !self.positional_encoding {
+            let rule = "must be 0 where `positional_encoding` is false: there is nothing to average";
+            return Err(Violation::new("pe_average_every", rule, self.pe_average_every));
+        }
+        self.optimizer.check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
+        Ok(Box::new(Fet { shape: self.shape(), settings: self.clone() }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Method>::new::<FetSettings>("fet", "the Federated Transformer")
+}
+
+impl FetSettings {
+    fn shape(&self) -> ModelShape {
+        ModelShape {
+            hidden: self.hidden,
+            heads: self.heads,
+            dropout: self.dropout,
+            positional_encoding: self.positional_encoding,
+            frequency_std: self.frequency_std,
+            shared_norm: self.shared_norm,
+        }
+    }
+}
+
+struct Fet {
+    settings: FetSettings,
+    shape: ModelShape,
+}
+
+impl Method for Fet {
+    fn plan(&self) -> Plan {
+        Plan {
+            width: self.settings.hidden,
+            learning_rate: self.settings.optimizer.learning_rate,
+            party_dropout: self.settings.party_dropout,
+            pe_average_every: self.settings.pe_average_every,
+            ..Plan::default()
+        }
+    }
+
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let shape = DecoderShape {
+            columns: (context.key_columns, context.feature_columns),
+            blocks: self.settings.agg_blocks,
+            outputs: context.objective.outputs,
+            memory_width: context.memory_width,
+        };
+        let decoder = Decoder::new(&mut init, context.device, &shape, &self.shape);
+        let optimizer = &self.settings.optimizer;
+        Ok(if context.computation.fused {
+            Box::new(FusedDecoder::new(decoder, &self.shape, optimizer, context))
+        } else {
+            Box::new(PrimaryModel::new(decoder, optimizer, context))
+        })
+    }
+
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        encoder.build(&EncoderContext {
+            device: context.device,
+            weights: context.weights.clone(),
+            neighbours: context.neighbours,
+            key_columns: context.key_columns,
+            feature_columns: context.feature_columns,
+            computation: context.computation,
+            shape: &self.shape,
+            optimizer: &self.settings.optimizer,
+        })
+    }
+}
+
+impl PrimaryNetwork for Decoder {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let memory = memory.expect("the trainer gives a memory to a method with secondaries");
+        let [rows, positions, _] = memory.tensor.dims();
+        let mask = padding_mask(rows, positions, memory.available, &memory.tensor.device());
+        self.decode(batch.keys.clone(), batch.features.clone(), memory.tensor.clone(), mask, pass)
+    }
+}

@@ -1,0 +1,27 @@
+//! The layers of the Federated Transformer (SPEC of the model: paper, section 4 and 5).
+//!
+//! Layers are plain Burn modules. Weights and dropout masks are drawn on the host, so that every backend
+//! computes with the same numbers. Parties, messages and optimisers are not known here.
+
+mod attention;
+mod block;
+mod decoder;
+mod embedding;
+mod fourier;
+mod gelu;
+mod init;
+pub(crate) mod kernels;
+mod linear;
+mod mask;
+mod perceptron;
+
+pub use attention::Attention;
+pub use block::{AttentionBlock, BlockChain, FeedForward, Norms};
+pub use decoder::{Decoder, DecoderChain, DecoderShape};
+pub use embedding::Embedding;
+pub use fourier::FourierEncoding;
+pub use gelu::Gelu;
+pub use init::Init;
+pub use linear::{Linear, linear};
+pub use mask::{DynamicMask, padding_mask};
+pub use perceptron::Perceptron;

@@ -1,0 +1,52 @@
+//! Initial weights, drawn on the host in the order in which layers are made.
+
+use burn::module::{Param, ParamId};
+use burn::tensor::{Device, Tensor, TensorData};
+use rand::RngExt;
+use rand_distr::{Distribution, Normal};
+
+use fet_core::rng::ChaCha8Rng;
+
+/// Makes parameters on a device from a host stream.
+#[derive(Debug)]
+pub struct Init<'a> {
+    rng: ChaCha8Rng,
+    device: &'a Device,
+}
+
+impl<'a> Init<'a> {
+    /// Draws from `rng` and puts parameters on `device` (an autodiff device, where they are trained).
+    pub fn new(rng: ChaCha8Rng, device: &'a Device) -> Self {
+        Self { rng, device }
+    }
+
+    /// Where parameters are put.
+    pub fn device(&self) -> &'a Device {
+        self.device
+    }
+
+    /// Uniform in (-bound, bound).
+    pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        let draw = |_| ((self.rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
+        let values = (0..shape.iter().product()).map(draw).collect();
+        self.parameter(shape, values)
+    }
+
+    /// Normal with mean 0.
+    pub fn normal<const D: usize>(&mut self, shape: [usize; D], std: f64) -> Param<Tensor<D>> {
+        let normal = Normal::new(0.0, std).expect("a standard deviation was checked to be finite");
+        let values = (0..shape.iter().product()).map(|_| normal.sample(&mut self.rng) as f32).collect();
+        self.parameter(shape, values)
+    }
+
+    /// The same value everywhere.
+    pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
+        let values = vec![value; shape.iter().product()];
+        self.parameter(shape, values)
+    }
+
+    fn parameter<const D: usize>(&self, shape: [usize; D], values: Vec<f32>) -> Param<Tensor<D>> {
+        let value = Tensor::from_data(TensorData::new(values, shape), self.device).require_grad();
+        Param::initialized(ParamId::new(), value)
+    }
+}

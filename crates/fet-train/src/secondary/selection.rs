@@ -1,0 +1,154 @@
+//! Neighbours of a batch where not every record may take part: sampled records, and a limit to how many rows a
+//! record serves.
+//!
+//! With a limit m the records choose: each offers itself to the m rows of the batch that are most similar to it,
+//! whatever other records there are, and a row takes the K most similar of those that offered themselves. A record
+//! that comes or goes then changes m rows at most. (If the rows chose first and the limit were applied afterwards, a
+//! record could push others on to further rows, and no such bound would hold.) Places that stay empty are filled
+//! by a record of zeros, which is nobody's.
+
+use rand::RngExt;
+
+use fet_core::data::Keys;
+use fet_core::linker::{LinkError, Linker, Links};
+use fet_core::privacy::Selection;
+use fet_core::rng::ChaCha8Rng;
+
+/// For each row the records that fill its K places, most similar first; nothing where a place stays empty.
+pub(super) type Places = Vec<Vec<Option<u32>>>;
+
+/// Links `queries` with a selection of `records`.
+pub(super) fn select(
+    linker: &dyn Linker,
+    queries: &Keys,
+    records: &Keys,
+    neighbours: usize,
+    selection: Selection,
+    (seed, sampling): (u64, &mut ChaCha8Rng),
+) -> Result<Places, LinkError> {
+    let drawn: Vec<usize> = (0..records.rows())
+        .filter(|_| selection.rate >= 1.0 || sampling.random::<f64>() < selection.rate)
+        .collect();
+    if drawn.is_empty() {
+        return Ok(vec![vec![None; neighbours]; queries.rows()]);
+    }
+    let chosen = records.select_rows(&drawn);
+    let mut offers: Vec<Vec<(f32, u32)>> = vec![Vec::new(); queries.rows()];
+    if selection.occurrences == 0 {
+        for (row, found) in nearest(linker, queries, &chosen, neighbours, seed)?.into_iter().enumerate() {
+            offers[row].extend(
+                found.into_iter().map(|(similarity, index)| (similarity, drawn[index as usize] as u32)),
+            );
+        }
+    } else {
+        let found = nearest(linker, &chosen, queries, selection.occurrences, seed)?;
+        for (&record, rows) in drawn.iter().zip(found) {
+            for (similarity, row) in rows {
+                offers[row as usize].push((similarity, record as u32));
+            }
+        }
+    }
+    let fill = |mut offers: Vec<(f32, u32)>| {
+        offers.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let mut places: Vec<Option<u32>> =
+            offers.into_iter().take(neighbours).map(|(_, record)| Some(record)).collect();
+        places.resize(neighbours, None);
+        places
+    };
+    Ok(offers.into_iter().map(fill).collect())
+}
+
+/// The `take` most similar of `to` for each of `from`, with similarities; fewer where there are fewer.
+fn nearest(
+    linker: &dyn Linker,
+    from: &Keys,
+    to: &Keys,
+    take: usize,
+    seed: u64,
+) -> Result<Vec<Vec<(f32, u32)>>, LinkError> {
+    // A linker gives K or refuses: where there are fewer they are repeated, and the repeats taken out again.
+    let needed = linker.neighbours().max(1);
+    let rows = to.rows();
+    let repeated: Vec<usize> = (0..needed.max(rows)).map(|index| index % rows).collect();
+    let links = linker.link(from, &to.select_rows(&repeated), seed)?;
+    let row = |query: usize| one_of_each(&links, query, rows, take);
+    Ok((0..links.rows()).map(row).collect())
+}
+
+fn one_of_each(links: &Links, query: usize, rows: usize, take: usize) -> Vec<(f32, u32)> {
+    let mut found: Vec<(f32, u32)> = Vec::with_capacity(take);
+    let similarities = links.similarities(query);
+    for (place, &index) in links.row(query).iter().take(links.available()).enumerate() {
+        let index = index % rows as u32;
+        // A linker without similarities still gives an order.
+        let similarity = similarities.map_or(-(place as f32), |all| all[place]);
+        if found.len() < take && found.iter().all(|&(_, seen)| seen != index) {
+            found.push((similarity, index));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::data::Matrix;
+    use fet_core::registry::Slot;
+    use fet_core::rng::{Purpose, stream};
+
+    fn keys(rows: usize, round: u64) -> Keys {
+        let mut rng = stream(3, 0, Purpose::Linking, round);
+        Matrix::new(2, (0..2 * rows).map(|_| rng.random()).collect()).into()
+    }
+
+    fn places(queries: &Keys, records: &Keys, selection: Selection) -> Places {
+        let slot = Slot::<dyn Linker>::of("nearest").expect("sound defaults");
+        let linker = slot.build(&()).expect("sound defaults");
+        let mut sampling = stream(3, 0, Purpose::Sampling, 0);
+        select(linker.as_ref(), queries, records, 4, selection, (0, &mut sampling)).expect("linkable")
+    }
+
+    /// The law that the sensitivity rests on: without any one record at most m rows have other neighbours.
+    #[test]
+    fn a_record_that_goes_changes_no_more_rows_than_it_may_serve() {
+        let (queries, records) = (keys(40, 1), keys(60, 2));
+        for occurrences in [1, 3, 10] {
+            let selection = Selection { rate: 1.0, occurrences };
+            let before = places(&queries, &records, selection);
+            let mut most = 0;
+            for gone in 0..60u32 {
+                let rest: Vec<usize> = (0..60).filter(|&record| record != gone as usize).collect();
+                let after = places(&queries, &records.select_rows(&rest), selection);
+                let renumber = |place: &Option<u32>| place.map(|record| record + u32::from(record >= gone));
+                let same = |(a, b): &(&Vec<Option<u32>>, &Vec<Option<u32>>)| {
+                    **a == b.iter().map(renumber).collect::<Vec<_>>()
+                };
+                let changed = before.iter().zip(&after).filter(|pair| !same(pair)).count();
+                assert!(changed <= occurrences, "{occurrences}: {changed}");
+                most = most.max(changed);
+            }
+            // The bound is not an empty one.
+            assert!(2 * most > occurrences, "{occurrences}: some record serves {most} rows");
+        }
+    }
+
+    #[test]
+    fn without_limit_the_nearest_of_the_sample_are_found() {
+        let (queries, records) = (keys(40, 1), keys(60, 2));
+        let all = places(&queries, &records, Selection::ALL);
+        assert!(all.iter().flatten().all(Option::is_some));
+        let half = places(&queries, &records, Selection { rate: 0.5, occurrences: 0 });
+        let used = |places: &Places| {
+            let mut used: Vec<u32> = places.iter().flatten().flatten().copied().collect();
+            used.sort_unstable();
+            used.dedup();
+            used.len()
+        };
+        assert!(used(&half) < 45 && used(&half) > 15 && used(&all) > 50, "{} of {}", used(&half), used(&all));
+        // So few that places stay empty.
+        let few = places(&queries, &records, Selection { rate: 0.03, occurrences: 0 });
+        assert!(few.iter().all(|row| row.iter().any(Option::is_none)));
+        let none = places(&queries, &records, Selection { rate: 1e-9, occurrences: 0 });
+        assert!(none.iter().flatten().all(Option::is_none));
+    }
+}
