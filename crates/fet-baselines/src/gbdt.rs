@@ -132,6 +132,7 @@ impl Method for Gbdt {
             encoder: "mlp",
             aggregator: "concat",
             width: 1,
+            own_width: true,
             neighbours: Neighbours::First,
             learning_rate: self.growth.learning_rate,
             at_once: Some(PORTIONS),

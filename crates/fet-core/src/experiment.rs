@@ -43,6 +43,63 @@ pub struct Experiment {
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
+/// What all parties must agree on. How and on what a party computes is its own affair, and so are its files: `device`,
+/// `data`, `train.recompute`, `train.kernels` and `train.wire` are not among it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CommonSettings {
+    /// The seed of the randomness that all parties share.
+    pub seed: u64,
+    /// How long and in what portions.
+    pub train: TrainSettings,
+    /// What the parties compute.
+    pub method: Slot<dyn Method>,
+    /// Which records belong together.
+    pub linker: Slot<dyn Linker>,
+    /// A secondary's local model.
+    pub encoder: Slot<dyn Encoder>,
+    /// How representations become one.
+    pub aggregator: Slot<dyn Aggregator>,
+    /// What protects them.
+    pub privacy: Slot<dyn PrivacyMechanism>,
+}
+
+impl CommonSettings {
+    /// As TOML, every default filled in: the same text for the same settings.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("settings are plain structs, which TOML can hold")
+    }
+
+    /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differ from these: its name, our
+    /// value and theirs.
+    pub fn difference(&self, theirs: &str) -> Option<(String, String, String)> {
+        let mut ours = Vec::new();
+        leaves("", &self.to_toml().parse().unwrap_or_default(), &mut ours);
+        let mut others = Vec::new();
+        match theirs.parse() {
+            Ok(table) => leaves("", &table, &mut others),
+            Err(_) => return Some(("settings".into(), "TOML".into(), "something else".into())),
+        }
+        let missing = || "nothing".to_string();
+        let find = |all: &[(String, String)], name: &str| {
+            all.iter().find(|(other, _)| other == name).map_or_else(missing, |(_, value)| value.clone())
+        };
+        let names = ours.iter().chain(&others).map(|(name, _)| name);
+        names.map(|name| (name.clone(), find(&ours, name), find(&others, name))).find(|(_, a, b)| a != b)
+    }
+}
+
+/// Every setting below a table by its full name.
+fn leaves(prefix: &str, table: &toml::Table, found: &mut Vec<(String, String)>) {
+    for (name, value) in table {
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            toml::Value::Table(inner) => leaves(&path, inner, found),
+            value => found.push((path, value.to_string())),
+        }
+    }
+}
+
 /// How long a run is and in what portions it works.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -66,6 +123,19 @@ pub struct TrainSettings {
     pub kernels: Kernels,
     /// How the rows of a training step are chosen.
     pub batches: Batches,
+    /// Whether messages between parties of one process become bytes on their way: the same results, more slowly.
+    pub wire: Wire,
+}
+
+/// What messages between the parties of one process are on their way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wire {
+    /// Handed over as they are.
+    #[default]
+    Direct,
+    /// Turned into the bytes that would go between machines, and back.
+    Bytes,
 }
 
 /// How the rows of a training step are chosen.
@@ -116,6 +186,7 @@ impl Default for TrainSettings {
             recompute: false,
             kernels: Kernels::Auto,
             batches: Batches::Shuffled,
+            wire: Wire::Direct,
         }
     }
 }
@@ -196,10 +267,10 @@ impl Experiment {
             return Ok(());
         }
         let kind = self.privacy.kind();
-        if plan.pe_average_every > 0 {
+        if let Some(averaged) = plan.averaged {
             let rule =
                 format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
-            return Err(Violation::new("method.pe_average_every", rule, plan.pe_average_every));
+            return Err(Violation::new(averaged.setting, rule, averaged.every));
         }
         if plan.similarities || aggregator.uses_similarities() {
             let rule = format!(
@@ -229,6 +300,20 @@ impl Experiment {
             return Err(Violation::new("privacy.max_occurrences", rule, occurrences));
         }
         Ok(())
+    }
+
+    /// The part of the settings on which all parties must agree.
+    pub fn common(&self) -> CommonSettings {
+        let TrainSettings { recompute, kernels, wire, .. } = TrainSettings::default();
+        CommonSettings {
+            seed: self.seed,
+            train: TrainSettings { recompute, kernels, wire, ..self.train.clone() },
+            method: self.method.clone(),
+            linker: self.linker.clone(),
+            encoder: self.encoder.clone(),
+            aggregator: self.aggregator.clone(),
+            privacy: self.privacy.clone(),
+        }
     }
 
     /// The settings with every default filled in.

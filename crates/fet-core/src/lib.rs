@@ -34,6 +34,7 @@ pub mod encoder;
 pub mod experiment;
 pub mod learning_rate;
 pub mod linker;
+pub mod message;
 #[cfg(feature = "tensor")]
 pub mod method;
 #[cfg(feature = "tensor")]
@@ -41,6 +42,7 @@ pub mod model;
 pub mod objective;
 pub mod optimizer;
 pub mod parameters;
+pub mod party;
 #[cfg(feature = "tensor")]
 pub mod privacy;
 pub mod registry;

@@ -65,6 +65,8 @@ pub struct Plan {
     pub aggregator: &'static str,
     /// H, the width of a secondary's representation.
     pub width: usize,
+    /// Whether a secondary's representation is as wide as it has columns instead.
+    pub own_width: bool,
     /// Which of the linked neighbours each party represents.
     pub neighbours: Neighbours,
     /// Whether the primary's half must know how similar the neighbours are; the secondaries then reveal it.
@@ -73,8 +75,8 @@ pub struct Plan {
     pub learning_rate: f64,
     /// The share of secondaries that each training step leaves out, r_d.
     pub party_dropout: f64,
-    /// After how many epochs the positional encodings of all parties are averaged; 0 for never.
-    pub pe_average_every: usize,
+    /// The parameters that are averaged over all parties, where there are any.
+    pub averaged: Option<Averaged>,
     /// Where it takes all training rows at once, and so cannot be interrupted: how many epochs it has.
     pub at_once: Option<usize>,
 }
@@ -86,14 +88,26 @@ impl Default for Plan {
             encoder: "transformer",
             aggregator: "average",
             width: 0,
+            own_width: false,
             neighbours: Neighbours::All,
             similarities: false,
             learning_rate: 1e-3,
             party_dropout: 0.0,
-            pe_average_every: 0,
+            averaged: None,
             at_once: None,
         }
     }
+}
+
+/// Parameters that are averaged over all parties, the primary too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Averaged {
+    /// Their names begin so, at every party.
+    pub prefix: &'static str,
+    /// After how many epochs; at least 1.
+    pub every: usize,
+    /// The setting that asks for it.
+    pub setting: &'static str,
 }
 
 /// Which of the linked neighbours a party represents.

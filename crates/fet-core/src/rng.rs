@@ -1,12 +1,17 @@
 //! Random streams drawn on the host.
 //!
-//! Every random number of a run (weights, dropout, noise, party choice, batches, splits) comes from a
-//! ChaCha stream keyed by (seed, party, purpose, round). Backends therefore agree bit for bit, a run
-//! repeats, and a checkpoint needs no generator state. This module draws nothing on a device, and it
-//! is not the place for cryptographic keys.
+//! What all parties know (weights, dropout, party choice, batches, splits) comes from a ChaCha stream keyed by (seed,
+//! party, purpose, round), [`stream`]. What only one party may know (its noise, which records it samples) comes from a
+//! seed of its own, [`OwnSeed`], which follows from the experiment's only in a simulation. Backends therefore agree bit
+//! for bit, a run repeats, and a checkpoint needs no generator state. This module draws nothing on a device, and it is
+//! not the place for cryptographic keys.
 
+use std::fmt;
+
+use hmac::{Hmac, KeyInit, Mac};
 use rand::SeedableRng;
 pub use rand_chacha::ChaCha8Rng;
+use sha2::Sha256;
 
 /// What a stream is for. Two purposes never share numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +48,41 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
     ChaCha8Rng::from_seed(key)
 }
 
+/// The seed of the randomness that only one party may know. `Debug` does not show it.
+#[derive(Clone)]
+pub struct OwnSeed([u8; 32]);
+
+impl OwnSeed {
+    /// 32 secret random bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run
+    /// repeats. A deployment draws 32 bytes from the operating system instead.
+    pub fn simulated(seed: u64, party: usize) -> Self {
+        Self(keyed(&seed.to_le_bytes(), &[b"fet own seed".as_slice(), &(party as u64).to_le_bytes()]))
+    }
+
+    /// The party's stream for `purpose` in `round`.
+    pub fn stream(&self, purpose: Purpose, round: u64) -> ChaCha8Rng {
+        ChaCha8Rng::from_seed(keyed(&self.0, &[&(purpose as u64).to_le_bytes(), &round.to_le_bytes()]))
+    }
+}
+
+impl fmt::Debug for OwnSeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OwnSeed")
+    }
+}
+
+/// HMAC-SHA256 of all parts, one after another.
+fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
+    parts.iter().for_each(|part| mac.update(part));
+    mac.finalize().into_bytes().into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -61,5 +101,24 @@ mod tests {
         ] {
             assert_ne!(base, other);
         }
+    }
+
+    #[test]
+    fn own_streams_repeat_and_differ_in_each_coordinate() {
+        let first = |seed, party, purpose, round| {
+            OwnSeed::simulated(seed, party).stream(purpose, round).next_u64()
+        };
+        let base = first(1, 2, Purpose::Noise, 3);
+        assert_eq!(base, first(1, 2, Purpose::Noise, 3));
+        assert_ne!(base, stream(1, 2, Purpose::Noise, 3).next_u64(), "not what all parties know");
+        for other in [
+            first(2, 2, Purpose::Noise, 3),
+            first(1, 3, Purpose::Noise, 3),
+            first(1, 2, Purpose::Sampling, 3),
+            first(1, 2, Purpose::Noise, 4),
+        ] {
+            assert_ne!(base, other);
+        }
+        assert_eq!(format!("{:?}", OwnSeed::simulated(1, 2)), "OwnSeed");
     }
 }

@@ -1,174 +1,135 @@
-//! A run as bytes: the state that lets it go on after an interruption, and the trained model.
+//! The primary's checkpoint: its own state, and what the secondaries said that they saved.
 //!
-//! Both are safetensors. Random streams are keyed by the step, so there is no generator state to keep. The
-//! files are written elsewhere.
+//! Every party saves its own state into a place of its own when it is told to, and answers a checksum; only then is the
+//! checkpoint made. It holds the primary's parameters, moments and best model, how far the run is, who is gone and the
+//! releases as they then are. The bytes are written elsewhere.
 
-use std::collections::HashMap;
-
-use safetensors::tensor::{Dtype, TensorView};
-use safetensors::{SafeTensors, serialize};
+use fet_core::message::{Epoch, Reply, Request, Saved};
+use fet_core::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
-use crate::federation::Traffic;
+use crate::federation::{PartyError, Traffic};
+use crate::state_file::{Learned, StateError, StateFile, scalers};
 use crate::trainer::{Progress, Trainer};
-use fet_core::optimizer::Moments;
-use fet_core::parameters::{ParameterError, Parameters};
-use fet_core::trainable::Learner;
 
 /// Everything that is not a tensor.
 #[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Header {
     /// What the run follows from: it must be the same where the state is put back.
-    experiment: serde_json::Value,
+    identity: serde_json::Value,
     progress: Progress,
     traffic: Vec<Traffic>,
-    steps: Vec<Vec<u64>>,
+    steps: Vec<u64>,
+    /// What each secondary saved, those that are gone left out: number from 0, epoch, checksum.
+    secondaries: Vec<(usize, Saved)>,
     seconds: f64,
 }
 
-/// What a checkpoint holds besides the trainer's own state.
-#[derive(Debug, Clone, Default)]
-pub struct Saved {
-    /// The best model so far; empty before the first epoch.
-    pub best: Parameters,
-    /// How long the run has taken so far.
-    pub seconds: f64,
+/// What stands in a model file besides tensors.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelHeader {
+    party: String,
+    identity: serde_json::Value,
 }
 
-/// Why a checkpoint cannot be used.
+/// Why a checkpoint cannot be made or used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CheckpointError {
-    /// It is not a checkpoint, or it is damaged.
-    #[error("the file is damaged: {0}")]
-    Damaged(String),
     /// It was made by a run with other settings or data, or by a program with other results.
     #[error(
         "the checkpoint belongs to a run with other settings, other data or other results of the program"
     )]
     OtherSettings,
-    /// Its parameters do not fit the model.
+    /// It is damaged, or does not fit the model.
     #[error(transparent)]
-    Parameters(#[from] ParameterError),
+    State(#[from] StateError),
+    /// A party cannot save or go back.
+    #[error(transparent)]
+    Party(#[from] PartyError),
 }
 
-/// The parameters of all parties, each name prefixed with its party: `primary`, `party1`, ...
-pub fn model(trainer: &Trainer) -> Parameters {
-    let mut all = Parameters::default();
-    for (party, learner) in learners(trainer) {
-        append(&mut all, &party, learner.parameters(), learner.parameters().values());
-    }
-    all
-}
-
-/// Parameters as a safetensors file.
-pub fn to_safetensors(parameters: &Parameters, metadata: HashMap<String, String>) -> Vec<u8> {
-    let bytes: Vec<u8> = parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-    let views = parameters.segments().iter().map(|segment| {
-        let range = 4 * segment.range.start..4 * segment.range.end;
-        let view = TensorView::new(Dtype::F32, segment.shape.clone(), &bytes[range]);
-        (segment.name.clone(), view.expect("a segment fills its shape"))
-    });
-    serialize(views, Some(metadata)).expect("names are distinct and shapes are filled")
-}
-
-/// The parameters of a safetensors file, sorted by name.
-pub fn from_safetensors(bytes: &[u8]) -> Result<Parameters, CheckpointError> {
-    read(&SafeTensors::deserialize(bytes).map_err(|e| CheckpointError::Damaged(e.to_string()))?, "")
-}
-
-/// The state of a run.
-pub fn save(trainer: &Trainer, experiment: &serde_json::Value, saved: &Saved) -> Vec<u8> {
-    let mut all = Parameters::default();
-    let mut steps = Vec::new();
-    for (party, learner) in learners(trainer) {
-        let (parameters, moments) = (learner.parameters(), learner.moments());
-        append(&mut all, &format!("now.{party}"), parameters, parameters.values());
-        if !moments.first.is_empty() {
-            append(&mut all, &format!("first.{party}"), parameters, &moments.first);
-            append(&mut all, &format!("second.{party}"), parameters, &moments.second);
-        }
-        steps.push(moments.steps.clone());
-    }
-    append(&mut all, "best", &saved.best, saved.best.values());
-    let traffic = trainer.federation().traffic_by_party().to_vec();
+/// Has every party save its state, and gives the primary's.
+pub fn save(trainer: &mut Trainer, identity: &serde_json::Value, seconds: f64) -> Result<Vec<u8>, CheckpointError> {
+    let epoch = trainer.progress().epochs.len() as u32;
+    let secondaries = trainer.save_parties(epoch)?;
+    let Learned { parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
     let header = Header {
-        experiment: experiment.clone(),
+        identity: identity.clone(),
         progress: trainer.progress().clone(),
-        traffic,
+        traffic: trainer.federation().traffic_by_party().to_vec(),
         steps,
-        seconds: saved.seconds,
+        secondaries,
+        seconds,
     };
-    let header = serde_json::to_string(&header).expect("a header is plain data");
-    to_safetensors(&all, HashMap::from([("run".to_string(), header)]))
+    Ok(StateFile::new(&header, parameters, Vec::new()).to_bytes())
 }
 
-/// Puts a saved state into a trainer made from the same experiment; gives the rest of it.
+/// Puts a saved state back into a trainer made from the same experiment, and has every party do so that is not gone;
+/// gives how many seconds the run had taken.
 pub fn load(
     trainer: &mut Trainer,
-    experiment: &serde_json::Value,
+    identity: &serde_json::Value,
     bytes: &[u8],
-) -> Result<Saved, CheckpointError> {
-    let damaged = |error: &dyn std::fmt::Display| CheckpointError::Damaged(error.to_string());
-    let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
-    let header = metadata.metadata().as_ref().and_then(|map| map.get("run"));
-    let header = header.ok_or_else(|| damaged(&"it has no header"))?;
-    let header: Header = serde_json::from_str(header).map_err(|e| damaged(&e))?;
-    if header.experiment != *experiment {
+) -> Result<f64, CheckpointError> {
+    let (header, file) = StateFile::read::<Header>(bytes)?;
+    if header.identity != *identity {
         return Err(CheckpointError::OtherSettings);
     }
-    let tensors = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
-    let parties: Vec<String> = learners(trainer).into_iter().map(|(party, _)| party).collect();
-    for (index, party) in parties.iter().enumerate() {
-        let now = read(&tensors, &format!("now.{party}."))?;
-        let first = read(&tensors, &format!("first.{party}."))?;
-        let second = read(&tensors, &format!("second.{party}."))?;
-        let steps = header.steps.get(index).cloned().unwrap_or_default();
-        let learner = learner_mut(trainer, index);
-        learner.load(&now)?;
-        let in_order = |moments: &Parameters| -> Vec<f32> {
-            let segments = learner.parameters().segments().iter();
-            segments.filter_map(|segment| moments.get(&segment.name)).flatten().copied().collect()
-        };
-        let moments = Moments { first: in_order(&first), second: in_order(&second), steps };
-        learner.restore(moments);
-    }
-    trainer.restore(header.progress);
-    trainer.federation_mut().restore_traffic(header.traffic);
-    Ok(Saved { best: read(&tensors, "best.")?, seconds: header.seconds })
+    let learned = Learned { parameters: file.parameters, steps: header.steps };
+    let best = learned.restore(trainer.primary_mut().learner_mut())?;
+    trainer.restore(header.progress, header.traffic, best, &header.secondaries)?;
+    Ok(header.seconds)
 }
 
-fn learners(trainer: &Trainer) -> Vec<(String, &dyn Learner)> {
-    let parties = trainer.federation().parties().iter().enumerate();
-    let parties = parties.map(|(index, party)| (format!("party{}", index + 1), party.encoder().learner()));
-    std::iter::once(("primary".to_string(), trainer.primary().learner())).chain(parties).collect()
+/// The primary's best model as a file, with what a new row needs to be scaled.
+pub fn model(trainer: &Trainer, identity: &serde_json::Value) -> Vec<u8> {
+    let scaled = &trainer.records().scaled;
+    let header = ModelHeader { party: scaled.name.clone(), identity: identity.clone() };
+    let scalers = scalers(scaled.key_scaler.as_ref(), &scaled.feature_scaler);
+    StateFile::new(&header, trainer.best().clone(), scalers).to_bytes()
 }
 
-fn learner_mut(trainer: &mut Trainer, index: usize) -> &mut dyn Learner {
-    match index.checked_sub(1) {
-        None => trainer.primary_mut().learner_mut(),
-        Some(party) => trainer.federation_mut().parties_mut()[party].encoder_mut().learner_mut(),
-    }
+/// The parameters of a model file, sorted by name.
+pub fn parameters(bytes: &[u8]) -> Result<Parameters, StateError> {
+    let (_, file) = StateFile::read::<serde_json::Value>(bytes)?;
+    Ok(file.parameters)
 }
 
-fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32]) {
-    for segment in layout.segments() {
-        all.push(&format!("{prefix}.{}", segment.name), &segment.shape, &values[segment.range.clone()]);
-    }
-}
-
-fn read(tensors: &SafeTensors<'_>, prefix: &str) -> Result<Parameters, CheckpointError> {
-    let mut found = Parameters::default();
-    let mut names = tensors.names();
-    names.sort_unstable();
-    for name in names.into_iter().filter(|name| name.starts_with(prefix)) {
-        let view = tensors.tensor(name).map_err(|e| CheckpointError::Damaged(e.to_string()))?;
-        if view.dtype() != Dtype::F32 {
-            return Err(CheckpointError::Damaged(format!("`{name}` does not hold 32-bit floats")));
+impl Trainer {
+    fn save_parties(&mut self, epoch: u32) -> Result<Vec<(usize, Saved)>, PartyError> {
+        let here = self.here();
+        let requests = vec![Request::Save(Epoch { epoch }); here.len()];
+        let mut saved = Vec::with_capacity(here.len());
+        for (&party, (asked, reply)) in here.iter().zip(self.federation_mut().exchange_all(&here, requests)?) {
+            match reply {
+                Reply::Saved(state) if state.epoch == epoch => saved.push((party, state)),
+                Reply::Saved(state) => return Err(asked.wrong("epoch", format!("must be {epoch}"), state.epoch)),
+                other => return Err(asked.unexpected(&other)),
+            }
         }
-        let values: Vec<f32> =
-            view.data().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
-        found.push(&name[prefix.len()..], view.shape(), &values);
+        Ok(saved)
     }
-    Ok(found)
+
+    fn restore(
+        &mut self,
+        progress: Progress,
+        traffic: Vec<Traffic>,
+        best: Parameters,
+        secondaries: &[(usize, Saved)],
+    ) -> Result<(), CheckpointError> {
+        let parties: Vec<usize> = secondaries.iter().map(|(party, _)| *party).collect();
+        let known = parties.is_sorted_by(|a, b| a < b)
+            && parties.iter().chain(&progress.gone).all(|&party| party < self.federation().len())
+            && progress.best.is_none_or(|best| best < progress.epochs.len());
+        if !known {
+            return Err(StateError::Damaged("it names parties or epochs that are not there".into()).into());
+        }
+        self.federation_mut().restore_traffic(traffic);
+        self.continue_from(progress, best);
+        let requests = secondaries.iter().map(|(_, saved)| Request::Load(*saved)).collect();
+        Ok(self.federation_mut().command(&parties, requests)?)
+    }
 }

@@ -1,13 +1,15 @@
-//! The secondaries as the trainer meets them: a group that answers messages, on threads where that pays,
-//! with a meter of the bytes a deployment would have sent.
+//! The secondaries as the trainer meets them: a group that answers messages, on threads where that pays, with a meter of
+//! the payload.
+//!
+//! It holds parties and nothing of what is in them. What a party replies is data: [`Asked`] turns a reply that is not what
+//! was asked for into an error that names party, message and round.
 
-use crate::protocol::{Reply, Request};
-use crate::secondary::{Secondary, SecondaryError};
+use fet_core::message::{CodecError, Reply, Request, Round};
+use fet_core::party::{Failure, Party, Refusal};
 
 /// All secondary parties.
-#[derive(Debug)]
 pub struct Federation {
-    parties: Vec<Secondary>,
+    parties: Vec<Box<dyn Party>>,
     threads: usize,
     /// By party, in their order.
     traffic: Vec<Traffic>,
@@ -30,9 +32,87 @@ impl Traffic {
     }
 }
 
+/// What was asked of whom: the head of an error about the reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The party's name.
+    pub party: String,
+    /// Its number, from 1.
+    pub number: usize,
+    /// The request.
+    pub message: &'static str,
+    /// Its round, where it has one.
+    pub round: Option<Round>,
+}
+
+/// A party that did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("party \"{}\", {}{}: {problem}", asked.party, asked.message, round(asked))]
+pub struct PartyError {
+    /// Who was asked for what.
+    pub asked: Asked,
+    /// What went wrong.
+    pub problem: Problem,
+}
+
+fn round(asked: &Asked) -> String {
+    asked.round.map_or_else(String::new, |round| format!(" in {round}"))
+}
+
+/// What went wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The party refuses.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// It does not answer any more.
+    #[error("it does not answer any more")]
+    Gone,
+    /// What came cannot be read.
+    #[error(transparent)]
+    Unreadable(CodecError),
+    /// Another reply than was asked for.
+    #[error("it answered with {found}")]
+    Unexpected {
+        /// The name of the reply.
+        found: &'static str,
+    },
+    /// A reply that does not fit.
+    #[error("`{field}` {rule}; it is {value}")]
+    Wrong {
+        /// The field of the reply.
+        field: &'static str,
+        /// The rule.
+        rule: String,
+        /// What it is.
+        value: String,
+    },
+}
+
+impl Asked {
+    /// An error about what was asked.
+    pub fn failed(self, problem: Problem) -> PartyError {
+        PartyError { asked: self, problem }
+    }
+
+    /// A reply that is not the one that was asked for.
+    pub fn unexpected(self, reply: &Reply) -> PartyError {
+        self.failed(Problem::Unexpected { found: reply.name() })
+    }
+
+    /// A reply with a field that breaks a rule.
+    pub fn wrong(self, field: &'static str, rule: impl ToString, value: impl ToString) -> PartyError {
+        self.failed(Problem::Wrong { field, rule: rule.to_string(), value: value.to_string() })
+    }
+}
+
+/// What came of a request; nothing where the party is gone.
+pub type Answered = (Asked, Option<Reply>);
+
 impl Federation {
     /// `parties`, of which up to `threads` compute at a time.
-    pub fn new(parties: Vec<Secondary>, threads: usize) -> Self {
+    pub fn new(parties: Vec<Box<dyn Party>>, threads: usize) -> Self {
         let traffic = vec![Traffic::default(); parties.len()];
         Self { parties, threads: threads.max(1), traffic }
     }
@@ -45,6 +125,11 @@ impl Federation {
     /// Whether there is no party.
     pub fn is_empty(&self) -> bool {
         self.parties.is_empty()
+    }
+
+    /// The name of party `index` (from 0).
+    pub fn name(&self, index: usize) -> &str {
+        self.parties[index].name()
     }
 
     /// What has been sent so far, to and from all parties together.
@@ -60,56 +145,91 @@ impl Federation {
         &self.traffic
     }
 
-    /// Continues the meters of an interrupted run. Those of another number of parties are left aside.
-    pub fn restore_traffic(&mut self, traffic: Vec<Traffic>) {
+    /// Continues the meters of an interrupted run.
+    pub(crate) fn restore_traffic(&mut self, traffic: Vec<Traffic>) {
         if traffic.len() == self.traffic.len() {
             self.traffic = traffic;
         }
     }
 
-    /// The parties, for saving and loading their models; not a message.
-    pub fn parties(&self) -> &[Secondary] {
-        &self.parties
-    }
-
-    /// The parties, for saving and loading their models; not a message.
-    pub fn parties_mut(&mut self) -> &mut [Secondary] {
-        &mut self.parties
-    }
-
-    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all replies,
-    /// in the same order.
-    pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Reply>, SecondaryError> {
+    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all replies, in the same
+    /// order. A party that is gone has none; one that refuses is an error.
+    pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
+        let mut asked = Vec::with_capacity(to.len());
         for (&party, request) in to.iter().zip(&requests) {
-            self.traffic[party].sent += request.bytes();
+            self.traffic[party].sent += request.payload();
+            asked.push(Asked {
+                party: self.parties[party].name().to_string(),
+                number: party + 1,
+                message: request.name(),
+                round: request.round(),
+            });
         }
         let mut chosen = to.iter().copied().peekable();
         let parties = self.parties.iter_mut().enumerate();
         let parties = parties.filter_map(|(index, party)| chosen.next_if_eq(&index).map(|_| party));
         let work: Vec<_> = parties.zip(requests).collect();
-        let replies = if self.threads == 1 || work.len() == 1 {
-            work.into_iter().map(|(party, request)| party.handle(request)).collect()
+        let answers = if self.threads == 1 || work.len() == 1 {
+            work.into_iter().map(|(party, request)| party.ask(request)).collect()
         } else {
             on_threads(work, self.threads)
         };
-        let replies = replies.into_iter().collect::<Result<Vec<_>, _>>()?;
-        for (&party, reply) in to.iter().zip(&replies) {
-            self.traffic[party].received += reply.bytes();
+        let mut answered = Vec::with_capacity(to.len());
+        for ((&party, asked), answer) in to.iter().zip(asked).zip(answers) {
+            let reply = match answer {
+                Ok(reply) => Some(reply),
+                Err(Failure::Gone) => None,
+                Err(Failure::Refused(refusal)) => return Err(asked.failed(Problem::Refused(refusal))),
+                Err(Failure::Unreadable(error)) => return Err(asked.failed(Problem::Unreadable(error))),
+                Err(other) => return Err(asked.failed(Problem::Refused(Refusal::new(other)))),
+            };
+            self.traffic[party].received += reply.as_ref().map_or(0, Reply::payload);
+            answered.push((asked, reply));
         }
-        Ok(replies)
+        Ok(answered)
     }
 
-    /// Sends every party the same request.
-    pub fn broadcast(&mut self, request: &Request) -> Result<Vec<Reply>, SecondaryError> {
-        let everyone: Vec<usize> = (0..self.len()).collect();
-        self.exchange(&everyone, vec![request.clone(); self.len()])
+    /// The same, where a party that is gone is an error.
+    pub fn exchange_all(
+        &mut self,
+        to: &[usize],
+        requests: Vec<Request>,
+    ) -> Result<Vec<(Asked, Reply)>, PartyError> {
+        let answered = self.exchange(to, requests)?;
+        let here = |(asked, reply): Answered| match reply {
+            Some(reply) => Ok((asked, reply)),
+            None => Err(asked.failed(Problem::Gone)),
+        };
+        answered.into_iter().map(here).collect()
+    }
+
+    /// Sends one party a request.
+    pub fn exchange_one(&mut self, to: usize, request: Request) -> Result<(Asked, Reply), PartyError> {
+        let mut answered = self.exchange_all(&[to], vec![request])?;
+        Ok(answered.pop().expect("one party was asked"))
+    }
+
+    /// Has each of the parties numbered `to` do something that it answers with nothing but [`Reply::Done`].
+    pub fn command(&mut self, to: &[usize], requests: Vec<Request>) -> Result<(), PartyError> {
+        for (asked, reply) in self.exchange_all(to, requests)? {
+            if !matches!(reply, Reply::Done) {
+                return Err(asked.unexpected(&reply));
+            }
+        }
+        Ok(())
     }
 }
 
-type Answer = Result<Reply, SecondaryError>;
+impl std::fmt::Debug for Federation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Federation({} parties)", self.parties.len())
+    }
+}
+
+type Answer = Result<Reply, Failure>;
 
 /// Party i works on thread i mod `threads`, so that the division does not depend on timing.
-fn on_threads(work: Vec<(&mut Secondary, Request)>, threads: usize) -> Vec<Answer> {
+fn on_threads(work: Vec<(&mut Box<dyn Party>, Request)>, threads: usize) -> Vec<Answer> {
     let count = work.len();
     let mut shares: Vec<Vec<_>> = (0..threads.min(count)).map(|_| Vec::new()).collect();
     let lanes = shares.len();
@@ -118,10 +238,10 @@ fn on_threads(work: Vec<(&mut Secondary, Request)>, threads: usize) -> Vec<Answe
     }
     let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
     std::thread::scope(|scope| {
-        let run = |share: Vec<(usize, (&mut Secondary, Request))>| {
+        let run = |share: Vec<(usize, (&mut Box<dyn Party>, Request))>| {
             share
                 .into_iter()
-                .map(|(index, (party, request))| (index, party.handle(request)))
+                .map(|(index, (party, request))| (index, party.ask(request)))
                 .collect::<Vec<_>>()
         };
         let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();

@@ -125,13 +125,12 @@ impl PartyTraffic {
     /// Each secondary of a trainer.
     pub fn of(trainer: &Trainer) -> Vec<Self> {
         let federation = trainer.federation();
-        let parties = federation.parties().iter().zip(federation.traffic_by_party());
-        let of = |(party, traffic): (&crate::secondary::Secondary, &Traffic)| Self {
-            party: party.name().to_string(),
+        let of = |(index, traffic): (usize, &Traffic)| Self {
+            party: federation.name(index).to_string(),
             sent: traffic.sent,
             received: traffic.received,
         };
-        parties.map(of).collect()
+        federation.traffic_by_party().iter().enumerate().map(of).collect()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Training: one plain loop over batches, and an evaluation after each epoch.
 //!
 //! The trainer plays the primary's side: it holds the primary's records, labels and model, and it knows the
-//! secondaries only through the messages of [`crate::protocol`]. It does not know which method it runs, and
+//! secondaries only through the messages of [`fet_core::message`]. It does not know which method it runs, and
 //! writes no files.
 
 mod error;
@@ -12,23 +12,23 @@ mod setup;
 use std::time::Instant;
 
 use burn::tensor::Device;
-use rand::RngExt;
-use rand::seq::{SliceRandom, index};
-use serde::{Deserialize, Serialize};
-
-use crate::federation::{Federation, Traffic};
-use crate::prepare::{PreparedParty, Split};
-use crate::protocol::{Backward, Request};
-use crate::secondary::gather;
 use fet_core::aggregator::{Aggregator, SecureSum};
 use fet_core::data::Matrix;
-use fet_core::experiment::{Batches, TrainSettings};
+use fet_core::experiment::TrainSettings;
 use fet_core::learning_rate::Plateau;
+use fet_core::message::{Backward, Block, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
+use fet_core::parameters::{Parameters, host};
 use fet_core::privacy::{PrivacyMechanism, Releases, Spent};
 use fet_core::rng::{Purpose, stream};
+use serde::{Deserialize, Serialize};
+
+use crate::federation::{Federation, Traffic};
+use crate::gather::gather;
+use crate::prepare::PreparedParty;
+use crate::schedule::{Part, Schedule, Split};
 
 pub use self::error::RunError;
 pub use self::phases::Phases;
@@ -40,27 +40,31 @@ pub struct Trainer {
     seed: u64,
     device: Device,
     objective: Objective,
-    split: Split,
+    schedule: Schedule,
     records: PreparedParty,
     labels: Vec<f32>,
     primary: Box<dyn Primary>,
     federation: Federation,
     aggregator: Box<dyn Aggregator>,
-    privacy: std::sync::Arc<dyn PrivacyMechanism>,
+    privacy: Box<dyn PrivacyMechanism>,
     /// How the secondaries hide their parts in sums, where they do.
     secure: Option<SecureSum>,
-    /// What the run releases in all.
-    schedule: Releases,
     /// The memory of every row, where each is released once for the whole run.
     released: Option<Memory>,
-    /// Secondaries that vanished; no step asks for them again.
-    gone: Vec<usize>,
     plan: Plan,
-    /// How many of the K neighbours each party has, as it said when it linked.
+    /// How many neighbours each party represents.
+    neighbours: Vec<usize>,
+    /// How many of them are real, as it said when it linked.
     available: Vec<usize>,
     /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
     similarities: Vec<Matrix<f32>>,
+    /// How many parameters the secondaries' models have, all together.
+    parameters: usize,
     progress: Progress,
+    /// The primary's best model so far; empty before the first epoch.
+    best: Parameters,
+    /// How many probes were made besides the run.
+    probes: u32,
     phases: Phases,
     warnings: Vec<String>,
 }
@@ -76,7 +80,7 @@ pub struct Machine {
     pub party_threads: usize,
 }
 
-/// How far a run is: with the parties' parameters and moments, all that a checkpoint needs.
+/// How far a run is: with the primary's parameters and moments, all that its checkpoint needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The schedule of the step size.
@@ -86,7 +90,11 @@ pub struct Progress {
     /// Index into `epochs` of the best validation metric.
     pub best: Option<usize>,
     /// How many representations each secondary has released, in training and evaluation.
-    pub releases: u64,
+    pub released: u64,
+    /// What the run releases in all, as it now stands: fewer parties take part once some are gone.
+    pub releases: Releases,
+    /// Secondaries that vanished, from 0; no round asks for them again.
+    pub gone: Vec<usize>,
 }
 
 /// What an epoch gave.
@@ -126,17 +134,19 @@ impl Trainer {
         let before = self.federation.traffic();
         let learning_rate = self.settings.decay.learning_rate(&self.progress.plateau, epoch, self.epochs());
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
-        let every = self.plan.pe_average_every;
-        if every > 0 && (epoch + 1).is_multiple_of(every) {
-            self.average_encodings(epoch)?;
+        if let Some(averaged) = self.plan.averaged
+            && (epoch + 1).is_multiple_of(averaged.every)
+        {
+            self.average_parameters(averaged.prefix, epoch)?;
         }
-        let validation = self.evaluate(Part::Validation)?;
+        let validation = self.evaluate(Part::Validation, epoch)?;
         let (patience, factor) = (self.settings.patience, self.settings.factor);
         let direction = self.objective.metric().direction;
         let best = self.progress.plateau.observe(validation, direction, patience, factor);
-        let test = if best { Some(self.evaluate(Part::Test)?) } else { None };
+        let test = if best { Some(self.evaluate(Part::Test, epoch)?) } else { None };
         if best {
             self.progress.best = Some(epoch);
+            self.keep_best(epoch)?;
         }
         let traffic = self.federation.traffic().since(before);
         let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
@@ -156,7 +166,7 @@ impl Trainer {
 
     /// How many epochs the run has.
     pub fn epochs(&self) -> usize {
-        self.plan.at_once.unwrap_or(self.settings.epochs)
+        self.schedule.epochs()
     }
 
     /// Whether the last epoch is the best so far.
@@ -169,9 +179,31 @@ impl Trainer {
         &self.progress
     }
 
-    /// Continues where an interrupted run stopped; the parties' models are restored separately.
-    pub fn restore(&mut self, progress: Progress) {
-        self.progress = progress;
+    /// The primary's best model so far; empty before the first epoch.
+    pub fn best(&self) -> &Parameters {
+        &self.best
+    }
+
+    /// How many trained parameters all parties have together.
+    pub fn parameters(&self) -> usize {
+        self.primary.learner().parameters().values().len() + self.parameters
+    }
+
+    /// How the primary scaled its own columns.
+    pub fn records(&self) -> &PreparedParty {
+        &self.records
+    }
+
+    /// Has the secondaries write their best models; the run is over.
+    pub fn finish(&mut self) -> Result<(), RunError> {
+        let here = self.here();
+        Ok(self.federation.command(&here, vec![Request::Finish; here.len()])?)
+    }
+
+    /// Has the secondaries forget what they saved on the way; the report is written.
+    pub fn forget(&mut self) -> Result<(), RunError> {
+        let here = self.here();
+        Ok(self.federation.command(&here, vec![Request::Forget; here.len()])?)
     }
 
     /// What is odd about the data, though it can be used.
@@ -191,7 +223,12 @@ impl Trainer {
 
     /// Which rows are for what.
     pub fn split(&self) -> &Split {
-        &self.split
+        self.schedule.split()
+    }
+
+    /// Which rows and which parties take part in which round.
+    pub fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
     /// The primary's half of the model.
@@ -209,20 +246,33 @@ impl Trainer {
         &self.federation
     }
 
-    /// The secondaries, for loading their models.
-    pub fn federation_mut(&mut self) -> &mut Federation {
-        &mut self.federation
-    }
-
     /// What the epochs so far have spent; nothing where no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
         let epochs = self.progress.epochs.len();
-        (!self.federation.is_empty()).then(|| self.privacy.spent(&self.schedule, epochs))
+        (!self.federation.is_empty()).then(|| self.privacy.spent(&self.progress.releases, epochs))
     }
 
-    /// What the run releases in all.
-    pub fn schedule(&self) -> &Releases {
-        &self.schedule
+    pub(crate) fn federation_mut(&mut self) -> &mut Federation {
+        &mut self.federation
+    }
+
+    /// Goes on where an interrupted run stopped; the parties' own states are put back separately.
+    pub(crate) fn continue_from(&mut self, progress: Progress, best: Parameters) {
+        self.progress = progress;
+        self.best = best;
+    }
+
+    /// The secondaries that are not gone, from 0.
+    pub(crate) fn here(&self) -> Vec<usize> {
+        (0..self.federation.len()).filter(|party| !self.progress.gone.contains(party)).collect()
+    }
+
+    /// Keeps every party's model as the best so far.
+    fn keep_best(&mut self, epoch: usize) -> Result<(), RunError> {
+        self.best = self.primary.learner().parameters().clone();
+        let here = self.here();
+        let request = Request::KeepBest(Epoch { epoch: epoch as u32 + 1 });
+        Ok(self.federation.command(&here, vec![request; here.len()])?)
     }
 
     fn train_rows(
@@ -231,15 +281,14 @@ impl Trainer {
         learning_rate: f64,
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<f64, RunError> {
-        let of = self.split.train.len();
-        let batches = self.batches(epoch);
-        let steps = batches.len() as u64;
+        let of = self.split().train.len();
+        let batches = self.schedule.batches(epoch);
         let (start, mut done, mut total) = (Instant::now(), 0, 0.0);
         for (step, batch) in batches.iter().enumerate() {
             if batch.is_empty() {
                 continue;
             }
-            let loss = self.step(epoch as u64 * steps + step as u64, batch, learning_rate)?;
+            let loss = self.step(self.schedule.training(epoch, step), batch, learning_rate)?;
             if !loss.is_finite() {
                 return Err(RunError::Diverged { epoch: epoch + 1, loss });
             }
@@ -254,45 +303,27 @@ impl Trainer {
         Ok(total / done.max(1) as f64)
     }
 
-    /// The rows of each training step of an epoch.
-    fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
-        let mut rows = self.split.train.clone();
-        let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
-        if self.plan.at_once.is_some() {
-            rows.shuffle(&mut rng);
-            return vec![rows];
-        }
-        let size = self.settings.batch_size;
-        match self.settings.batches {
-            Batches::Shuffled => {
-                rows.shuffle(&mut rng);
-                rows.chunks(size).map(<[usize]>::to_vec).collect()
-            }
-            Batches::Poisson => {
-                let rate = (size as f64 / rows.len() as f64).min(1.0);
-                let steps = rows.len().div_ceil(size);
-                let draw = |_| rows.iter().copied().filter(|_| rng.random::<f64>() < rate).collect();
-                (0..steps).map(draw).collect()
-            }
-        }
-    }
-
     /// One training step: forward at the active parties, aggregate, decode, and back.
-    fn step(&mut self, round: u64, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
+    fn step(&mut self, round: Round, rows: &[usize], learning_rate: f64) -> Result<f64, RunError> {
         let active = self.active_parties(round);
-        let (memory, aggregation) = self.memory(round, rows, &active, true)?.unzip();
+        let (memory, aggregation) = self.memory(round, rows, &active)?.unzip();
         let mut watch = Watch::start();
         let batch = self.batch(rows, &self.device, true);
-        let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round));
+        let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round.key()));
         let outcome = self.primary.train(&batch, memory, &mut pass);
         watch.lap(&mut self.phases.decode);
         if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation)
             && !self.privacy.freezes_secondaries()
         {
-            let shares = self.aggregator.spread(gradient, &aggregation).into_iter();
+            let shares = self.aggregator.spread(gradient, &aggregation);
+            let backward = |gradient: burn::tensor::Tensor<3>| {
+                let shape = gradient.dims();
+                let gradient = Block::new(shape, host(gradient)).expect("a tensor fills its shape");
+                Request::Backward(Backward { round, gradient, learning_rate })
+            };
+            let requests = shares.into_iter().map(backward).collect();
             watch.lap(&mut self.phases.aggregate);
-            let messages = shares.map(|gradient| Request::Backward(Backward { gradient, learning_rate }));
-            self.federation.exchange(&aggregation.active, messages.collect())?;
+            self.federation.command(&aggregation.active, requests)?;
             watch.lap(&mut self.phases.learn);
         }
         self.primary.learner_mut().step(learning_rate);
@@ -300,23 +331,10 @@ impl Trainer {
         Ok(outcome.loss)
     }
 
-    /// The parties that take part in a step: all but ⌊r_d·k⌋ drawn at random, at least one (paper, 4.4), and but those
-    /// that are gone.
-    fn active_parties(&self, round: u64) -> Vec<usize> {
-        let mut active = self.drawn_parties(round);
-        active.retain(|party| !self.gone.contains(party));
-        active
-    }
-
-    fn drawn_parties(&self, round: u64) -> Vec<usize> {
-        let count = self.federation.len();
-        let dropped = (self.plan.party_dropout * count as f64).floor() as usize;
-        if dropped == 0 || count == 0 {
-            return (0..count).collect();
-        }
-        let mut rng = stream(self.seed, 0, Purpose::PartyDropout, round);
-        let mut active = index::sample(&mut rng, count, (count - dropped).max(1)).into_vec();
-        active.sort_unstable();
+    /// The parties that take part in a round: those of the schedule, but for those that are gone.
+    fn active_parties(&self, round: Round) -> Vec<usize> {
+        let mut active = self.schedule.active(round);
+        active.retain(|party| !self.progress.gone.contains(party));
         active
     }
 
@@ -330,31 +348,18 @@ impl Trainer {
     }
 
     /// The metric on a part of the rows, all parties taking part, nothing dropped.
-    fn evaluate(&mut self, part: Part) -> Result<f64, RunError> {
-        let rows = match part {
-            Part::Validation => self.split.validation.clone(),
-            Part::Test => self.split.test.clone(),
-        };
-        let everyone: Vec<usize> =
-            (0..self.federation.len()).filter(|party| !self.gone.contains(party)).collect();
+    fn evaluate(&mut self, part: Part, epoch: usize) -> Result<f64, RunError> {
         let device = self.device.clone().without_autodiff();
-        let mut scores = Vec::with_capacity(rows.len());
+        let mut scores = Vec::new();
         let mut watch = Watch::start();
-        for rows in rows.chunks(self.settings.evaluation_batch_size) {
-            // Evaluation rounds are counted apart from training rounds, from the top.
-            let round = u64::MAX - self.progress.releases;
-            let memory = self.memory(round, rows, &everyone, false)?.map(|(memory, _)| memory);
-            let output = self.primary.predict(&self.batch(rows, &device, false), memory);
+        for (round, rows) in self.schedule.evaluation(part, epoch) {
+            let active = self.active_parties(round);
+            let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
+            let output = self.primary.predict(&self.batch(&rows, &device, false), memory);
             let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
             scores.extend(self.objective.score(output, &labels));
         }
         watch.lap(&mut self.phases.evaluate);
         Ok(self.objective.metric_of(&scores))
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Part {
-    Validation,
-    Test,
 }

@@ -10,30 +10,30 @@ mod ridge;
 
 use std::sync::atomic::AtomicBool;
 
-use fet_core::data::Matrix;
+use fet_backends::Backend;
+use fet_core::data::{DatasetContext, Matrix};
 use fet_core::experiment::Experiment;
 use fet_core::parameters::host;
-use fet_train::prepare::Split;
+use fet_train::prepare::divide;
+use fet_train::schedule::Split;
+use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::Trainer;
 use serde_json::{Value, json};
 
+use crate::experiment_file::data_folder;
 use crate::run;
 use ridge::Decoder;
 
 /// Trains `experiment` and attacks its first secondary.
 pub fn attack(experiment: &Experiment, stop: &AtomicBool) -> anyhow::Result<Value> {
     let backend = fet_backends::open(&experiment.device).map_err(|e| run::InputError(e.to_string()))?;
-    let mut trainer = run::trainer(experiment, &backend)?;
-    if trainer.federation().is_empty() {
-        let message = format!("the method \"{}\" has no secondaries to attack", experiment.method.kind());
-        return Err(run::InputError(message).into());
-    }
+    let (mut trainer, victim) = prepare(experiment, &backend)?;
     while !trainer.is_done() {
         trainer.epoch(&mut |_| !stop.load(std::sync::atomic::Ordering::Relaxed))?;
     }
     let split = trainer.split().clone();
     let rows: Vec<usize> = (0..split.train.len() + split.validation.len() + split.test.len()).collect();
-    let truth = trainer.federation().parties()[0].nearest_features(&rows)?;
+    let truth = victim.look().nearest_features(&rows)?;
     let own = trainer.own_columns(&rows);
     let seen = seen(&mut trainer, &rows)?;
     let metric = trainer.objective().metric().name;
@@ -49,6 +49,27 @@ pub fn attack(experiment: &Experiment, stop: &AtomicBool) -> anyhow::Result<Valu
         "error_from_own_columns": error(&own, &truth, &split),
         "error_from_both": error(&beside(&seen, &own), &truth, &split),
     }))
+}
+
+/// A trainer, and the party that is attacked: the first, which can be looked into for the truth.
+fn prepare(experiment: &Experiment, backend: &Backend) -> anyhow::Result<(Trainer, Watched)> {
+    let input = |error: &dyn std::fmt::Display| run::InputError(error.to_string());
+    let machine = run::machine(backend);
+    let simulation = Simulation::new(experiment, &machine);
+    let folder = data_folder();
+    let context = DatasetContext { folder: &folder, seed: experiment.seed };
+    let data = experiment.data.build(&context).map_err(|e| input(&e))?.load().map_err(|e| input(&e))?;
+    let (primary, tables) = divide(data);
+    let parties = simulation.secondaries(tables).map_err(|e| input(&e))?;
+    let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
+    let Some(victim) = parties.first().cloned() else {
+        let message = format!("the method \"{}\" has no secondaries to attack", experiment.method.kind());
+        return Err(run::InputError(message).into());
+    };
+    let parties = parties.into_iter().map(|party| simulation.wired(party)).collect();
+    let trainer = Trainer::new(experiment, primary, parties, &machine).map_err(|e| input(&e))?;
+    backend.share(trainer.federation().len());
+    Ok((trainer, victim))
 }
 
 /// What the primary sees of each row: every part by itself, or their sum.

@@ -16,7 +16,7 @@ use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use serde_json::Value;
 
-use crate::run::{InputError, MODEL, REPORT};
+use crate::run::{InputError, MODEL, PARTIES, REPORT};
 
 /// A finished run.
 pub(crate) struct Run {
@@ -65,8 +65,19 @@ impl Run {
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
         let experiment = Experiment::from_table(settings)
             .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
-        let model = fet_train::checkpoint::from_safetensors(&bytes(MODEL)?)
-            .map_err(|error| bad(format!("{MODEL}: {error}")))?;
+        let secondaries = report["secondaries"].as_u64().unwrap_or(0);
+        let files = std::iter::once(("primary".to_string(), MODEL.to_string())).chain(
+            (1..=secondaries).map(|n| (format!("party{n}"), format!("{PARTIES}/party{n}/{MODEL}"))),
+        );
+        let mut model = Parameters::default();
+        for (party, file) in files {
+            let own = fet_train::checkpoint::parameters(&bytes(&file)?)
+                .map_err(|error| bad(format!("{file}: {error}")))?;
+            for segment in own.segments() {
+                let values = &own.values()[segment.range.clone()];
+                model.push(&format!("{party}.{}", segment.name), &segment.shape, values);
+            }
+        }
         let name =
             folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
         Ok(Self { name, experiment, report, model })

@@ -1,19 +1,20 @@
 //! `fet run`: trains one experiment and writes what came of it.
 //!
-//! The folder of a run holds `checkpoint.safetensors` while it is under way, and `report.json` and
-//! `model.safetensors` once it is done. The report is written last: where it is, the run is whole. Only one process
-//! at a time works on a folder (`lock`).
+//! The folder of a run holds `checkpoint.safetensors` while it is under way, and `report.json` and `model.safetensors`
+//! once it is done: what is the primary's. In `parties/` each secondary has a folder for its own state and its own model.
+//! The report is written last: where it is, the run is whole. Only one process at a time works on a folder (`lock`).
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_backends::Backend;
 use fet_core::experiment::Experiment;
-use fet_train::checkpoint::{self, Saved};
+use fet_train::checkpoint;
 use fet_train::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
+use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
 
 use crate::experiment_file::data_folder;
@@ -28,6 +29,8 @@ pub use crate::watch::Log;
 pub(crate) const REPORT: &str = "report.json";
 /// The model of its best epoch.
 pub(crate) const MODEL: &str = "model.safetensors";
+/// The folder in which each secondary has a folder of its own.
+pub(crate) const PARTIES: &str = "parties";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// How a run came to its end.
@@ -56,7 +59,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
-    let mut trainer = trainer(experiment, &backend)?;
+    let mut trainer = trainer(experiment, &backend, Some(&folder.join(PARTIES)))?;
     for warning in trainer.warnings() {
         eprintln!("warning: {warning}");
     }
@@ -69,8 +72,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         return Ok(outcome);
     }
     let identity = made_from.to_json();
-    let mut saved = resume(&mut trainer, &identity, folder)?;
-    let earlier = saved.seconds;
+    let earlier = resume(&mut trainer, &identity, folder)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = Rows::of(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
@@ -92,12 +94,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         }
         trained_rows += rows.train;
         trained_seconds += training;
-        if trainer.last_is_best() {
-            saved.best = checkpoint::model(&trainer);
-        }
         if !trainer.is_done() && trainer.can_resume() {
-            saved.seconds = earlier + start.elapsed().as_secs_f64();
-            write(&folder.join(CHECKPOINT), &checkpoint::save(&trainer, &identity, &saved))?;
+            let seconds = earlier + start.elapsed().as_secs_f64();
+            write(&folder.join(CHECKPOINT), &checkpoint::save(&mut trainer, &identity, seconds)?)?;
         }
     }
     let cost = Cost {
@@ -111,20 +110,25 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let report = report(&trainer, experiment, made_from, &saved.best, cost)?;
-    let metadata = HashMap::from([("experiment".to_string(), report.experiment.to_string())]);
-    write(&folder.join(MODEL), &checkpoint::to_safetensors(&saved.best, metadata))?;
+    let report = report(&trainer, experiment, made_from, cost)?;
+    trainer.finish()?;
+    write(&folder.join(MODEL), &checkpoint::model(&trainer, &identity))?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
+    trainer.forget()?;
     lock::leave(folder);
     watch.done(&path);
     Ok(Outcome::Done(path))
 }
 
-/// Loads the data, links it and builds the models; what fails here is the input's fault.
-pub fn trainer(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Trainer> {
-    let trainer = Trainer::new(experiment, &data_folder(), &machine(backend)).map_err(input)?;
+/// Loads the data, links it and builds the models; what fails here is the input's fault. Parties keep their state in
+/// folders of `parties`, or in memory.
+pub fn trainer(experiment: &Experiment, backend: &Backend, parties: Option<&Path>) -> anyhow::Result<Trainer> {
+    let machine = machine(backend);
+    let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
+    let simulation = Simulation { experiment, machine: &machine, folder: parties, tell };
+    let trainer = simulation.load(&data_folder()).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
 }
@@ -158,14 +162,14 @@ fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outc
     Err(input(format!("{} {message}", folder.display())))
 }
 
-/// Continues from the folder's checkpoint, where it is of this run.
-fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<Saved> {
+/// Continues from the folder's checkpoint, where it is of this run; gives the seconds that the run had taken.
+fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join(CHECKPOINT);
-    let Ok(bytes) = std::fs::read(&path) else { return Ok(Saved::default()) };
+    let Ok(bytes) = std::fs::read(&path) else { return Ok(0.0) };
     match checkpoint::load(trainer, identity, &bytes) {
-        Ok(saved) => {
+        Ok(seconds) => {
             eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
-            Ok(saved)
+            Ok(seconds)
         }
         Err(error) => bail!(InputError(format!("{}: {error}; remove it to start anew", path.display()))),
     }
@@ -175,7 +179,6 @@ fn report(
     trainer: &Trainer,
     experiment: &Experiment,
     made_from: Provenance,
-    best: &fet_core::parameters::Parameters,
     cost: Cost,
 ) -> anyhow::Result<Report> {
     Ok(Report {
@@ -192,7 +195,7 @@ fn report(
         metric: trainer.objective().metric(),
         rows: Rows::of(trainer),
         secondaries: trainer.federation().len(),
-        parameters: best.values().len(),
+        parameters: trainer.parameters(),
         epochs: trainer.progress().epochs.clone(),
         best: Best::of(trainer).context("no epoch had a metric that is a number")?,
         privacy: trainer.spent(),

@@ -83,6 +83,11 @@ impl Member {
         Ok(())
     }
 
+    /// Whether it has agreed on keys with the others.
+    pub fn has_agreed(&self) -> bool {
+        !self.keys.is_empty()
+    }
+
     /// Masks `words` in place, for a sum over the parties `active` (ascending, this one among them), modulo 2^bits.
     ///
     /// # Panics

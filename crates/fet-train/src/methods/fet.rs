@@ -8,10 +8,10 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use self::fused::FusedDecoder;
-use crate::model::{Decoder, DecoderShape, Init, padding_mask};
+use crate::model::{Embedding, Decoder, DecoderShape, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::{
-    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    Averaged, Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
 };
 use fet_core::model::{ModelShape, Pass};
@@ -126,7 +126,11 @@ impl Method for Fet {
             width: self.settings.hidden,
             learning_rate: self.settings.optimizer.learning_rate,
             party_dropout: self.settings.party_dropout,
-            pe_average_every: self.settings.pe_average_every,
+            averaged: (self.settings.pe_average_every > 0).then_some(Averaged {
+                prefix: Embedding::POSITION,
+                every: self.settings.pe_average_every,
+                setting: "method.pe_average_every",
+            }),
             ..Plan::default()
         }
     }

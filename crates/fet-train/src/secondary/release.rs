@@ -1,57 +1,98 @@
-//! What leaves a secondary: representations with their noise, alone or hidden in a sum, and encodings.
+//! What leaves a secondary: representations with their noise, alone or hidden in a sum, and averaged parameters.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words};
+use fet_core::parameters::Parameters;
+use fet_core::privacy::{Release, Share};
+use fet_core::rng::Purpose;
 use fet_privacy::secure_sum::{MaskId, Member, PublicKey, Word};
 
-use super::{Secondary, SecondaryError};
-use crate::model::Embedding;
-use crate::protocol::{Forward, Hidden, Masked, Reply, Representation};
+use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE};
-use fet_core::parameters::host;
-use fet_core::privacy::{Release, Share};
-use fet_core::rng::{Purpose, stream};
 
-/// Which tensor of a round a mask is for.
+/// Which values of a round a mask is for.
 const REPRESENTATION: u32 = 0;
-const ENCODING: u32 = 1;
+const PARAMETERS: u32 = 1;
 
-impl Secondary {
+/// A secret sum that the party is asked to take part in.
+struct Attempt<'a> {
+    round: Round,
+    active: &'a [u32],
+    number: u32,
+}
+
+impl Session {
     /// A key for secret sums, from the system's own randomness: a sum does not depend on the masks in it, so that runs
     /// repeat all the same.
-    pub(super) fn make_key(&mut self) -> Result<PublicKey, SecondaryError> {
+    pub(super) fn make_key(&mut self) -> Result<fet_core::message::PublicKey, SecondaryError> {
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
         let member = Member::from_secret(self.number - 1, secret);
         let public = member.public();
         self.member = Some(member);
-        Ok(public)
+        Ok(public.0)
     }
 
-    pub(super) fn agree_on_keys(&mut self, keys: &[PublicKey]) -> Result<(), SecondaryError> {
+    pub(super) fn agree_on_keys(
+        &mut self,
+        keys: &[fet_core::message::PublicKey],
+    ) -> Result<(), SecondaryError> {
+        if keys.len() != self.parties {
+            let rule = format!("must be one for each of {} parties", self.parties);
+            return Err(SecondaryError::Message { field: "keys", rule, value: keys.len().to_string() });
+        }
         let member = self.member.as_mut().ok_or(SecondaryError::NoKeys)?;
-        member.agree(keys).map_err(|party| SecondaryError::BadKey { party: party + 1 })
+        let keys: Vec<PublicKey> = keys.iter().map(|&key| PublicKey(key)).collect();
+        member.agree(&keys).map_err(|party| SecondaryError::BadKey { party: party + 1 })
+    }
+
+    /// Refuses a set of parties that this one does not belong to, and a sum where there is to be none, or the reverse.
+    pub(super) fn check_active(&self, active: &[u32], attempt: Option<u32>) -> Result<(), SecondaryError> {
+        let own = self.number as u32 - 1;
+        let sound = active.is_sorted_by(|a, b| a < b)
+            && active.last().is_some_and(|&last| (last as usize) < self.parties)
+            && active.binary_search(&own).is_ok();
+        if !sound {
+            let rule = format!("must name party {own} and others below {}, ascending", self.parties);
+            return Err(SecondaryError::Message { field: "active", rule, value: format!("{active:?}") });
+        }
+        if attempt.is_some() != self.sum.is_some() {
+            let rule = "must be there where, and only where, the aggregator sees nothing but sums".to_string();
+            return Err(SecondaryError::Message { field: "attempt", rule, value: format!("{attempt:?}") });
+        }
+        if attempt.is_some() && active.len() < 2 {
+            return Err(SecondaryError::Alone);
+        }
+        Ok(())
     }
 
     /// The bounded representation as it leaves.
-    pub(super) fn release(&self, bounded: Tensor<3>, message: &Forward) -> Result<Reply, SecondaryError> {
-        let shape = bounded.dims();
-        if self.privacy.is_identity() && message.hidden.is_none() {
-            return Ok(Reply::Representation(Representation { tensor: bounded }));
+    pub(super) fn release(
+        &self,
+        bounded: Vec<f32>,
+        shape: [usize; 3],
+        message: &Forward,
+    ) -> Result<Reply, SecondaryError> {
+        let block = |values| Block::new(shape, values).expect("a tensor fills its shape");
+        let attempt = message.attempt.map(|number| Attempt {
+            round: message.round,
+            active: &message.active,
+            number,
+        });
+        if self.privacy.is_identity() && attempt.is_none() {
+            return Ok(Reply::Representation(block(bounded)));
         }
-        let device: Device = bounded.device();
         // Another attempt at a round is another release: its noise is drawn anew.
-        let attempt = message.hidden.as_ref().map_or(0, |hidden| hidden.attempt.number);
-        let mut noise =
-            stream(self.seed, self.number, Purpose::Noise, message.round ^ (u64::from(attempt) << 40));
+        let number = u64::from(message.attempt.unwrap_or(0));
+        let mut noise = self.seed.stream(Purpose::Noise, message.round.key() ^ (number << 40));
         let mut release = Release {
-            active: message.active,
-            summed: message.hidden.is_some(),
+            active: message.active.len(),
+            summed: attempt.is_some(),
             block: shape[1] * shape[2],
             noise: &mut noise,
         };
-        let share = self.privacy.share(host(bounded), &mut release);
-        if let Some(hidden) = &message.hidden {
-            return self.hide(share, shape, hidden).map(Reply::Masked);
+        let share = self.privacy.share(bounded, &mut release);
+        if let Some(attempt) = &attempt {
+            return self.hide(share, shape, attempt).map(Reply::Masked);
         }
         let values = match share {
             Share::Floats(values) => values,
@@ -59,14 +100,14 @@ impl Secondary {
                 values.into_iter().map(|units| (f64::from(units) / scale) as f32).collect()
             }
         };
-        let tensor = Tensor::from_data(TensorData::new(values, shape), &device);
-        Ok(Reply::Representation(Representation { tensor }))
+        Ok(Reply::Representation(block(values)))
     }
 
-    fn hide(&self, share: Share, shape: [usize; 3], hidden: &Hidden) -> Result<Masked, SecondaryError> {
-        let Hidden { sum, attempt, .. } = hidden;
-        let form = self.privacy.form(attempt.active.len(), shape[1] * shape[2]);
-        let units = secret_sum::units(*sum, form, attempt.active.len())?;
+    fn hide(&self, share: Share, shape: [usize; 3], attempt: &Attempt<'_>) -> Result<Masked, SecondaryError> {
+        let sum = self.sum.ok_or(SecondaryError::NoKeys)?;
+        let active = attempt.active.len();
+        let form = self.privacy.form(active, shape[1] * shape[2]);
+        let units = secret_sum::units(sum, form, active)?;
         let mut words: Vec<u32> = match share {
             Share::Integers { values, .. } => values.into_iter().map(|value| value as u32).collect(),
             Share::Floats(values) => {
@@ -75,37 +116,67 @@ impl Secondary {
                 values.into_iter().map(|value| u32::from_signed(units.round(value))).collect()
             }
         };
-        self.mask(&mut words, units.bits, hidden, REPRESENTATION)?;
+        self.mask(&mut words, units.bits, attempt, REPRESENTATION)?;
         Ok(Masked { shape, words, bits: units.bits })
     }
 
-    /// The positional encoding's parameters, hidden in a sum.
-    pub(super) fn hide_encoding(&self, hidden: &Hidden) -> Result<Vec<u64>, SecondaryError> {
-        let units = secret_sum::parameters(hidden.attempt.active.len())?;
-        let parameters = self.encoder.learner().parameters().with_prefix(Embedding::POSITION);
-        check_range(parameters.values(), PARAMETER_RANGE, "positional encoding")?;
+    /// The parameters that the method averages, by themselves or hidden in a sum.
+    pub(super) fn share_parameters(&self, message: &ShareParameters) -> Result<Reply, SecondaryError> {
+        let parameters = self.shared_parameters()?;
+        self.check_active(&message.active, message.attempt)?;
+        let Some(number) = message.attempt else { return Ok(Reply::Parameters(parameters)) };
+        let attempt = Attempt { round: message.round, active: &message.active, number };
+        let units = secret_sum::parameters(attempt.active.len())?;
+        check_range(parameters.values(), PARAMETER_RANGE, "parameter")?;
         let mut words: Vec<u64> =
             parameters.values().iter().map(|&value| u64::from_signed(units.round(value))).collect();
-        self.mask(&mut words, units.bits, hidden, ENCODING)?;
-        Ok(words)
+        self.mask(&mut words, units.bits, &attempt, PARAMETERS)?;
+        Ok(Reply::MaskedParameters(Words(words)))
+    }
+
+    /// Takes averaged parameters; refuses any that the method does not average.
+    pub(super) fn load_parameters(&mut self, message: &LoadParameters) -> Result<(), SecondaryError> {
+        let own = self.shared_parameters()?;
+        let names = |parameters: &Parameters| -> Vec<(String, Vec<usize>)> {
+            let segments = parameters.segments().iter();
+            segments.map(|segment| (segment.name.clone(), segment.shape.clone())).collect()
+        };
+        let (expected, found) = (names(&own), names(&message.parameters));
+        if expected != found {
+            let rule = format!("must be those that the method averages, {}", list(&expected));
+            return Err(SecondaryError::Message { field: "parameters", rule, value: list(&found) });
+        }
+        if !message.parameters.values().iter().all(|value| value.is_finite()) {
+            let rule = "must be finite".to_string();
+            return Err(SecondaryError::Message { field: "parameters", rule, value: "not".into() });
+        }
+        Ok(self.encoder.learner_mut().load(&message.parameters)?)
+    }
+
+    fn shared_parameters(&self) -> Result<Parameters, SecondaryError> {
+        let prefix = self.shared.ok_or(SecondaryError::NothingShared)?;
+        Ok(self.encoder.learner().parameters().with_prefix(prefix))
     }
 
     fn mask<W: Word>(
         &self,
         words: &mut [W],
         bits: u32,
-        hidden: &Hidden,
+        attempt: &Attempt<'_>,
         name: u32,
     ) -> Result<(), SecondaryError> {
-        let Hidden { sum, attempt, round } = hidden;
-        if attempt.active.len() < 2 {
-            return Err(SecondaryError::Alone);
-        }
-        let member = self.member.as_ref().ok_or(SecondaryError::NoKeys)?;
-        let id = MaskId { round: *round, name, attempt: attempt.number };
-        member.mask(words, bits, &attempt.active, sum.degree, id);
+        let degree = self.sum.ok_or(SecondaryError::NoKeys)?.degree;
+        let member = self.member.as_ref().filter(|member| member.has_agreed());
+        let member = member.ok_or(SecondaryError::NoKeys)?;
+        let active: Vec<usize> = attempt.active.iter().map(|&party| party as usize).collect();
+        let id = MaskId { round: attempt.round.key(), name, attempt: attempt.number };
+        member.mask(words, bits, &active, degree, id);
         Ok(())
     }
+}
+
+fn list(names: &[(String, Vec<usize>)]) -> String {
+    names.iter().map(|(name, shape)| format!("{name} {shape:?}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Refuses values that a sum has no room for, before they wrap around in it.

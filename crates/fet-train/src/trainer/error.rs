@@ -2,8 +2,10 @@
 
 use fet_privacy::secure_sum::{BudgetError, CollectError};
 
-use crate::secondary::SecondaryError;
+use crate::federation::PartyError;
+use crate::state_file::StateError;
 use fet_core::data::DataError;
+use fet_core::linker::LinkError;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 
@@ -17,17 +19,20 @@ pub enum RunError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// A party could not do its part.
-    #[error("party \"{party}\": {source}")]
-    Party {
-        /// Its name.
+    /// A party did not do its part.
+    #[error(transparent)]
+    Party(#[from] PartyError),
+    /// The primary's own keys cannot be concealed, or a challenge not be answered.
+    #[error("linking with party \"{party}\": {source}")]
+    Link {
+        /// The party's name.
         party: String,
         /// Why.
-        source: SecondaryError,
+        source: LinkError,
     },
-    /// Parties could not do their part.
+    /// The primary's state cannot be kept or used.
     #[error(transparent)]
-    Secondary(#[from] SecondaryError),
+    State(#[from] StateError),
     /// Parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
@@ -37,12 +42,6 @@ pub enum RunError {
     /// A secret sum has no room for what is to be summed.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// A party is gone whose part was needed.
-    #[error("secondary {party} does not answer any more")]
-    Gone {
-        /// The party, from 1.
-        party: usize,
-    },
     /// The loss is no number any more.
     #[error("training diverged: the loss is {loss} in epoch {epoch}; a smaller `learning_rate` may help")]
     Diverged {

@@ -1,27 +1,31 @@
-//! What the primary gets from the secondaries: the memory of a batch, and averages of positional encodings.
+//! What the primary gets from the secondaries: the memory of a batch, and averages of parameters.
 
 use burn::tensor::{Int, Tensor, TensorData};
+use fet_core::aggregator::{Aggregation, SecureSum};
+use fet_core::data::Matrix;
+use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Request, Round, ShareParameters};
+use fet_core::method::Memory;
+use fet_core::parameters::Parameters;
 use fet_privacy::secure_sum::{Attempt, collect};
 
 use super::phases::Watch;
 use super::{RunError, Trainer};
-use crate::model::Embedding;
-use crate::protocol::{Forward, Hidden, Reply, Request};
-use crate::secondary::gather;
+use crate::federation::{Asked, PartyError};
+use crate::gather::gather;
 use crate::secret_sum;
-use fet_core::aggregator::{Aggregation, SecureSum};
-use fet_core::data::Matrix;
-use fet_core::method::Memory;
-use fet_core::parameters::Parameters;
+
+/// Numbers of rows or parties as a message has them.
+fn short(numbers: &[usize]) -> Vec<u32> {
+    numbers.iter().map(|&number| number as u32).collect()
+}
 
 impl Trainer {
     /// The memory of a batch, and who made it.
     pub(super) fn memory(
         &mut self,
-        round: u64,
+        round: Round,
         rows: &[usize],
         active: &[usize],
-        training: bool,
     ) -> Result<Option<(Memory, Aggregation)>, RunError> {
         if self.federation.is_empty() {
             return Ok(None);
@@ -29,17 +33,24 @@ impl Trainer {
         if self.privacy.freezes_secondaries() {
             return self.released_memory(rows).map(Some);
         }
-        self.ask(round, rows, active, training).map(Some)
+        self.ask(round, rows, active).map(Some)
     }
 
-    /// The memory of a batch where every row is released once: all rows are, when the first are asked for.
+    /// The memory of a batch where every row is released once: all rows are, in portions, when the first are asked for.
     fn released_memory(&mut self, rows: &[usize]) -> Result<(Memory, Aggregation), RunError> {
         let everyone: Vec<usize> = (0..self.federation.len()).collect();
         let all = match self.released.take() {
             Some(all) => all,
             None => {
-                let all_rows: Vec<usize> = (0..self.labels.len()).collect();
-                self.ask(u64::MAX, &all_rows, &everyone, false)?.0
+                let mut portions = Vec::new();
+                let mut available = 0;
+                for (round, rows) in self.schedule.portions() {
+                    let (memory, _) = self.ask(round, &rows, &everyone)?;
+                    available = memory.available;
+                    portions.push(memory.tensor);
+                }
+                self.progress.released = 1;
+                Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() }
             }
         };
         let indices: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
@@ -49,18 +60,16 @@ impl Trainer {
         let memory = Memory { tensor, available: all.available, similarities: Vec::new() };
         self.released = Some(all);
         let shapes = vec![[rows.len(), positions, width]; everyone.len()];
-        let round =
-            Aggregation { parties: everyone.len(), active: everyone, shapes, similarities: Vec::new() };
-        Ok((memory, round))
+        let parties = everyone.len();
+        Ok((memory, Aggregation { parties, active: everyone, shapes, similarities: Vec::new() }))
     }
 
     /// Asks the active parties for their representations and aggregates them.
     fn ask(
         &mut self,
-        round: u64,
+        round: Round,
         rows: &[usize],
         active: &[usize],
-        training: bool,
     ) -> Result<(Memory, Aggregation), RunError> {
         let device = self.device.clone().without_autodiff();
         let shared = |&party: &usize| self.similarities.get(party).map(|all| gather(all, rows, &device));
@@ -74,17 +83,17 @@ impl Trainer {
         // Evaluation is timed as a whole.
         let (mut watch, mut encode, mut aggregate) = (Watch::start(), 0.0, 0.0);
         let tensor = if let Some(sum) = self.secure {
-            let sum = self.secret_sum(sum, (round, rows, training), &mut aggregation)?;
+            let sum = self.secret_sum(sum, round, rows, &mut aggregation)?;
             watch.lap(&mut encode);
             self.aggregator.mean(sum, &aggregation)
         } else {
-            let parts = self.parts(round, rows, active, training)?;
+            let parts = self.parts(round, rows, active)?;
             aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
             watch.lap(&mut encode);
             self.aggregator.combine(parts, &aggregation)
         };
         watch.lap(&mut aggregate);
-        if training {
+        if round.is_training() {
             self.phases.encode += encode;
             self.phases.aggregate += aggregate;
         }
@@ -92,46 +101,49 @@ impl Trainer {
         Ok((Memory { tensor, available, similarities }, aggregation))
     }
 
+    /// The shape that a party's part has for so many rows.
+    fn shape(&self, party: usize, rows: usize) -> [usize; 3] {
+        [rows, self.neighbours[party], self.plan.width]
+    }
+
     /// The sum of the active parties' representations, of which nothing else is seen. Who vanishes is left out of
     /// this sum and all that follow.
     fn secret_sum(
         &mut self,
         sum: SecureSum,
-        (round, rows, training): (u64, &[usize], bool),
+        round: Round,
+        rows: &[usize],
         aggregation: &mut Aggregation,
     ) -> Result<Tensor<3>, RunError> {
-        let mut shape = [0; 3];
+        let shape = self.shape(aggregation.active[0], rows.len());
         let collected = collect(&aggregation.active, sum.bits, |attempt: &Attempt| {
+            let form = self.privacy.form(attempt.active.len(), shape[1] * shape[2]);
+            let bits = secret_sum::units(sum, form, attempt.active.len())?.bits;
             let message = Forward {
                 round,
-                rows: rows.to_vec(),
-                active: attempt.active.len(),
-                training,
-                hidden: Some(Hidden { sum, attempt: attempt.clone(), round }),
+                rows: short(rows),
+                active: short(&attempt.active),
+                attempt: Some(attempt.number),
             };
             let requests = vec![Request::Forward(message); attempt.active.len()];
-            let replies = self.federation.exchange(&attempt.active, requests)?;
-            self.progress.releases += 1;
-            let words = replies.into_iter().map(|reply| match reply {
-                Reply::Masked(message) => {
-                    shape = message.shape;
-                    Some(message.words)
-                }
-                Reply::Gone => None,
-                other => unreachable!("a party answers Forward with its masked share, not {other:?}"),
+            let answered = self.federation.exchange(&attempt.active, requests)?;
+            self.progress.released += 1;
+            let words = answered.into_iter().map(|(asked, reply)| match reply {
+                Some(Reply::Masked(masked)) => Ok(Some(words(asked, masked, shape, bits)?)),
+                Some(other) => Err(asked.unexpected(&other)),
+                None => Ok(None),
             });
-            Ok::<_, RunError>(words.collect())
+            Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
         })?;
         let active = collected.attempt.active;
-        self.gone.extend(aggregation.active.iter().filter(|party| !active.contains(party)));
-        let fewer = |expected: usize| {
-            if collected.attempt.number > 0 { expected.min(active.len()) } else { expected }
-        };
-        self.schedule.train_active = fewer(self.schedule.train_active);
-        self.schedule.active = fewer(self.schedule.active);
-        let units =
-            secret_sum::units(sum, self.privacy.form(active.len(), shape[1] * shape[2]), active.len())?;
-        aggregation.shapes = vec![shape; active.len()];
+        self.progress.gone.extend(aggregation.active.iter().filter(|party| !active.contains(party)));
+        let left = active.len();
+        let fewer = |expected: usize| if collected.attempt.number > 0 { expected.min(left) } else { expected };
+        let releases = &mut self.progress.releases;
+        releases.train_active = fewer(releases.train_active);
+        releases.active = fewer(releases.active);
+        let units = secret_sum::units(sum, self.privacy.form(left, shape[1] * shape[2]), left)?;
+        aggregation.shapes = vec![shape; left];
         aggregation.active = active;
         let device = self.device.clone().without_autodiff();
         Ok(Tensor::from_data(TensorData::new(units.values(&collected.sum), shape), &device))
@@ -140,38 +152,41 @@ impl Trainer {
     /// What the primary gets to see of these rows at evaluation, before it makes a memory of it: the sum where the parts
     /// are hidden in it, the memory where rows are released once, else every part. It is a release like any other.
     pub fn seen(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
-        let everyone: Vec<usize> =
-            (0..self.federation.len()).filter(|party| !self.gone.contains(party)).collect();
         if self.privacy.freezes_secondaries() {
             return Ok(vec![self.released_memory(rows)?.0.tensor]);
         }
-        let round = u64::MAX - self.progress.releases;
+        let (round, here) = (Round::Probe { batch: self.probes }, self.here());
+        self.probes += 1;
         if let Some(sum) = self.secure {
             let parties = self.federation.len();
             let mut aggregation =
-                Aggregation { parties, active: everyone, shapes: Vec::new(), similarities: Vec::new() };
-            return Ok(vec![self.secret_sum(sum, (round, rows, false), &mut aggregation)?]);
+                Aggregation { parties, active: here, shapes: Vec::new(), similarities: Vec::new() };
+            return Ok(vec![self.secret_sum(sum, round, rows, &mut aggregation)?]);
         }
-        self.parts(round, rows, &everyone, false)
+        self.parts(round, rows, &here)
     }
 
     /// The parts themselves.
-    fn parts(
-        &mut self,
-        round: u64,
-        rows: &[usize],
-        active: &[usize],
-        training: bool,
-    ) -> Result<Vec<Tensor<3>>, RunError> {
-        let message = Forward { round, rows: rows.to_vec(), active: active.len(), training, hidden: None };
-        let replies = self.federation.exchange(active, vec![Request::Forward(message); active.len()])?;
-        self.progress.releases += 1;
-        let parts = active.iter().zip(replies).map(|(&party, reply)| match reply {
-            Reply::Representation(message) => Ok(message.tensor),
-            Reply::Gone => Err(RunError::Gone { party: party + 1 }),
-            other => unreachable!("a party answers Forward with a representation, not {other:?}"),
-        });
-        parts.collect()
+    fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
+        let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
+        let requests = vec![Request::Forward(message); active.len()];
+        let answered = self.federation.exchange_all(active, requests)?;
+        self.progress.released += 1;
+        let device = self.device.clone().without_autodiff();
+        let mut parts = Vec::with_capacity(active.len());
+        for (&party, (asked, reply)) in active.iter().zip(answered) {
+            let Reply::Representation(block) = reply else { return Err(asked.unexpected(&reply).into()) };
+            let block = checked(asked, block, self.part_shape(party, rows.len()))?;
+            let shape = block.shape();
+            parts.push(Tensor::from_data(TensorData::new(block.into_values(), shape), &device));
+        }
+        Ok(parts)
+    }
+
+    /// The shape of a part, but for its width where that is the party's own.
+    fn part_shape(&self, party: usize, rows: usize) -> [Option<usize>; 3] {
+        let [rows, neighbours, width] = self.shape(party, rows);
+        [Some(rows), Some(neighbours), (!self.plan.own_width).then_some(width)]
     }
 
     /// The primary's own columns, keys and features, as its model sees them.
@@ -182,54 +197,89 @@ impl Trainer {
         Matrix::new(own.keys.columns() + own.features.columns(), values)
     }
 
-    /// Averages the positional encodings of all parties, the primary's too (paper, 4.2). Optimisers keep
-    /// their moments.
-    pub(super) fn average_encodings(&mut self, epoch: usize) -> Result<(), RunError> {
-        let own = self.primary.learner().parameters().with_prefix(Embedding::POSITION);
+    /// Averages the parameters whose names begin with `prefix` over all parties, the primary too: the positional
+    /// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
+    pub(super) fn average_parameters(&mut self, prefix: &str, epoch: usize) -> Result<(), RunError> {
+        let own = self.primary.learner().parameters().with_prefix(prefix);
+        let round = Round::Average { epoch: epoch as u32 };
         let (sum, others) = match self.secure {
-            Some(sum) => self.secret_sum_of_encodings(sum, epoch)?,
-            None => {
-                let mut sum = vec![0.0; own.values().len()];
-                for reply in self.federation.broadcast(&Request::ShareEncoding(None))? {
-                    match reply {
-                        Reply::Encoding(encoding) => add(&mut sum, encoding.values()),
-                        other => {
-                            unreachable!("a party answers ShareEncoding with an encoding, not {other:?}")
-                        }
-                    }
-                }
-                (sum, self.federation.len())
-            }
+            Some(_) => self.secret_sum_of_parameters(round, own.values().len())?,
+            None => self.sum_of_parameters(round, &own)?,
         };
         let average = mean_with(own, sum, others);
         self.primary.learner_mut().load(&average)?;
-        self.federation.broadcast(&Request::LoadEncoding(average))?;
-        Ok(())
+        let here = self.here();
+        let request = Request::LoadParameters(LoadParameters { round, parameters: average });
+        Ok(self.federation.command(&here, vec![request; here.len()])?)
     }
 
-    fn secret_sum_of_encodings(
+    fn sum_of_parameters(&mut self, round: Round, own: &Parameters) -> Result<(Vec<f64>, usize), RunError> {
+        let here = self.here();
+        let message = ShareParameters { round, active: short(&here), attempt: None };
+        let requests = vec![Request::ShareParameters(message); here.len()];
+        let mut sum = vec![0.0; own.values().len()];
+        for (asked, reply) in self.federation.exchange_all(&here, requests)? {
+            let Reply::Parameters(parameters) = reply else { return Err(asked.unexpected(&reply).into()) };
+            let value = format!("{parameters:?}");
+            if parameters.segments() != own.segments() {
+                return Err(asked.wrong("parameters", format!("must be {own:?}, like the primary's"), value).into());
+            }
+            if !parameters.values().iter().all(|value| value.is_finite()) {
+                return Err(asked.wrong("parameters", "must be finite", value).into());
+            }
+            add(&mut sum, parameters.values());
+        }
+        Ok((sum, here.len()))
+    }
+
+    fn secret_sum_of_parameters(
         &mut self,
-        sum: SecureSum,
-        epoch: usize,
+        round: Round,
+        length: usize,
     ) -> Result<(Vec<f64>, usize), RunError> {
-        let everyone: Vec<usize> =
-            (0..self.federation.len()).filter(|party| !self.gone.contains(party)).collect();
-        let collected = collect(&everyone, u64::BITS, |attempt: &Attempt| {
-            let hidden = Hidden { sum, attempt: attempt.clone(), round: epoch as u64 };
-            let requests = vec![Request::ShareEncoding(Some(hidden)); attempt.active.len()];
-            let replies = self.federation.exchange(&attempt.active, requests)?;
-            let words = replies.into_iter().map(|reply| match reply {
-                Reply::MaskedEncoding(words) => Some(words),
-                Reply::Gone => None,
-                other => unreachable!("a party answers ShareEncoding with its masked share, not {other:?}"),
+        let here = self.here();
+        let collected = collect(&here, u64::BITS, |attempt: &Attempt| {
+            let message =
+                ShareParameters { round, active: short(&attempt.active), attempt: Some(attempt.number) };
+            let requests = vec![Request::ShareParameters(message); attempt.active.len()];
+            let answered = self.federation.exchange(&attempt.active, requests)?;
+            let words = answered.into_iter().map(|(asked, reply)| match reply {
+                Some(Reply::MaskedParameters(words)) if words.0.len() == length => Ok(Some(words.0)),
+                Some(Reply::MaskedParameters(words)) => {
+                    Err(asked.wrong("words", format!("must be {length}"), words.0.len()))
+                }
+                Some(other) => Err(asked.unexpected(&other)),
+                None => Ok(None),
             });
-            Ok::<_, RunError>(words.collect())
+            Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
         })?;
         let active = collected.attempt.active.len();
         let units = secret_sum::parameters(active)?;
         let values = collected.sum.iter().map(|word| units.value(*word as i64));
         Ok((values.collect(), active))
     }
+}
+
+/// A block of the shape that was asked for.
+fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<Block, PartyError> {
+    let shape = block.shape();
+    if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found)) {
+        let name = |size: Option<usize>| size.map_or_else(|| "any".to_string(), |size| size.to_string());
+        let rule = format!("must have the shape [{}]", expected.map(name).join(", "));
+        return Err(asked.wrong("shape", rule, format!("{shape:?}")));
+    }
+    Ok(block)
+}
+
+/// The words of a share that has the form of the sum.
+fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Vec<u32>, PartyError> {
+    let length = shape.iter().product::<usize>();
+    if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
+        let rule = format!("must have the shape {shape:?}, {length} words of {bits} bits");
+        let value = format!("{:?}, {} words of {} bits", masked.shape, masked.words.len(), masked.bits);
+        return Err(asked.wrong("words", rule, value));
+    }
+    Ok(masked.words)
 }
 
 fn add(sum: &mut [f64], values: &[f32]) {

@@ -12,7 +12,8 @@ use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
 use fet_train::model::{DynamicMask, Init};
-use fet_train::prepare::{Prepared, for_model};
+use fet_train::prepare::{PreparedParty, divide, for_model};
+use fet_train::schedule::Split;
 use plotters::prelude::*;
 
 use super::Run;
@@ -42,11 +43,13 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
     let experiment = &run.experiment;
     let folder = data_folder();
     let context = DatasetContext { folder: &folder, seed: experiment.seed };
-    let prepared = Prepared::new(experiment.data.build(&context)?.load()?, experiment.seed)?;
-    let rows: Vec<usize> = prepared.split.test.iter().copied().take(ROWS).collect();
-    let party = prepared.secondaries.first().context("the run has no secondary party")?;
+    let (primary, secondaries) = divide(experiment.data.build(&context)?.load()?);
+    let split = Split::new(primary.table.rows(), experiment.seed)?;
+    let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
+    let table = secondaries.into_iter().next().context("the run has no secondary party")?;
+    let party = PreparedParty::of_all(table, primary.standardise_keys);
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
-    let queries = prepared.primary.raw_keys.select_rows(&rows);
+    let queries = primary.table.keys.select_rows(&rows);
     let seed = fet_train::secondary::linking_seed(experiment.seed, 1);
     let links = linker.link(&queries, &party.raw_keys, seed)?;
     let (positions, columns) = (links.neighbours(), party.scaled.keys.columns());

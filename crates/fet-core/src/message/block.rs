@@ -1,0 +1,75 @@
+//! Host values with a shape: what a representation or a gradient is between parties.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::array;
+
+/// 32-bit floats of the shape [B, K, H], row by row. `Debug` shows the shape, never the values.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked")]
+pub struct Block {
+    shape: [usize; 3],
+    #[serde(with = "array")]
+    values: Vec<f32>,
+}
+
+/// A shape does not belong to as many values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a block of the shape {shape:?} does not have {length} values")]
+pub struct ShapeError {
+    shape: [usize; 3],
+    length: usize,
+}
+
+impl Block {
+    /// `values` of the `shape` [B, K, H]; refused unless they fill it.
+    pub fn new(shape: [usize; 3], values: Vec<f32>) -> Result<Self, ShapeError> {
+        fill(shape, values.len())?;
+        Ok(Self { shape, values })
+    }
+
+    /// [B, K, H].
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// All values, row by row.
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// All values, without a copy.
+    pub fn into_values(self) -> Vec<f32> {
+        self.values
+    }
+}
+
+/// Refuses a shape that does not hold `length` values.
+pub(super) fn fill(shape: [usize; 3], length: usize) -> Result<(), ShapeError> {
+    let [rows, positions, width] = shape;
+    let count = rows.checked_mul(positions).and_then(|count| count.checked_mul(width));
+    if count == Some(length) { Ok(()) } else { Err(ShapeError { shape, length }) }
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Block{:?}", self.shape)
+    }
+}
+
+#[derive(Deserialize)]
+struct Unchecked {
+    shape: [usize; 3],
+    #[serde(with = "array")]
+    values: Vec<f32>,
+}
+
+impl TryFrom<Unchecked> for Block {
+    type Error = ShapeError;
+
+    fn try_from(unchecked: Unchecked) -> Result<Self, ShapeError> {
+        Self::new(unchecked.shape, unchecked.values)
+    }
+}

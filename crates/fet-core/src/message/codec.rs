@@ -1,0 +1,164 @@
+//! Messages as bytes.
+//!
+//! # The frame
+//!
+//! For a reader in another language. All numbers are little-endian.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 0..4 | `FeTm` |
+//! | 4..6 | version of the frame and of the messages in it, [`PROTOCOL_VERSION`], u16 |
+//! | 6..8 | 0 for a request, 1 for an answer, u16 |
+//! | 8..16 | length of the body, u64 |
+//! | 16..24 | XXH3-64 of the bytes 0..16 and of the body |
+//! | 24.. | the body |
+//!
+//! The body is a [`Request`], or an [`Answer`], in postcard 1 (<https://postcard.jamesmunns.com/wire-format>): an enum is
+//! the varint number of its variant and then its fields, in the order in which they are declared. Arrays of numbers
+//! are byte strings: a varint length in bytes, then raw words.
+//!
+//! The checksum finds accidents. It is no protection against an attacker, who can compute it: whether a frame comes from
+//! the party that it claims to come from is the transport's to guarantee.
+//!
+//! [`decode`] looks at the length before anything else, compares every inner length with the bytes that are left before it
+//! allocates, and refuses bytes that are left over. What it allocates is at most a small multiple of the frame.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{PROTOCOL_VERSION, Reply, Request};
+use crate::party::Refusal;
+
+/// What a party answers: a reply or a refusal.
+pub type Answer = Result<Reply, Refusal>;
+
+/// No frame is larger, in bytes.
+pub const LARGEST_FRAME: usize = 1 << 30;
+
+const MAGIC: [u8; 4] = *b"FeTm";
+const HEADER: usize = 24;
+
+/// A message that goes between parties: a [`Request`] or an [`Answer`].
+pub trait Message: Serialize + DeserializeOwned {
+    /// The number in the frame.
+    const KIND: u16;
+}
+
+impl Message for Request {
+    const KIND: u16 = 0;
+}
+
+impl Message for Answer {
+    const KIND: u16 = 1;
+}
+
+/// Bytes that are no message, or a message that is too large.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// It is larger than a frame may be.
+    #[error("a frame of {length} bytes is larger than the limit of {limit}")]
+    TooLarge {
+        /// Its length.
+        length: usize,
+        /// What is allowed.
+        limit: usize,
+    },
+    /// It ends too early, or goes on too long.
+    #[error("the frame says that it has {stated} bytes; {found} are there")]
+    Length {
+        /// What it says.
+        stated: u64,
+        /// What is there.
+        found: usize,
+    },
+    /// It does not begin as a frame does.
+    #[error("the bytes are no frame of this protocol")]
+    NoFrame,
+    /// It is of another version of the protocol.
+    #[error("the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}")]
+    Version {
+        /// Its version.
+        found: u16,
+    },
+    /// A request where an answer is expected, or the reverse.
+    #[error("the frame holds a {found}; a {expected} is expected")]
+    Kind {
+        /// What it holds.
+        found: &'static str,
+        /// What is expected.
+        expected: &'static str,
+    },
+    /// It was altered.
+    #[error("the frame was altered on its way: its checksum does not fit")]
+    Altered,
+    /// Its body is no message.
+    #[error("the body is no message: {0}")]
+    Body(String),
+}
+
+/// `message` as a frame.
+pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, CodecError> {
+    let mut frame = Vec::with_capacity(HEADER + 64);
+    frame.extend(MAGIC);
+    frame.extend(PROTOCOL_VERSION.to_le_bytes());
+    frame.extend(M::KIND.to_le_bytes());
+    frame.resize(HEADER, 0);
+    let mut frame =
+        postcard::to_extend(message, frame).map_err(|error| CodecError::Body(error.to_string()))?;
+    if frame.len() > LARGEST_FRAME {
+        return Err(CodecError::TooLarge { length: frame.len(), limit: LARGEST_FRAME });
+    }
+    let length = (frame.len() - HEADER) as u64;
+    frame[8..16].copy_from_slice(&length.to_le_bytes());
+    let sum = checksum(&frame);
+    frame[16..HEADER].copy_from_slice(&sum.to_le_bytes());
+    Ok(frame)
+}
+
+/// The message in a frame of at most `limit` bytes.
+pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
+    let limit = limit.min(LARGEST_FRAME);
+    if frame.len() > limit {
+        return Err(CodecError::TooLarge { length: frame.len(), limit });
+    }
+    if frame.len() < HEADER || frame[..4] != MAGIC {
+        return Err(CodecError::NoFrame);
+    }
+    let version = u16::from_le_bytes([frame[4], frame[5]]);
+    if version != PROTOCOL_VERSION {
+        return Err(CodecError::Version { found: version });
+    }
+    let stated = word(frame, 8);
+    if stated != (frame.len() - HEADER) as u64 {
+        return Err(CodecError::Length { stated: stated.saturating_add(HEADER as u64), found: frame.len() });
+    }
+    if word(frame, 16) != checksum(frame) {
+        return Err(CodecError::Altered);
+    }
+    let name = |kind: u16| if kind == Request::KIND { "request" } else { "answer" };
+    let kind = u16::from_le_bytes([frame[6], frame[7]]);
+    if kind != M::KIND {
+        return Err(CodecError::Kind { found: name(kind), expected: name(M::KIND) });
+    }
+    let body = |error: postcard::Error| CodecError::Body(error.to_string());
+    let (message, rest) = postcard::take_from_bytes(&frame[HEADER..]).map_err(body)?;
+    if !rest.is_empty() {
+        return Err(CodecError::Body(format!("{} bytes are left over", rest.len())));
+    }
+    Ok(message)
+}
+
+fn checksum(frame: &[u8]) -> u64 {
+    let mut sum = Xxh3::new();
+    sum.update(&frame[..16]);
+    sum.update(&frame[HEADER..]);
+    sum.digest()
+}
+
+fn word(frame: &[u8], place: usize) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&frame[place..place + 8]);
+    u64::from_le_bytes(bytes)
+}

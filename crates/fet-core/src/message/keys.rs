@@ -1,0 +1,142 @@
+//! Tables and keys inside a message: what comes out of one fills its rows, or is refused.
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::array::{self, Word};
+use crate::data::{Keys, Matrix, Sealed, TextTable};
+
+#[derive(Serialize)]
+struct TableView<'a, T: Word> {
+    columns: usize,
+    #[serde(with = "array")]
+    values: &'a [T],
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "")]
+struct Table<T: Word> {
+    columns: usize,
+    #[serde(with = "array")]
+    values: Vec<T>,
+}
+
+impl<T: Word> Serialize for Matrix<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        TableView { columns: self.columns(), values: self.values() }.serialize(serializer)
+    }
+}
+
+impl<'de, T: Word> Deserialize<'de> for Matrix<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Table { columns, values } = Table::<T>::deserialize(deserializer)?;
+        if !whole(values.len(), columns) {
+            let problem = format!("{} values do not fill rows of {columns}", values.len());
+            return Err(D::Error::custom(problem));
+        }
+        Ok(Self::new(columns, values))
+    }
+}
+
+/// Whether `count` cells fill rows of `columns`.
+fn whole(count: usize, columns: usize) -> bool {
+    if columns == 0 { count == 0 } else { count.is_multiple_of(columns) }
+}
+
+/// All cells one after another, and where each ends.
+#[derive(Serialize, Deserialize)]
+struct Cells {
+    columns: usize,
+    #[serde(with = "array")]
+    ends: Vec<u64>,
+    text: String,
+}
+
+impl Serialize for TextTable {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut text = String::with_capacity(self.cells().iter().map(String::len).sum());
+        let mut ends = Vec::with_capacity(self.cells().len());
+        for cell in self.cells() {
+            text.push_str(cell);
+            ends.push(text.len() as u64);
+        }
+        Cells { columns: self.columns(), ends, text }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for TextTable {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Cells { columns, ends, text } = Cells::deserialize(deserializer)?;
+        if columns == 0 || !whole(ends.len(), columns) {
+            return Err(D::Error::custom(format!("{} cells do not fill rows of {columns}", ends.len())));
+        }
+        let mut start = 0;
+        let mut cells = Vec::with_capacity(ends.len());
+        for end in ends {
+            let cell = usize::try_from(end).ok().and_then(|end| text.get(start..end));
+            let cell = cell.ok_or_else(|| D::Error::custom(format!("no cell goes from {start} to {end}")))?;
+            start += cell.len();
+            cells.push(cell.to_string());
+        }
+        if start != text.len() {
+            return Err(D::Error::custom("text is left over after the last cell"));
+        }
+        Ok(Self::new(columns, cells))
+    }
+}
+
+#[derive(Serialize)]
+struct SealedView<'a> {
+    rows: usize,
+    columns: usize,
+    #[serde(with = "array")]
+    bytes: &'a [u8],
+}
+
+#[derive(Deserialize)]
+struct SealedParts {
+    rows: usize,
+    columns: usize,
+    #[serde(with = "array")]
+    bytes: Vec<u8>,
+}
+
+impl Serialize for Sealed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        SealedView { rows: self.rows(), columns: self.columns(), bytes: self.bytes() }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Sealed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let SealedParts { rows, columns, bytes } = SealedParts::deserialize(deserializer)?;
+        Ok(Self::new(rows, columns, bytes))
+    }
+}
+
+impl Serialize for Keys {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Numbers(keys) => serializer.serialize_newtype_variant("Keys", 0, "Numbers", keys),
+            Self::Text(keys) => serializer.serialize_newtype_variant("Keys", 1, "Text", keys),
+            Self::Sealed(keys) => serializer.serialize_newtype_variant("Keys", 2, "Sealed", keys),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+enum AnyKeys {
+    Numbers(Matrix<f64>),
+    Text(TextTable),
+    Sealed(Sealed),
+}
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match AnyKeys::deserialize(deserializer)? {
+            AnyKeys::Numbers(keys) => Self::Numbers(keys),
+            AnyKeys::Text(keys) => Self::Text(keys),
+            AnyKeys::Sealed(keys) => Self::Sealed(keys),
+        })
+    }
+}

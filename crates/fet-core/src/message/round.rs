@@ -1,0 +1,80 @@
+//! Which step of a run a message belongs to.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A step of a run in which something is released. Every release has a round of its own, and no two the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Round {
+    /// A training step, counted over the whole run from 0.
+    Train {
+        /// From 0.
+        step: u64,
+    },
+    /// A batch of validation rows after an epoch.
+    Validation {
+        /// From 0.
+        epoch: u32,
+        /// From 0.
+        batch: u32,
+    },
+    /// A batch of test rows after an epoch.
+    Test {
+        /// From 0.
+        epoch: u32,
+        /// From 0.
+        batch: u32,
+    },
+    /// A portion of the only release of a run whose secondaries are frozen.
+    Once {
+        /// From 0.
+        batch: u32,
+    },
+    /// The averaging of parameters after an epoch.
+    Average {
+        /// From 0.
+        epoch: u32,
+    },
+    /// A batch of rows that someone asks for besides, as an attack does when it measures what can be seen.
+    Probe {
+        /// From 0.
+        batch: u32,
+    },
+}
+
+impl Round {
+    /// A number of its own, which keys random streams; a training step is its own number. Bits 40 to 60 are free for
+    /// the attempts of a secret sum.
+    pub fn key(self) -> u64 {
+        let tagged = |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
+        match self {
+            Self::Train { step } => step,
+            Self::Validation { epoch, batch } => tagged(1, epoch, batch),
+            Self::Test { epoch, batch } => tagged(2, epoch, batch),
+            Self::Once { batch } => tagged(3, 0, batch),
+            Self::Average { epoch } => tagged(4, epoch, 0),
+            Self::Probe { batch } => tagged(5, 0, batch),
+        }
+    }
+
+    /// Whether dropout is on, and a gradient will follow.
+    pub fn is_training(self) -> bool {
+        matches!(self, Self::Train { .. })
+    }
+}
+
+impl fmt::Display for Round {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Train { step } => write!(f, "training step {}", step + 1),
+            Self::Validation { epoch, batch } => {
+                write!(f, "batch {} of validating epoch {}", batch + 1, epoch + 1)
+            }
+            Self::Test { epoch, batch } => write!(f, "batch {} of testing epoch {}", batch + 1, epoch + 1),
+            Self::Once { batch } => write!(f, "portion {} of the only release", batch + 1),
+            Self::Average { epoch } => write!(f, "averaging after epoch {}", epoch + 1),
+            Self::Probe { batch } => write!(f, "probe {}", batch + 1),
+        }
+    }
+}

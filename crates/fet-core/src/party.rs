@@ -1,0 +1,82 @@
+//! A party as the primary meets it: a request in, a reply or a refusal out.
+//!
+//! Where a party is does not show here: in this process, behind the codec, or on another machine. What it is made of is
+//! its own affair (crate `fet-train`).
+
+use serde::{Deserialize, Serialize};
+
+use crate::message::{CodecError, Reply, Request};
+
+/// A secondary party. The primary holds it as a `Box<dyn Party>` and nothing else of it.
+pub trait Party: Send {
+    /// What the primary calls it.
+    fn name(&self) -> &str;
+
+    /// Answers a request.
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure>;
+}
+
+impl<P: Party + ?Sized> Party for Box<P> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        (**self).ask(request)
+    }
+}
+
+/// Why a party does not do what it was asked: a sentence for the primary's operator, which tells nothing of the party's
+/// records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{reason}")]
+pub struct Refusal {
+    /// Which rule, which value, and what to do.
+    pub reason: String,
+}
+
+impl Refusal {
+    /// A refusal for `reason`.
+    pub fn new(reason: impl std::fmt::Display) -> Self {
+        Self { reason: reason.to_string() }
+    }
+}
+
+/// Why there is no reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The party refuses.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The party does not answer any more.
+    #[error("it does not answer any more")]
+    Gone,
+    /// What came cannot be read.
+    #[error(transparent)]
+    Unreadable(#[from] CodecError),
+}
+
+/// A party behind the codec: every message goes through bytes both ways, as it does between machines.
+#[derive(Debug)]
+pub struct AsBytes<P>(pub P);
+
+impl<P: Party> Party for AsBytes<P> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        let sent = crate::message::encode(&request)?;
+        drop(request);
+        let answer = match self.0.ask(crate::message::decode(&sent, crate::message::LARGEST_FRAME)?) {
+            Ok(reply) => Ok(reply),
+            Err(Failure::Refused(refusal)) => Err(refusal),
+            Err(failure) => return Err(failure),
+        };
+        let sent = crate::message::encode(&answer)?;
+        drop(answer);
+        let answer: crate::message::Answer = crate::message::decode(&sent, crate::message::LARGEST_FRAME)?;
+        Ok(answer?)
+    }
+}

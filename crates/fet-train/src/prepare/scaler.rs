@@ -1,0 +1,112 @@
+//! Scaling of columns, kept so that new records can be scaled as the old ones were.
+
+use fet_core::data::Matrix;
+
+/// Shifts and scales each column to mean 0 and standard deviation 1 over the rows that it was fitted on; a column that is
+/// constant there becomes 0 where it has that value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scaler {
+    mean: Vec<f64>,
+    scale: Vec<f64>,
+}
+
+impl Scaler {
+    /// The means and deviations of `rows`.
+    pub fn fit<T: Value>(table: &Matrix<T>, rows: &[usize]) -> Self {
+        let columns = table.columns();
+        let count = rows.len() as f64;
+        let (mut mean, mut variance) = (vec![0.0f64; columns], vec![0.0f64; columns]);
+        for &row in rows {
+            for (sum, &x) in mean.iter_mut().zip(table.row(row)) {
+                *sum += x.into() / count;
+            }
+        }
+        for &row in rows {
+            for ((sum, &m), &x) in variance.iter_mut().zip(&mean).zip(table.row(row)) {
+                *sum += (x.into() - m).powi(2) / count;
+            }
+        }
+        let deviation = |v: &f64| if v.sqrt() > 1e-12 { v.sqrt() } else { 1.0 };
+        Self { scale: variance.iter().map(deviation).collect(), mean }
+    }
+
+    /// A scaler of known means and deviations; nothing unless they are as many and none of the deviations is 0.
+    pub fn of(mean: Vec<f64>, scale: Vec<f64>) -> Option<Self> {
+        let sound = mean.len() == scale.len() && scale.iter().all(|scale| *scale > 0.0);
+        sound.then_some(Self { mean, scale })
+    }
+
+    /// What is subtracted from each column.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// What each column is divided by.
+    pub fn scale(&self) -> &[f64] {
+        &self.scale
+    }
+
+    /// Scales every row of a table of as many columns.
+    pub fn apply<T: Value>(&self, table: &mut Matrix<T>) {
+        let columns = table.columns();
+        for row in table.values_mut().chunks_exact_mut(columns.max(1)) {
+            for ((x, m), s) in row.iter_mut().zip(&self.mean).zip(&self.scale) {
+                *x = T::from_f64(((*x).into() - m) / s);
+            }
+        }
+    }
+}
+
+/// Shifts and scales all values by one mean and one standard deviation: those of `rows`.
+pub fn standardise_all(table: &mut Matrix<f32>, rows: &[usize]) {
+    let count = (rows.len() * table.columns()) as f64;
+    let sum = |of: &dyn Fn(f64) -> f64| {
+        rows.iter().flat_map(|&row| table.row(row)).map(|&x| of(f64::from(x))).sum::<f64>()
+    };
+    let mean = sum(&|x| x) / count;
+    let deviation = (sum(&|x| (x - mean).powi(2)) / count).sqrt();
+    let scale = if deviation > 1e-12 { deviation } else { 1.0 };
+    for x in table.values_mut() {
+        *x = ((f64::from(*x) - mean) / scale) as f32;
+    }
+}
+
+/// A number that is scaled in 64 bits.
+pub trait Value: Copy + Into<f64> {
+    /// The nearest value.
+    fn from_f64(value: f64) -> Self;
+}
+
+impl Value for f32 {
+    fn from_f64(value: f64) -> Self {
+        value as Self
+    }
+}
+
+impl Value for f64 {
+    fn from_f64(value: f64) -> Self {
+        value
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scaling_is_fitted_on_the_given_rows_only() {
+        let mut table = Matrix::new(2, vec![1.0f32, 5.0, 3.0, 5.0, 100.0, 6.0]);
+        let scaler = Scaler::fit(&table, &[0, 1]);
+        scaler.apply(&mut table);
+        assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 98.0, 1.0]);
+        assert_eq!(Scaler::of(scaler.mean().to_vec(), scaler.scale().to_vec()), Some(scaler));
+        assert_eq!(Scaler::of(vec![0.0], vec![0.0]), None);
+    }
+
+    #[test]
+    fn all_values_can_share_one_scale() {
+        let mut table = Matrix::new(2, vec![1.0f32, 3.0, 1.0, 3.0, 2.0, 12.0]);
+        standardise_all(&mut table, &[0, 1]);
+        assert_eq!(table.values(), [-1.0, 1.0, -1.0, 1.0, 0.0, 10.0]);
+    }
+}

@@ -1,0 +1,76 @@
+//! The privacy mechanism of a run, calibrated by what the run releases: each party computes it for itself.
+
+use fet_core::aggregator::{Aggregator, SecureSum};
+use fet_core::experiment::CommonSettings;
+use fet_core::linker::Linker;
+use fet_core::method::Plan;
+use fet_core::privacy::{PrivacyMechanism, Releases};
+use fet_core::registry::Violation;
+use fet_privacy::secure_sum::MaskGraph;
+
+use crate::schedule::Schedule;
+use crate::secret_sum;
+
+/// The mechanism of the settings, ready for what the run releases; refuses one that cannot protect it.
+pub(crate) fn protection(
+    settings: &CommonSettings,
+    plan: &Plan,
+    linker: &dyn Linker,
+    aggregator: &dyn Aggregator,
+    schedule: &Schedule,
+    parties: usize,
+) -> Result<(Box<dyn PrivacyMechanism>, Releases), Violation> {
+    let mut privacy = settings.privacy.build(&())?;
+    let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
+    let positions = (1..=parties).map(neighbours).max().unwrap_or(0);
+    let sum = aggregator.secure().filter(|_| plan.secondaries);
+    let releases = schedule.releases(positions * plan.width, sum.is_some());
+    if plan.secondaries {
+        if let Some(sum) = sum {
+            check_sums(sum, privacy.as_ref(), &releases)?;
+        }
+        privacy.prepare(&releases).map_err(|violation| violation.within("privacy"))?;
+        if let Some(sum) = sum {
+            check_budget(sum, privacy.as_ref(), &releases)?;
+        }
+    }
+    Ok((privacy, releases))
+}
+
+/// Refuses secret sums that would hide nothing.
+fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Releases) -> Result<(), Violation> {
+    let fewest = releases.train_active.min(releases.active);
+    if fewest < 2 {
+        let rule = "must not be \"secure-average\" unless two secondaries or more take part in every step: the sum over \
+                    one is its value";
+        let value = format!("\"secure-average\" with {fewest} of {}", releases.active);
+        return Err(Violation::new("aggregator.kind", rule, value));
+    }
+    let tolerated = MaskGraph::new(fewest, sum.degree).tolerates();
+    if privacy.colluding() > tolerated {
+        let rule = format!(
+            "must be above `privacy.colluding` ({}), and so many others must take part in a step: {fewest} do",
+            privacy.colluding()
+        );
+        return Err(Violation::new("aggregator.degree", rule, sum.degree));
+    }
+    Ok(())
+}
+
+/// Refuses secret sums that could wrap around.
+fn check_budget(
+    sum: SecureSum,
+    privacy: &dyn PrivacyMechanism,
+    releases: &Releases,
+) -> Result<(), Violation> {
+    for active in [releases.train_active, releases.active] {
+        if let Err(error) = secret_sum::units(sum, privacy.form(active, releases.block), active) {
+            return Err(Violation::new(
+                "aggregator.bits",
+                format!("must have room for every sum ({error})"),
+                sum.bits,
+            ));
+        }
+    }
+    Ok(())
+}

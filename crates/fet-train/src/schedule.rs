@@ -1,0 +1,209 @@
+//! The schedule: which rows and which parties take part in which round.
+//!
+//! A pure function of the common settings, the method's plan, the number of primary records and the number of
+//! parties: the primary and every secondary compute the same. Nothing is learned or sent here.
+
+mod split;
+
+use fet_core::data::DataError;
+use fet_core::experiment::{Batches, TrainSettings};
+use fet_core::message::Round;
+use fet_core::method::Plan;
+use fet_core::privacy::Releases;
+use fet_core::rng::{Purpose, stream};
+use rand::RngExt;
+use rand::seq::{SliceRandom, index};
+
+pub use split::Split;
+
+/// Which rows and which parties take part in which round.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    seed: u64,
+    settings: TrainSettings,
+    split: Split,
+    parties: usize,
+    party_dropout: f64,
+    at_once: Option<usize>,
+}
+
+/// Rows that are evaluated after an epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// They choose the epoch.
+    Validation,
+    /// They are reported.
+    Test,
+}
+
+impl Schedule {
+    /// The schedule of a run of `parties` secondaries over `rows` primary records.
+    pub fn new(
+        seed: u64,
+        settings: &TrainSettings,
+        plan: &Plan,
+        rows: usize,
+        parties: usize,
+    ) -> Result<Self, DataError> {
+        Ok(Self {
+            seed,
+            settings: settings.clone(),
+            split: Split::new(rows, seed)?,
+            parties,
+            party_dropout: plan.party_dropout,
+            at_once: plan.at_once,
+        })
+    }
+
+    /// Which rows are for what.
+    pub fn split(&self) -> &Split {
+        &self.split
+    }
+
+    /// How many epochs there are.
+    pub fn epochs(&self) -> usize {
+        self.at_once.unwrap_or(self.settings.epochs)
+    }
+
+    /// Training steps of an epoch.
+    pub fn steps(&self) -> usize {
+        if self.at_once.is_some() { 1 } else { self.split.train.len().div_ceil(self.settings.batch_size) }
+    }
+
+    /// The round of step `step` of `epoch`, both from 0.
+    pub fn training(&self, epoch: usize, step: usize) -> Round {
+        Round::Train { step: (epoch * self.steps() + step) as u64 }
+    }
+
+    /// The rows of each training step of an epoch, from 0.
+    pub fn batches(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let mut rows = self.split.train.clone();
+        let mut rng = stream(self.seed, 0, Purpose::Batches, epoch as u64);
+        if self.at_once.is_some() {
+            rows.shuffle(&mut rng);
+            return vec![rows];
+        }
+        let size = self.settings.batch_size;
+        match self.settings.batches {
+            Batches::Shuffled => {
+                rows.shuffle(&mut rng);
+                rows.chunks(size).map(<[usize]>::to_vec).collect()
+            }
+            Batches::Poisson => {
+                let rate = (size as f64 / rows.len() as f64).min(1.0);
+                let draw = |_| rows.iter().copied().filter(|_| rng.random::<f64>() < rate).collect();
+                (0..self.steps()).map(draw).collect()
+            }
+        }
+    }
+
+    /// The batches in which a part of the rows is evaluated after `epoch`, from 0.
+    pub fn evaluation(&self, part: Part, epoch: usize) -> Vec<(Round, Vec<usize>)> {
+        let (rows, epoch) = (self.rows_of(part), epoch as u32);
+        let round = |batch: usize| match part {
+            Part::Validation => Round::Validation { epoch, batch: batch as u32 },
+            Part::Test => Round::Test { epoch, batch: batch as u32 },
+        };
+        let batches = rows.chunks(self.settings.evaluation_batch_size).enumerate();
+        batches.map(|(batch, rows)| (round(batch), rows.to_vec())).collect()
+    }
+
+    /// The portions in which every row is released once, where secondaries are frozen.
+    pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
+        let all: Vec<usize> = (0..self.split.rows()).collect();
+        let portions = all.chunks(self.settings.evaluation_batch_size).enumerate();
+        portions.map(|(batch, rows)| (Round::Once { batch: batch as u32 }, rows.to_vec())).collect()
+    }
+
+    /// The parties that are to take part in a round, from 0: in a training step all but ⌊r_d·k⌋ drawn at random, at least
+    /// one (paper, 4.4); else all.
+    pub fn active(&self, round: Round) -> Vec<usize> {
+        let dropped = self.dropped();
+        let Round::Train { step } = round else { return (0..self.parties).collect() };
+        if dropped == 0 || self.parties == 0 {
+            return (0..self.parties).collect();
+        }
+        let mut rng = stream(self.seed, 0, Purpose::PartyDropout, step);
+        let mut active = index::sample(&mut rng, self.parties, self.left()).into_vec();
+        active.sort_unstable();
+        active
+    }
+
+    /// What the run releases in all, where a row's block has `block` values.
+    pub fn releases(&self, block: usize, summed: bool) -> Releases {
+        let settings = &self.settings;
+        let (train, validation, test) =
+            (self.split.train.len(), self.split.validation.len(), self.split.test.len());
+        // A Poisson batch can hold every row.
+        let most = match settings.batches {
+            Batches::Shuffled => settings.batch_size.min(train),
+            Batches::Poisson => train,
+        };
+        let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
+        Releases {
+            epochs: self.epochs(),
+            train_steps: self.steps(),
+            evaluation_steps: batches(validation) + batches(test),
+            rows: most.max(settings.evaluation_batch_size.min(validation.max(test))),
+            all_rows: train + validation + test,
+            train_active: self.left(),
+            active: self.parties,
+            block,
+            summed,
+        }
+    }
+
+    fn rows_of(&self, part: Part) -> &[usize] {
+        match part {
+            Part::Validation => &self.split.validation,
+            Part::Test => &self.split.test,
+        }
+    }
+
+    fn dropped(&self) -> usize {
+        (self.party_dropout * self.parties as f64).floor() as usize
+    }
+
+    /// How many parties take part in a training step.
+    fn left(&self) -> usize {
+        (self.parties - self.dropped()).max(1).min(self.parties)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(dropout: f64, batches: Batches) -> Schedule {
+        let settings = TrainSettings { batch_size: 32, evaluation_batch_size: 16, batches, ..TrainSettings::default() };
+        let plan = Plan { party_dropout: dropout, ..Plan::default() };
+        Schedule::new(7, &settings, &plan, 200, 5).expect("enough rows")
+    }
+
+    #[test]
+    fn every_training_row_stands_in_one_batch_of_an_epoch_and_every_other_row_in_one_evaluation() {
+        let schedule = schedule(0.0, Batches::Shuffled);
+        let mut all: Vec<usize> = schedule.batches(3).concat();
+        assert_eq!(schedule.batches(3).len(), schedule.steps());
+        for part in [Part::Validation, Part::Test] {
+            all.extend(schedule.evaluation(part, 3).into_iter().flat_map(|(_, rows)| rows));
+        }
+        all.sort_unstable();
+        assert_eq!(all, (0..200).collect::<Vec<_>>());
+        assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has an order of its own");
+    }
+
+    #[test]
+    fn parties_drop_out_of_training_alone_and_one_stays() {
+        for (rate, left) in [(0.0, 5), (0.39, 4), (0.4, 3), (0.99, 1)] {
+            let schedule = schedule(rate, Batches::Poisson);
+            for step in 0..20 {
+                let active = schedule.active(Round::Train { step });
+                assert_eq!(active.len(), left, "{rate}");
+                assert!(active.is_sorted() && active.iter().all(|&party| party < 5));
+            }
+            assert_eq!(schedule.active(Round::Validation { epoch: 0, batch: 0 }).len(), 5);
+            assert_eq!(schedule.releases(1, true).train_active, left);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Agreeing to the terms: a party compares them with its own settings, and builds its side of the run.
+
+use fet_core::aggregator::SecureSum;
+use fet_core::encoder::Encoder;
+use fet_core::linker::Linker;
+use fet_core::message::{Joined, PROTOCOL_VERSION, Reply, Terms};
+use fet_core::method::SecondaryContext;
+use fet_core::parameters::Parameters;
+use fet_core::privacy::{PrivacyMechanism, Selection};
+use fet_core::rng::{Purpose, stream};
+use fet_linkers::Cached;
+use sha2::{Digest, Sha256};
+
+use super::{Own, Secondary, SecondaryError, Session};
+use crate::prepare::{PreparedParty, key_columns};
+use crate::privacy::protection;
+use crate::report::RESULTS_VERSION;
+use crate::schedule::Schedule;
+
+impl Secondary {
+    /// Agrees to the terms, or refuses and stays as it was.
+    pub(super) fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
+        let own = self.own.take().ok_or(SecondaryError::AlreadyJoined)?;
+        match agree(&own, terms) {
+            Ok(parts) => {
+                let session = parts.into_session(own, terms);
+                let parameters = session.encoder.learner().parameters().values().len();
+                self.session = Some(session);
+                Ok(Reply::Joined(Joined { parameters }))
+            }
+            Err(error) => {
+                self.own = Some(own);
+                Err(error)
+            }
+        }
+    }
+}
+
+fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> SecondaryError {
+    SecondaryError::Terms { field: field.to_string(), theirs: theirs.to_string(), ours: ours.to_string() }
+}
+
+/// What a session is made of, besides what the party brings along.
+struct Parts {
+    linker: Box<dyn Linker>,
+    neighbours: usize,
+    reveals_similarities: bool,
+    encoder: Box<dyn Encoder>,
+    privacy: Box<dyn PrivacyMechanism>,
+    sum: Option<SecureSum>,
+    shared: Option<&'static str>,
+}
+
+fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
+    let Own { table, settings, .. } = own;
+    if terms.protocol != PROTOCOL_VERSION {
+        return Err(differs("protocol", terms.protocol, PROTOCOL_VERSION));
+    }
+    if terms.results != RESULTS_VERSION {
+        return Err(differs("results", terms.results, RESULTS_VERSION));
+    }
+    if terms.name != table.name {
+        return Err(differs("name", format!("\"{}\"", terms.name), format!("\"{}\"", table.name)));
+    }
+    if let Some((field, ours, theirs)) = settings.difference(&terms.settings) {
+        return Err(differs(&field, theirs, ours));
+    }
+    let hash: [u8; 32] = Sha256::digest(terms.settings.as_bytes()).into();
+    if hash != terms.settings_hash {
+        return Err(differs("settings_hash", "another hash than that of its settings", "that of the settings"));
+    }
+    if !(1..=terms.parties).contains(&terms.number) {
+        let rule = format!("must be 1 to {}, the number of parties", terms.parties);
+        return Err(SecondaryError::Message { field: "number", rule, value: terms.number.to_string() });
+    }
+    let method = settings.method.build(&())?;
+    let plan = method.plan();
+    let aggregator = settings.aggregator.build(&())?;
+    let linker = settings.linker.build(&())?;
+    let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
+    let (privacy, _) =
+        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &schedule, terms.parties)?;
+    let neighbours = plan.neighbours.of(terms.number, linker.neighbours());
+    let encoder = method.secondary(
+        &settings.encoder,
+        &SecondaryContext {
+            device: &own.device.clone().autodiff(),
+            weights: stream(settings.seed, terms.number, Purpose::Weights, 0),
+            neighbours,
+            key_columns: key_columns(&table.keys),
+            feature_columns: table.features.columns(),
+            computation: own.computation,
+        },
+    )?;
+    let chosen_once = privacy.selection() == Selection::ALL;
+    Ok(Parts {
+        neighbours,
+        reveals_similarities: plan.similarities || aggregator.uses_similarities(),
+        encoder,
+        sum: aggregator.secure(),
+        shared: plan.averaged.map(|averaged| averaged.prefix),
+        privacy,
+        // Links that are made anew for each release are not worth keeping.
+        linker: if chosen_once { Cached::from_environment(linker, &settings.linker.settings()) } else { linker },
+    })
+}
+
+impl Parts {
+    fn into_session(self, own: Own, terms: &Terms) -> Session {
+        let Own { table, settings, seed, device, store, tell, .. } = own;
+        Session {
+            number: terms.number,
+            parties: terms.parties,
+            rows: terms.rows,
+            settings,
+            settings_hash: terms.settings_hash,
+            linker: self.linker,
+            neighbours: self.neighbours,
+            reveals_similarities: self.reveals_similarities,
+            encoder: self.encoder,
+            privacy: self.privacy,
+            sum: self.sum,
+            shared: self.shared,
+            device: device.autodiff(),
+            seed,
+            store,
+            tell,
+            scratch: vec![u32::MAX; table.rows()],
+            records: PreparedParty::of_all(table, terms.standardise_keys),
+            unlinked: None,
+            links: None,
+            queries: None,
+            chosen: None,
+            pending: None,
+            member: None,
+            best: Parameters::default(),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! A party's training step: its neighbours of a batch, encoded and bounded; and the way back.
+
+use burn::tensor::{Int, Tensor, TensorData};
+use fet_core::data::Matrix;
+use fet_core::encoder::NeighbourBatch;
+use fet_core::linker::Links;
+use fet_core::message::{Backward, Forward, Reply, Round};
+use fet_core::model::Pass;
+use fet_core::parameters::host;
+use fet_core::rng::{Purpose, stream};
+
+use super::selection::{Places, select};
+use super::{Bounded, Pending, SecondaryError, Session};
+use crate::gather::gather;
+
+impl Session {
+    pub(super) fn represent(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
+        let rows = self.rows(message)?;
+        self.check_active(&message.active, message.attempt)?;
+        let training = message.round.is_training();
+        let batch = self.batch(message.round, &rows)?;
+        let mut pass = match message.round {
+            Round::Train { step } => {
+                Pass::training(stream(self.settings.seed, self.number, Purpose::Dropout, step))
+            }
+            _ => Pass::evaluation(),
+        };
+        let encoded = self.encoder.forward(&batch, &mut pass, training);
+        let encoded = blank_padding(encoded, &batch);
+        let (shape, active) = (encoded.dims(), message.active.len());
+        let mut graph = None;
+        let bounded = if self.privacy.is_identity() {
+            encoded
+        } else if training {
+            // The gradient goes through the clipping; noise and rounding change nothing about it.
+            let leaf = encoded.autodiff().require_grad();
+            let bounded = self.privacy.bound(leaf.clone(), active);
+            graph = Some(Bounded { encoded: leaf, bounded: bounded.clone() });
+            bounded.without_autodiff()
+        } else {
+            self.privacy.bound(encoded, active)
+        };
+        if training {
+            self.pending = Some(Pending { round: message.round, shape, graph });
+        }
+        self.release(host(bounded), shape, message)
+    }
+
+    pub(super) fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {
+        let nothing = || SecondaryError::NothingToLearn { round: message.round };
+        let pending = self.pending.take().filter(|pending| pending.round == message.round);
+        let Pending { shape, graph, .. } = pending.ok_or_else(nothing)?;
+        if message.gradient.shape() != shape {
+            let rule = format!("must have the shape of the representation, {shape:?}");
+            let value = format!("{:?}", message.gradient.shape());
+            return Err(SecondaryError::Message { field: "gradient", rule, value });
+        }
+        if !(message.learning_rate.is_finite() && message.learning_rate >= 0.0) {
+            let rule = "must be a number of at least 0".to_string();
+            let value = message.learning_rate.to_string();
+            return Err(SecondaryError::Message { field: "learning_rate", rule, value });
+        }
+        let device = self.device.clone().without_autodiff();
+        let mut gradient = Tensor::from_data(TensorData::new(message.gradient.into_values(), shape), &device);
+        if let Some(Bounded { encoded, bounded }) = graph {
+            let mut gradients = (bounded * gradient.autodiff()).sum().backward();
+            gradient = encoded.grad_remove(&mut gradients).ok_or_else(nothing)?;
+        }
+        let [rows, neighbours, width] = shape;
+        let available = self.links.as_ref().map_or(neighbours, Links::available);
+        if available < neighbours && self.queries.is_none() {
+            let tail = [0..rows, available..neighbours, 0..width];
+            gradient = gradient.slice_fill(tail, 0.0);
+        }
+        self.encoder.backward(gradient);
+        self.encoder.learner_mut().step(message.learning_rate);
+        Ok(())
+    }
+
+    /// The rows of a message as indices, all of them rows of the primary.
+    fn rows(&self, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
+        let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
+        match rows.iter().find(|&&row| row >= self.rows) {
+            _ if rows.is_empty() => Err(SecondaryError::Message {
+                field: "rows",
+                rule: "must name a row or more".into(),
+                value: "empty".into(),
+            }),
+            None => Ok(rows),
+            Some(row) => Err(SecondaryError::Message {
+                field: "rows",
+                rule: format!("must be below {}, the number of the primary's records", self.rows),
+                value: row.to_string(),
+            }),
+        }
+    }
+
+    /// Each distinct neighbour of the batch once, and which of them fills which slot.
+    fn batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
+        if self.queries.is_some() {
+            return self.selected_batch(round, rows);
+        }
+        let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
+        let neighbours = links.neighbours();
+        let mut distinct: Vec<usize> = Vec::new();
+        let mut slots: Vec<i32> = Vec::with_capacity(rows.len() * neighbours);
+        for &row in rows {
+            for &record in links.row(row) {
+                let place = &mut self.scratch[record as usize];
+                if *place == u32::MAX {
+                    *place = distinct.len() as u32;
+                    distinct.push(record as usize);
+                }
+                slots.push(*place as i32);
+            }
+        }
+        for &record in &distinct {
+            self.scratch[record] = u32::MAX;
+        }
+        let device = self.device_for(round);
+        Ok(NeighbourBatch {
+            keys: gather(&self.records.scaled.keys, &distinct, &device),
+            features: gather(&self.records.scaled.features, &distinct, &device),
+            slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
+            rows: rows.len(),
+            neighbours,
+            available: links.available(),
+        })
+    }
+
+    /// The same where the neighbours are chosen for this release, and a place may be nobody's.
+    fn selected_batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
+        let places = self.places(round, rows)?;
+        let mut distinct: Vec<usize> =
+            places.iter().flatten().flatten().map(|&record| record as usize).collect();
+        distinct.sort_unstable();
+        distinct.dedup();
+        for (place, &record) in distinct.iter().enumerate() {
+            self.scratch[record] = place as u32;
+        }
+        let nobody = distinct.len() as i32;
+        let slots: Vec<i32> = places
+            .iter()
+            .flatten()
+            .map(|place| place.map_or(nobody, |record| self.scratch[record as usize] as i32))
+            .collect();
+        distinct.iter().for_each(|&record| self.scratch[record] = u32::MAX);
+        let device = self.device_for(round);
+        let with_nobody = |table: &Matrix<f32>| {
+            let zeros = Tensor::zeros([1, table.columns()], &device);
+            if distinct.is_empty() {
+                zeros
+            } else {
+                Tensor::cat(vec![gather(table, &distinct, &device), zeros], 0)
+            }
+        };
+        Ok(NeighbourBatch {
+            keys: with_nobody(&self.records.scaled.keys),
+            features: with_nobody(&self.records.scaled.features),
+            slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
+            rows: rows.len(),
+            neighbours: self.neighbours,
+            available: self.neighbours,
+        })
+    }
+
+    /// Which records fill the places of these rows. Where every row is released once, in portions, the choice is made
+    /// over all rows at the first portion, so that a limit on how many rows a record serves holds for all portions together.
+    fn places(&mut self, round: Round, rows: &[usize]) -> Result<Places, SecondaryError> {
+        let Round::Once { .. } = round else {
+            return self.choose(round, rows);
+        };
+        let chosen = match self.chosen.take() {
+            Some(chosen) => chosen,
+            None => {
+                let all: Vec<usize> = (0..self.rows).collect();
+                self.choose(Round::Once { batch: 0 }, &all)?
+            }
+        };
+        let places = rows.iter().map(|&row| chosen[row].clone()).collect();
+        self.chosen = Some(chosen);
+        Ok(places)
+    }
+
+    fn choose(&self, round: Round, rows: &[usize]) -> Result<Places, SecondaryError> {
+        let queries = self.queries.as_ref().ok_or(SecondaryError::NotLinked)?.select_rows(rows);
+        let mut sampling = self.seed.stream(Purpose::Sampling, round.key());
+        Ok(select(
+            self.linker.as_ref(),
+            &queries,
+            &self.records.raw_keys,
+            self.neighbours,
+            self.privacy.selection(),
+            (self.linking_seed(), &mut sampling),
+        )?)
+    }
+
+    fn device_for(&self, round: Round) -> burn::tensor::Device {
+        if round.is_training() { self.device.clone() } else { self.device.clone().without_autodiff() }
+    }
+}
+
+/// Positions that only repeat a neighbour leave as zeros.
+fn blank_padding(encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
+    if batch.available == batch.neighbours {
+        return encoded;
+    }
+    let width = encoded.dims()[2];
+    encoded.slice_fill([0..batch.rows, batch.available..batch.neighbours, 0..width], 0.0)
+}

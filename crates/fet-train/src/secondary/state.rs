@@ -1,0 +1,162 @@
+//! What a party saves of a run, in a place of its own: two generations on the way, the best model at the end.
+//!
+//! The primary says when, and learns a checksum. After a crash it asks for the last epoch whose checkpoint it committed
+//! itself: of the two generations one is of that epoch.
+
+use std::fs;
+use std::path::PathBuf;
+
+use fet_core::message::Saved;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::{SecondaryError, Session};
+use crate::state_file::{Learned, StateError, StateFile, scalers};
+
+/// Where a party keeps its state.
+#[derive(Debug, Clone)]
+pub enum Store {
+    /// In memory: gone with the process.
+    Memory(Vec<(u32, Vec<u8>)>),
+    /// In this folder of its own, made when something is saved.
+    Folder(PathBuf),
+}
+
+/// How many saved states are kept.
+const GENERATIONS: usize = 2;
+/// The party's model of the best epoch, once the run is over.
+const MODEL: &str = "model.safetensors";
+
+/// What stands in a file besides tensors.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    epoch: u32,
+    settings_hash: [u8; 32],
+    number: usize,
+    steps: Vec<u64>,
+}
+
+/// What stands in a model file besides tensors.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ModelHeader {
+    party: String,
+    number: usize,
+    settings: String,
+}
+
+impl Session {
+    pub(super) fn keep_best(&mut self) {
+        self.best = self.encoder.learner().parameters().clone();
+    }
+
+    pub(super) fn save(&mut self, epoch: u32) -> Result<Saved, SecondaryError> {
+        let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
+        let header = Header { epoch, settings_hash: self.settings_hash, number: self.number, steps };
+        let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
+        let hash = Sha256::digest(&bytes).into();
+        self.store.save(epoch, bytes)?;
+        Ok(Saved { epoch, hash })
+    }
+
+    pub(super) fn load(&mut self, saved: &Saved) -> Result<(), SecondaryError> {
+        let bytes = self.store.find(saved)?;
+        let (header, file) = StateFile::read::<Header>(&bytes)?;
+        if header.settings_hash != self.settings_hash || header.number != self.number {
+            return Err(StateError::OtherRun.into());
+        }
+        self.best = Learned { parameters: file.parameters, steps: header.steps }
+            .restore(self.encoder.learner_mut())?;
+        Ok(())
+    }
+
+    /// Writes the best model, with what a new record needs to be scaled.
+    pub(super) fn finish(&self, name: &str) -> Result<(), SecondaryError> {
+        let settings = self.settings.to_toml();
+        let header = ModelHeader { party: name.to_string(), number: self.number, settings };
+        let scaled = &self.records.scaled;
+        let scalers = scalers(scaled.key_scaler.as_ref(), &scaled.feature_scaler);
+        Ok(self.store.finish(&StateFile::new(&header, self.best.clone(), scalers).to_bytes())?)
+    }
+
+    /// Removes what was saved on the way.
+    pub(super) fn forget(&mut self) {
+        match &mut self.store {
+            Store::Memory(kept) => kept.clear(),
+            Store::Folder(folder) => {
+                for epoch in epochs(folder) {
+                    let _ = fs::remove_file(folder.join(file_name(epoch)));
+                }
+            }
+        }
+    }
+}
+
+impl Store {
+    fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {
+        match self {
+            Self::Memory(kept) => {
+                kept.retain(|(other, _)| *other < epoch);
+                kept.push((epoch, bytes));
+                kept.drain(..kept.len().saturating_sub(GENERATIONS));
+            }
+            Self::Folder(folder) => {
+                let failed = |error| StateError::io(folder, error);
+                fs::create_dir_all(&*folder).map_err(failed)?;
+                let path = folder.join(file_name(epoch));
+                crate::files::write_atomically(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
+                let mut epochs = epochs(folder);
+                epochs.retain(|other| *other != epoch);
+                // What is later than this epoch is of a course that the run did not take.
+                let later = epochs.iter().filter(|other| **other > epoch);
+                let earlier = epochs.iter().filter(|other| **other < epoch).rev().skip(GENERATIONS - 1);
+                for other in later.chain(earlier) {
+                    // A file that stays does no harm: it is known by its checksum.
+                    let _ = fs::remove_file(folder.join(file_name(*other)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, saved: &Saved) -> Result<Vec<u8>, StateError> {
+        let missing = StateError::Missing { epoch: saved.epoch };
+        let bytes = match self {
+            Self::Memory(kept) => {
+                kept.iter().find(|(epoch, _)| *epoch == saved.epoch).map(|(_, bytes)| bytes.clone())
+            }
+            Self::Folder(folder) => fs::read(folder.join(file_name(saved.epoch))).ok(),
+        };
+        let bytes = bytes.ok_or(missing)?;
+        let hash: [u8; 32] = Sha256::digest(&bytes).into();
+        if hash == saved.hash { Ok(bytes) } else { Err(StateError::OtherContent { epoch: saved.epoch }) }
+    }
+
+    fn finish(&self, model: &[u8]) -> Result<(), StateError> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Folder(folder) => {
+                fs::create_dir_all(&*folder).map_err(|error| StateError::io(folder, error))?;
+                let path = folder.join(MODEL);
+                crate::files::write_atomically(&path, model).map_err(|error| StateError::io(&path, error))
+            }
+        }
+    }
+}
+
+fn file_name(epoch: u32) -> String {
+    format!("state-{epoch}.safetensors")
+}
+
+/// The epochs of which a state lies in a folder, ascending.
+fn epochs(folder: &std::path::Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let epoch = |entry: fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        name.strip_prefix("state-")?.strip_suffix(".safetensors")?.parse().ok()
+    };
+    let mut epochs: Vec<u32> = entries.filter_map(|entry| epoch(entry.ok()?)).collect();
+    epochs.sort_unstable();
+    epochs
+}

@@ -1,0 +1,234 @@
+//! A party's state as bytes: safetensors with a header and a checksum over everything.
+//!
+//! Serves secondaries and the primary alike. The metadata of the file has one entry, `fet`: JSON with the header and the
+//! SHA-256 of header, names, shapes and values, so that a flipped bit is noticed wherever it is. Random streams are keyed by
+//! the step, so there is no generator state to keep. Where the bytes are kept is decided elsewhere.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use fet_core::optimizer::Moments;
+use fet_core::parameters::{ParameterError, Parameters};
+use fet_core::trainable::Learner;
+use safetensors::tensor::{Dtype, TensorView};
+use safetensors::{SafeTensors, serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::prepare::Scaler;
+
+/// A header, parameters, and other numbers.
+#[derive(Debug)]
+pub struct StateFile {
+    header: serde_json::Value,
+    /// 32-bit tensors.
+    pub parameters: Parameters,
+    /// 64-bit vectors by name.
+    pub numbers: Vec<(String, Vec<f64>)>,
+}
+
+/// State that cannot be kept or used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The bytes are no state file, or not as they were written.
+    #[error("the file is damaged: {0}")]
+    Damaged(String),
+    /// It belongs to another run.
+    #[error("the state belongs to another run or another party")]
+    OtherRun,
+    /// There is no state of that epoch.
+    #[error("there is no saved state of epoch {epoch}; start the run anew")]
+    Missing {
+        /// From 1.
+        epoch: u32,
+    },
+    /// The state of that epoch is not the one that the primary's checkpoint belongs to.
+    #[error("the saved state of epoch {epoch} is not that of the primary's checkpoint; start the run anew")]
+    OtherContent {
+        /// From 1.
+        epoch: u32,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {path}: {problem}")]
+    Io {
+        /// Which.
+        path: String,
+        /// Why.
+        problem: String,
+    },
+    /// Its parameters do not fit the model.
+    #[error(transparent)]
+    Parameters(#[from] ParameterError),
+}
+
+impl StateError {
+    pub(crate) fn io(path: &Path, error: impl std::fmt::Display) -> Self {
+        Self::Io { path: path.display().to_string(), problem: error.to_string() }
+    }
+}
+
+/// The only entry of the metadata.
+const ENTRY: &str = "fet";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    sha256: String,
+    header: serde_json::Value,
+}
+
+impl StateFile {
+    /// A file with this header.
+    pub fn new(header: &impl Serialize, parameters: Parameters, numbers: Vec<(String, Vec<f64>)>) -> Self {
+        let header = serde_json::to_value(header).expect("a header is plain data");
+        Self { header, parameters, numbers }
+    }
+
+    /// The file as bytes: the same for the same content.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let floats: Vec<u8> = self.parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
+        let doubles: Vec<Vec<u8>> = self
+            .numbers
+            .iter()
+            .map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
+            .collect();
+        let mut views: Vec<(String, TensorView<'_>)> = Vec::new();
+        for segment in self.parameters.segments() {
+            let bytes = &floats[4 * segment.range.start..4 * segment.range.end];
+            let view = TensorView::new(Dtype::F32, segment.shape.clone(), bytes);
+            views.push((segment.name.clone(), view.expect("a segment fills its shape")));
+        }
+        for ((name, values), bytes) in self.numbers.iter().zip(&doubles) {
+            let view = TensorView::new(Dtype::F64, vec![values.len()], bytes);
+            views.push((name.clone(), view.expect("a vector fills its length")));
+        }
+        let parts = views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
+        let sha256 = checksum(&self.header, parts);
+        let entry = Entry { sha256, header: self.header.clone() };
+        let entry = serde_json::to_string(&entry).expect("an entry is plain data");
+        let metadata = HashMap::from([(ENTRY.to_string(), entry)]);
+        serialize(views, Some(metadata)).expect("names are distinct and shapes are filled")
+    }
+
+    /// Reads a file and its header; refuses one that is not as it was written.
+    pub fn read<H: DeserializeOwned>(bytes: &[u8]) -> Result<(H, Self), StateError> {
+        let damaged = |error: &dyn std::fmt::Display| StateError::Damaged(error.to_string());
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
+        let entry = metadata.metadata().as_ref().and_then(|map| map.get(ENTRY));
+        let entry = entry.ok_or_else(|| damaged(&"it has no header of this program"))?;
+        let Entry { sha256, header } = serde_json::from_str(entry).map_err(|e| damaged(&e))?;
+        let tensors = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
+        let mut names = tensors.names();
+        names.sort_unstable();
+        let views = names.into_iter().map(|name| Ok((name, tensors.tensor(name).map_err(|e| damaged(&e))?)));
+        let views = views.collect::<Result<Vec<_>, StateError>>()?;
+        let parts = views.iter().map(|(name, view)| (*name, view.shape(), view.data()));
+        if checksum(&header, parts) != sha256 {
+            return Err(damaged(&"it is not as it was written"));
+        }
+        let mut file = Self { header, parameters: Parameters::default(), numbers: Vec::new() };
+        for (name, view) in views {
+            match view.dtype() {
+                Dtype::F32 => {
+                    let (words, _) = view.data().as_chunks::<4>();
+                    let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
+                    file.parameters.push(name, view.shape(), &values);
+                }
+                Dtype::F64 => {
+                    let (words, _) = view.data().as_chunks::<8>();
+                    let values = words.iter().map(|word| f64::from_le_bytes(*word)).collect();
+                    file.numbers.push((name.to_string(), values));
+                }
+                _ => return Err(damaged(&format!("`{name}` holds neither 32-bit nor 64-bit floats"))),
+            }
+        }
+        let header = serde_json::from_value(file.header.clone()).map_err(|e| damaged(&e))?;
+        Ok((header, file))
+    }
+}
+
+/// SHA-256 of a header and of tensors in the order of their names.
+fn checksum<'a>(
+    header: &serde_json::Value,
+    parts: impl Iterator<Item = (&'a str, &'a [usize], &'a [u8])>,
+) -> String {
+    let mut parts: Vec<_> = parts.collect();
+    parts.sort_unstable_by_key(|(name, ..)| *name);
+    let mut digest = Sha256::new();
+    let mut add = |bytes: &[u8]| {
+        digest.update((bytes.len() as u64).to_le_bytes());
+        digest.update(bytes);
+    };
+    add(header.to_string().as_bytes());
+    for (name, shape, data) in parts {
+        add(name.as_bytes());
+        add(format!("{shape:?}").as_bytes());
+        add(data);
+    }
+    digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a learner must not forget: parameters, moments and the best parameters so far, as one list, and steps.
+pub(crate) struct Learned {
+    pub(crate) parameters: Parameters,
+    pub(crate) steps: Vec<u64>,
+}
+
+impl Learned {
+    pub(crate) fn of(learner: &dyn Learner, best: &Parameters) -> Self {
+        let (now, moments) = (learner.parameters(), learner.moments());
+        let mut all = Parameters::default();
+        append(&mut all, "now", now, now.values());
+        if !moments.first.is_empty() {
+            append(&mut all, "first", now, &moments.first);
+            append(&mut all, "second", now, &moments.second);
+        }
+        append(&mut all, "best", best, best.values());
+        Self { parameters: all, steps: moments.steps.clone() }
+    }
+
+    /// Puts it back into a learner of the same structure; gives the best parameters.
+    pub(crate) fn restore(self, learner: &mut dyn Learner) -> Result<Parameters, StateError> {
+        let [now, first, second, best] =
+            ["now.", "first.", "second.", "best."].map(|prefix| self.parameters.part(prefix));
+        if now.segments().len() != learner.parameters().segments().len() {
+            return Err(StateError::Damaged("it does not have all parameters of the model".into()));
+        }
+        learner.load(&now)?;
+        let in_order = |moments: &Parameters| -> Vec<f32> {
+            let segments = learner.parameters().segments().iter();
+            segments.filter_map(|segment| moments.get(&segment.name)).flatten().copied().collect()
+        };
+        let moments = Moments { first: in_order(&first), second: in_order(&second), steps: self.steps };
+        let lengths = [moments.first.len(), moments.second.len()];
+        if !lengths.iter().all(|&length| length == 0 || length == learner.parameters().values().len()) {
+            return Err(StateError::Damaged("it does not have all moments of the optimiser".into()));
+        }
+        learner.restore(moments);
+        // In the model's own order, which the file does not keep.
+        let mut ordered = Parameters::default();
+        for segment in learner.parameters().segments() {
+            if let Some(values) = best.get(&segment.name) {
+                ordered.push(&segment.name, &segment.shape, values);
+            }
+        }
+        Ok(ordered)
+    }
+}
+
+fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32]) {
+    for segment in layout.segments() {
+        all.push(&format!("{prefix}.{}", segment.name), &segment.shape, &values[segment.range.clone()]);
+    }
+}
+
+/// A party's scalers, by name.
+pub(crate) fn scalers(keys: Option<&Scaler>, features: &Scaler) -> Vec<(String, Vec<f64>)> {
+    let parts = |name: &str, scaler: &Scaler| {
+        [("mean", scaler.mean()), ("scale", scaler.scale())]
+            .map(|(part, values)| (format!("scaler.{name}.{part}"), values.to_vec()))
+    };
+    keys.into_iter().flat_map(|keys| parts("keys", keys)).chain(parts("features", features)).collect()
+}
