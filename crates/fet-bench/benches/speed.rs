@@ -9,7 +9,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use fet_bench::Workload;
 use fet_core::linker::Linker;
 use fet_core::registry::Slot;
-use fet_train::trainer::{StepReport, Trainer};
+use fet_train::simulation::Simulation;
+use fet_train::trainer::StepReport;
 
 fn training(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("training");
@@ -20,7 +21,8 @@ fn training(criterion: &mut Criterion) {
         for name in fet_backends::NAMES {
             let Ok(backend) = fet_backends::open(name) else { continue };
             let machine = fet::run::machine(&backend);
-            let mut trainer = Trainer::with_data(&experiment, workload.tables(), &machine)
+            let mut trainer = Simulation::new(&experiment, &machine)
+                .start(workload.tables())
                 .expect("the tables fit the preset");
             group.bench_function(format!("{}/{name}", workload.name), |bencher| {
                 bencher.iter_custom(|epochs| {

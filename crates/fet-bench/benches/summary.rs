@@ -15,7 +15,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use fet::output::peak_memory;
 use fet_bench::{Workload, distinct_neighbours, operations};
-use fet_train::trainer::{Phases, StepReport, Trainer};
+use fet_train::simulation::Simulation;
+use fet_train::trainer::{Phases, StepReport};
 use serde::{Deserialize, Serialize};
 
 /// Portions of which the median is taken, after one that warms up.
@@ -137,7 +138,7 @@ fn one(case: &str) -> Result<()> {
     let distinct = distinct_neighbours(&experiment, &tables, batch as usize);
     let backend = fet_backends::open(device)?;
     let start = Instant::now();
-    let mut trainer = Trainer::with_data(&experiment, tables, &fet::run::machine(&backend))?;
+    let mut trainer = Simulation::new(&experiment, &fet::run::machine(&backend)).start(tables)?;
     backend.share(workload.secondaries);
     let setup_seconds = start.elapsed().as_secs_f64();
     let mut rates = Vec::new();

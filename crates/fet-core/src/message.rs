@@ -36,8 +36,8 @@ pub enum Request {
     Answer(Sealed),
     /// Make a key for secret sums, and send its public half.
     MakeKey,
-    /// Share keys with the parties of these public keys, the receiver among them.
-    AgreeOnKeys(Vec<PublicKey>),
+    /// Share keys with these parties, the receiver among them.
+    AgreeOnKeys(PublicKeys),
     /// Represent the neighbours of these primary records.
     Forward(Forward),
     /// Learn from the gradient of the training representation of the same round.
@@ -86,6 +86,17 @@ pub enum Reply {
 
 /// The public half of an X25519 key.
 pub type PublicKey = [u8; 32];
+
+/// The public keys of all parties, by their numbers; a party that is gone has none.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublicKeys {
+    /// The numbers of the parties that are there, ascending from 0.
+    #[serde(with = "array")]
+    pub parties: Vec<u32>,
+    /// 32 bytes for each of them.
+    #[serde(with = "array")]
+    pub keys: Vec<u8>,
+}
 
 /// What all parties agree on before anything is computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -271,7 +282,7 @@ impl Request {
             Self::Answer(message) => message.bytes().len() as u64,
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => 4 * message.gradient.values().len() as u64,
-            Self::AgreeOnKeys(keys) => 32 * keys.len() as u64,
+            Self::AgreeOnKeys(message) => message.keys.len() as u64,
             Self::LoadParameters(message) => 4 * message.parameters.values().len() as u64,
             _ => 0,
         }

@@ -105,9 +105,8 @@ mod tests {
 
     #[test]
     fn own_streams_repeat_and_differ_in_each_coordinate() {
-        let first = |seed, party, purpose, round| {
-            OwnSeed::simulated(seed, party).stream(purpose, round).next_u64()
-        };
+        let first =
+            |seed, party, purpose, round| OwnSeed::simulated(seed, party).stream(purpose, round).next_u64();
         let base = first(1, 2, Purpose::Noise, 3);
         assert_eq!(base, first(1, 2, Purpose::Noise, 3));
         assert_ne!(base, stream(1, 2, Purpose::Noise, 3).next_u64(), "not what all parties know");

@@ -52,7 +52,11 @@ pub enum CheckpointError {
 }
 
 /// Has every party save its state, and gives the primary's.
-pub fn save(trainer: &mut Trainer, identity: &serde_json::Value, seconds: f64) -> Result<Vec<u8>, CheckpointError> {
+pub fn save(
+    trainer: &mut Trainer,
+    identity: &serde_json::Value,
+    seconds: f64,
+) -> Result<Vec<u8>, CheckpointError> {
     let epoch = trainer.progress().epochs.len() as u32;
     let secondaries = trainer.save_parties(epoch)?;
     let Learned { parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
@@ -65,6 +69,11 @@ pub fn save(trainer: &mut Trainer, identity: &serde_json::Value, seconds: f64) -
         seconds,
     };
     Ok(StateFile::new(&header, parameters, Vec::new()).to_bytes())
+}
+
+/// Which secondaries were gone when the checkpoint was made, from 0: they are not to be asked again.
+pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
+    Ok(StateFile::read::<Header>(bytes)?.0.progress.gone)
 }
 
 /// Puts a saved state back into a trainer made from the same experiment, and has every party do so that is not gone;
@@ -103,10 +112,13 @@ impl Trainer {
         let here = self.here();
         let requests = vec![Request::Save(Epoch { epoch }); here.len()];
         let mut saved = Vec::with_capacity(here.len());
-        for (&party, (asked, reply)) in here.iter().zip(self.federation_mut().exchange_all(&here, requests)?) {
+        for (&party, (asked, reply)) in here.iter().zip(self.federation_mut().exchange_all(&here, requests)?)
+        {
             match reply {
                 Reply::Saved(state) if state.epoch == epoch => saved.push((party, state)),
-                Reply::Saved(state) => return Err(asked.wrong("epoch", format!("must be {epoch}"), state.epoch)),
+                Reply::Saved(state) => {
+                    return Err(asked.wrong("epoch", format!("must be {epoch}"), state.epoch));
+                }
                 other => return Err(asked.unexpected(&other)),
             }
         }

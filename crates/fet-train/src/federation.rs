@@ -239,10 +239,7 @@ fn on_threads(work: Vec<(&mut Box<dyn Party>, Request)>, threads: usize) -> Vec<
     let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
     std::thread::scope(|scope| {
         let run = |share: Vec<(usize, (&mut Box<dyn Party>, Request))>| {
-            share
-                .into_iter()
-                .map(|(index, (party, request))| (index, party.ask(request)))
-                .collect::<Vec<_>>()
+            share.into_iter().map(|(index, (party, request))| (index, party.ask(request))).collect::<Vec<_>>()
         };
         let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();
         for handle in handles {

@@ -175,7 +175,8 @@ mod tests {
     use super::*;
 
     fn schedule(dropout: f64, batches: Batches) -> Schedule {
-        let settings = TrainSettings { batch_size: 32, evaluation_batch_size: 16, batches, ..TrainSettings::default() };
+        let settings =
+            TrainSettings { batch_size: 32, evaluation_batch_size: 16, batches, ..TrainSettings::default() };
         let plan = Plan { party_dropout: dropout, ..Plan::default() };
         Schedule::new(7, &settings, &plan, 200, 5).expect("enough rows")
     }

@@ -101,6 +101,8 @@ struct Session {
     scratch: Vec<u32>,
     /// Its part in secret sums, where there are any.
     member: Option<Member>,
+    /// With which parties it shares keys, from 0, itself among them.
+    agreed: Vec<u32>,
     /// Its best model so far; empty before the first.
     best: Parameters,
 }

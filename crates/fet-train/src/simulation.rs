@@ -25,6 +25,8 @@ pub struct Simulation<'a> {
     pub machine: &'a Machine,
     /// The folder in which each party has a folder of its own for its state; nothing to keep it in memory.
     pub folder: Option<&'a Path>,
+    /// Which parties are gone, from 0, as an interrupted run says.
+    pub gone: Vec<usize>,
     /// Where parties tell their operators what is odd.
     pub tell: Tell,
 }
@@ -32,7 +34,7 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A simulation whose parties keep their state in memory and tell nobody anything.
     pub fn new(experiment: &'a Experiment, machine: &'a Machine) -> Self {
-        Self { experiment, machine, folder: None, tell: Arc::new(|_| ()) }
+        Self { experiment, machine, folder: None, gone: Vec::new(), tell: Arc::new(|_| ()) }
     }
 
     /// Loads the data that the experiment names, from `folder` on, and has all parties agree and link.
@@ -45,7 +47,7 @@ impl<'a> Simulation<'a> {
     pub fn start(&self, data: VerticalData) -> Result<Trainer, RunError> {
         let (primary, tables) = divide(data);
         let parties = self.secondaries(tables)?.into_iter().map(|party| self.wired(party)).collect();
-        Trainer::new(self.experiment, primary, parties, self.machine)
+        Trainer::new(self.experiment, primary, parties, self.gone.clone(), self.machine)
     }
 
     /// The secondaries, which have joined nothing yet; none for a method of the primary alone.

@@ -66,9 +66,8 @@ impl Run {
         let experiment = Experiment::from_table(settings)
             .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
         let secondaries = report["secondaries"].as_u64().unwrap_or(0);
-        let files = std::iter::once(("primary".to_string(), MODEL.to_string())).chain(
-            (1..=secondaries).map(|n| (format!("party{n}"), format!("{PARTIES}/party{n}/{MODEL}"))),
-        );
+        let files = std::iter::once(("primary".to_string(), MODEL.to_string()))
+            .chain((1..=secondaries).map(|n| (format!("party{n}"), format!("{PARTIES}/party{n}/{MODEL}"))));
         let mut model = Parameters::default();
         for (party, file) in files {
             let own = fet_train::checkpoint::parameters(&bytes(&file)?)

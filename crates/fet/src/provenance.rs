@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use fet_core::experiment::Experiment;
-use fet_train::schedule::Split;
 use fet_train::report::RESULTS_VERSION;
+use fet_train::schedule::Split;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

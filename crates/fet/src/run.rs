@@ -59,7 +59,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
-    let mut trainer = trainer(experiment, &backend, Some(&folder.join(PARTIES)))?;
+    let mut trainer = trainer(experiment, &backend, Some(folder))?;
     for warning in trainer.warnings() {
         eprintln!("warning: {warning}");
     }
@@ -123,11 +123,16 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
 }
 
 /// Loads the data, links it and builds the models; what fails here is the input's fault. Parties keep their state in
-/// folders of `parties`, or in memory.
-pub fn trainer(experiment: &Experiment, backend: &Backend, parties: Option<&Path>) -> anyhow::Result<Trainer> {
+/// the `folder` of the run, or in memory.
+pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
-    let simulation = Simulation { experiment, machine: &machine, folder: parties, tell };
+    let gone = match folder.map(|folder| folder.join(CHECKPOINT)).filter(|path| path.exists()) {
+        Some(path) => checkpoint::gone(&std::fs::read(&path)?).map_err(|error| unusable(&path, error))?,
+        None => Vec::new(),
+    };
+    let parties = folder.map(|folder| folder.join(PARTIES));
+    let simulation = Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, tell };
     let trainer = simulation.load(&data_folder()).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
@@ -171,11 +176,16 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
             eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
             Ok(seconds)
         }
-        Err(error) => bail!(InputError(format!("{}: {error}; remove it to start anew", path.display()))),
+        Err(error) => bail!(unusable(&path, error)),
     }
 }
 
-fn report(
+fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
+    InputError(format!("{}: {error}; remove it to start anew", path.display()))
+}
+
+/// The report of a run that is done.
+pub fn report(
     trainer: &Trainer,
     experiment: &Experiment,
     made_from: Provenance,

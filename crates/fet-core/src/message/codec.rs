@@ -77,7 +77,9 @@ pub enum CodecError {
     #[error("the bytes are no frame of this protocol")]
     NoFrame,
     /// It is of another version of the protocol.
-    #[error("the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}")]
+    #[error(
+        "the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}"
+    )]
     Version {
         /// Its version.
         found: u16,

@@ -47,7 +47,8 @@ impl Round {
     /// A number of its own, which keys random streams; a training step is its own number. Bits 40 to 60 are free for
     /// the attempts of a secret sum.
     pub fn key(self) -> u64 {
-        let tagged = |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
+        let tagged =
+            |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
         match self {
             Self::Train { step } => step,
             Self::Validation { epoch, batch } => tagged(1, epoch, batch),

@@ -65,10 +65,13 @@ impl Member {
     /// # Errors
     /// The first party whose public key is of small order, as no honest party's is.
     pub fn agree(&mut self, all: &[PublicKey]) -> Result<(), usize> {
-        let derive = |(index, theirs): (usize, &PublicKey)| {
-            if index == self.index {
-                return Ok(None);
-            }
+        self.agree_with(&all.iter().copied().map(Some).collect::<Vec<_>>())
+    }
+
+    /// The same where some parties are not there: no key is shared with them.
+    pub fn agree_with(&mut self, all: &[Option<PublicKey>]) -> Result<(), usize> {
+        let derive = |(index, theirs): (usize, &Option<PublicKey>)| {
+            let Some(theirs) = theirs.as_ref().filter(|_| index != self.index) else { return Ok(None) };
             let shared = self.secret.diffie_hellman(&x25519_dalek::PublicKey::from(theirs.0));
             if !shared.was_contributory() {
                 return Err(index);
@@ -81,11 +84,6 @@ impl Member {
         };
         self.keys = all.iter().enumerate().map(derive).collect::<Result<_, _>>()?;
         Ok(())
-    }
-
-    /// Whether it has agreed on keys with the others.
-    pub fn has_agreed(&self) -> bool {
-        !self.keys.is_empty()
     }
 
     /// Masks `words` in place, for a sum over the parties `active` (ascending, this one among them), modulo 2^bits.

@@ -8,7 +8,7 @@ use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
 use self::fused::FusedDecoder;
-use crate::model::{Embedding, Decoder, DecoderShape, Init, padding_mask};
+use crate::model::{Decoder, DecoderShape, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::{
     Averaged, Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,

@@ -67,7 +67,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     }
     let hash: [u8; 32] = Sha256::digest(terms.settings.as_bytes()).into();
     if hash != terms.settings_hash {
-        return Err(differs("settings_hash", "another hash than that of its settings", "that of the settings"));
+        return Err(differs(
+            "settings_hash",
+            "another hash than that of its settings",
+            "that of the settings",
+        ));
     }
     if !(1..=terms.parties).contains(&terms.number) {
         let rule = format!("must be 1 to {}, the number of parties", terms.parties);
@@ -101,7 +105,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // Links that are made anew for each release are not worth keeping.
-        linker: if chosen_once { Cached::from_environment(linker, &settings.linker.settings()) } else { linker },
+        linker: if chosen_once {
+            Cached::from_environment(linker, &settings.linker.settings())
+        } else {
+            linker
+        },
     })
 }
 
@@ -133,6 +141,7 @@ impl Parts {
             chosen: None,
             pending: None,
             member: None,
+            agreed: Vec::new(),
             best: Parameters::default(),
         }
     }

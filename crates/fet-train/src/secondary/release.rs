@@ -1,6 +1,8 @@
 //! What leaves a secondary: representations with their noise, alone or hidden in a sum, and averaged parameters.
 
-use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words};
+use fet_core::message::{
+    Block, Forward, LoadParameters, Masked, PublicKeys, Reply, Round, ShareParameters, Words,
+};
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{Release, Share};
 use fet_core::rng::Purpose;
@@ -32,31 +34,43 @@ impl Session {
         Ok(public.0)
     }
 
-    pub(super) fn agree_on_keys(
-        &mut self,
-        keys: &[fet_core::message::PublicKey],
-    ) -> Result<(), SecondaryError> {
-        if keys.len() != self.parties {
-            let rule = format!("must be one for each of {} parties", self.parties);
-            return Err(SecondaryError::Message { field: "keys", rule, value: keys.len().to_string() });
+    pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<(), SecondaryError> {
+        let (keys, rest) = message.keys.as_chunks::<32>();
+        if !rest.is_empty() || keys.len() != message.parties.len() {
+            let rule = format!("must be 32 bytes for each of {} parties", message.parties.len());
+            let value = message.keys.len().to_string();
+            return Err(SecondaryError::Message { field: "keys", rule, value });
+        }
+        self.check_parties("parties", &message.parties)?;
+        let mut all = vec![None; self.parties];
+        for (&party, &key) in message.parties.iter().zip(keys) {
+            all[party as usize] = Some(PublicKey(key));
         }
         let member = self.member.as_mut().ok_or(SecondaryError::NoKeys)?;
-        let keys: Vec<PublicKey> = keys.iter().map(|&key| PublicKey(key)).collect();
-        member.agree(&keys).map_err(|party| SecondaryError::BadKey { party: party + 1 })
+        member.agree_with(&all).map_err(|party| SecondaryError::BadKey { party: party + 1 })?;
+        self.agreed = message.parties.clone();
+        Ok(())
+    }
+
+    /// Refuses a set of parties that this one does not belong to.
+    fn check_parties(&self, field: &'static str, parties: &[u32]) -> Result<(), SecondaryError> {
+        let own = self.number as u32 - 1;
+        let sound = parties.is_sorted_by(|a, b| a < b)
+            && parties.last().is_some_and(|&last| (last as usize) < self.parties)
+            && parties.binary_search(&own).is_ok();
+        if sound {
+            return Ok(());
+        }
+        let rule = format!("must name party {own} and others below {}, ascending", self.parties);
+        Err(SecondaryError::Message { field, rule, value: format!("{parties:?}") })
     }
 
     /// Refuses a set of parties that this one does not belong to, and a sum where there is to be none, or the reverse.
     pub(super) fn check_active(&self, active: &[u32], attempt: Option<u32>) -> Result<(), SecondaryError> {
-        let own = self.number as u32 - 1;
-        let sound = active.is_sorted_by(|a, b| a < b)
-            && active.last().is_some_and(|&last| (last as usize) < self.parties)
-            && active.binary_search(&own).is_ok();
-        if !sound {
-            let rule = format!("must name party {own} and others below {}, ascending", self.parties);
-            return Err(SecondaryError::Message { field: "active", rule, value: format!("{active:?}") });
-        }
+        self.check_parties("active", active)?;
         if attempt.is_some() != self.sum.is_some() {
-            let rule = "must be there where, and only where, the aggregator sees nothing but sums".to_string();
+            let rule =
+                "must be there where, and only where, the aggregator sees nothing but sums".to_string();
             return Err(SecondaryError::Message { field: "attempt", rule, value: format!("{attempt:?}") });
         }
         if attempt.is_some() && active.len() < 2 {
@@ -73,11 +87,8 @@ impl Session {
         message: &Forward,
     ) -> Result<Reply, SecondaryError> {
         let block = |values| Block::new(shape, values).expect("a tensor fills its shape");
-        let attempt = message.attempt.map(|number| Attempt {
-            round: message.round,
-            active: &message.active,
-            number,
-        });
+        let attempt =
+            message.attempt.map(|number| Attempt { round: message.round, active: &message.active, number });
         if self.privacy.is_identity() && attempt.is_none() {
             return Ok(Reply::Representation(block(bounded)));
         }
@@ -166,8 +177,8 @@ impl Session {
         name: u32,
     ) -> Result<(), SecondaryError> {
         let degree = self.sum.ok_or(SecondaryError::NoKeys)?.degree;
-        let member = self.member.as_ref().filter(|member| member.has_agreed());
-        let member = member.ok_or(SecondaryError::NoKeys)?;
+        let agreed = attempt.active.iter().all(|party| self.agreed.binary_search(party).is_ok());
+        let member = self.member.as_ref().filter(|_| agreed).ok_or(SecondaryError::NoKeys)?;
         let active: Vec<usize> = attempt.active.iter().map(|&party| party as usize).collect();
         let id = MaskId { round: attempt.round.key(), name, attempt: attempt.number };
         member.mask(words, bits, &active, degree, id);

@@ -105,7 +105,8 @@ impl Store {
                 let failed = |error| StateError::io(folder, error);
                 fs::create_dir_all(&*folder).map_err(failed)?;
                 let path = folder.join(file_name(epoch));
-                crate::files::write_atomically(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
+                crate::files::write_atomically(&path, &bytes)
+                    .map_err(|error| StateError::io(&path, error))?;
                 let mut epochs = epochs(folder);
                 epochs.retain(|other| *other != epoch);
                 // What is later than this epoch is of a course that the run did not take.

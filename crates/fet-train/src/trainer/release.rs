@@ -138,7 +138,8 @@ impl Trainer {
         let active = collected.attempt.active;
         self.progress.gone.extend(aggregation.active.iter().filter(|party| !active.contains(party)));
         let left = active.len();
-        let fewer = |expected: usize| if collected.attempt.number > 0 { expected.min(left) } else { expected };
+        let fewer =
+            |expected: usize| if collected.attempt.number > 0 { expected.min(left) } else { expected };
         let releases = &mut self.progress.releases;
         releases.train_active = fewer(releases.train_active);
         releases.active = fewer(releases.active);
@@ -222,7 +223,9 @@ impl Trainer {
             let Reply::Parameters(parameters) = reply else { return Err(asked.unexpected(&reply).into()) };
             let value = format!("{parameters:?}");
             if parameters.segments() != own.segments() {
-                return Err(asked.wrong("parameters", format!("must be {own:?}, like the primary's"), value).into());
+                return Err(asked
+                    .wrong("parameters", format!("must be {own:?}, like the primary's"), value)
+                    .into());
             }
             if !parameters.values().iter().all(|value| value.is_finite()) {
                 return Err(asked.wrong("parameters", "must be finite", value).into());
@@ -263,7 +266,8 @@ impl Trainer {
 /// A block of the shape that was asked for.
 fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<Block, PartyError> {
     let shape = block.shape();
-    if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found)) {
+    if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found))
+    {
         let name = |size: Option<usize>| size.map_or_else(|| "any".to_string(), |size| size.to_string());
         let rule = format!("must have the shape [{}]", expected.map(name).join(", "));
         return Err(asked.wrong("shape", rule, format!("{shape:?}")));

@@ -4,7 +4,7 @@
 use fet_core::experiment::Experiment;
 use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
-use fet_core::message::{LinkKeys, PROTOCOL_VERSION, Reply, Request, Terms};
+use fet_core::message::{LinkKeys, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
@@ -21,11 +21,13 @@ use crate::schedule::Schedule;
 use crate::secondary::linking_seed;
 
 impl Trainer {
-    /// The primary's side of a run with these parties: it has them agree to the terms and link.
+    /// The primary's side of a run with these parties: it has them agree to the terms and link, those apart that are gone
+    /// (from 0), which an interrupted run says ([`crate::checkpoint::gone`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
         parties: Vec<Box<dyn Party>>,
+        gone: Vec<usize>,
         machine: &Machine,
     ) -> Result<Self, RunError> {
         let device = machine.device.clone().autodiff();
@@ -88,7 +90,7 @@ impl Trainer {
                 best: None,
                 released: 0,
                 releases,
-                gone: Vec::new(),
+                gone,
             },
             best: Parameters::default(),
             probes: 0,
@@ -107,6 +109,7 @@ impl Trainer {
     /// Has every party agree to the terms.
     fn join(&mut self, settings: &str, standardise_keys: bool) -> Result<(), RunError> {
         let everyone = self.here();
+        let parties = self.federation.len();
         let terms = |index: usize| Terms {
             protocol: PROTOCOL_VERSION,
             results: RESULTS_VERSION,
@@ -114,7 +117,7 @@ impl Trainer {
             settings_hash: Sha256::digest(settings.as_bytes()).into(),
             name: self.federation.name(index).to_string(),
             number: index + 1,
-            parties: everyone.len(),
+            parties,
             rows: self.labels.len(),
             standardise_keys,
         };
@@ -129,12 +132,15 @@ impl Trainer {
     /// Has every two secondaries share a key. The primary relays public keys, and is trusted to relay them as they are.
     fn agree_on_keys(&mut self) -> Result<(), RunError> {
         let everyone = self.here();
-        let mut keys = Vec::with_capacity(everyone.len());
-        for (asked, reply) in self.federation.exchange_all(&everyone, vec![Request::MakeKey; everyone.len()])? {
+        let mut keys = Vec::with_capacity(32 * everyone.len());
+        for (asked, reply) in
+            self.federation.exchange_all(&everyone, vec![Request::MakeKey; everyone.len()])?
+        {
             let Reply::Key(key) = reply else { return Err(asked.unexpected(&reply).into()) };
-            keys.push(key);
+            keys.extend(key);
         }
-        let request = Request::AgreeOnKeys(keys);
+        let parties = everyone.iter().map(|&party| party as u32).collect();
+        let request = Request::AgreeOnKeys(PublicKeys { parties, keys });
         Ok(self.federation.command(&everyone, vec![request; everyone.len()])?)
     }
 
@@ -142,7 +148,8 @@ impl Trainer {
     /// cores, so the parties take their turns.
     fn link(&mut self, linker: &dyn Linker) -> Result<(), RunError> {
         let rows = self.labels.len();
-        for index in 0..self.federation.len() {
+        self.available = vec![0; self.federation.len()];
+        for index in self.here() {
             let name = self.federation.name(index).to_string();
             let failed = |source| RunError::Link { party: name.clone(), source };
             let keys = linker.conceal(&self.records.raw_keys, linking_seed(self.seed, index + 1));
@@ -159,9 +166,11 @@ impl Trainer {
             };
             let neighbours = self.neighbours[index];
             if !(1..=neighbours).contains(&message.available) {
-                return Err(asked.wrong("available", format!("must be 1 to {neighbours}"), message.available).into());
+                return Err(asked
+                    .wrong("available", format!("must be 1 to {neighbours}"), message.available)
+                    .into());
             }
-            self.available.push(message.available);
+            self.available[index] = message.available;
             let wanted = self.plan.similarities || self.aggregator.uses_similarities();
             match message.similarities {
                 None if !wanted => {}
@@ -169,7 +178,9 @@ impl Trainer {
                     let (found, columns) = (similarities.rows(), similarities.columns());
                     if (found, columns) != (rows, neighbours) {
                         let rule = format!("must be {rows} rows of {neighbours}");
-                        return Err(asked.wrong("similarities", rule, format!("{found} of {columns}")).into());
+                        return Err(asked
+                            .wrong("similarities", rule, format!("{found} of {columns}"))
+                            .into());
                     }
                     if !similarities.values().iter().all(|value| value.is_finite()) {
                         return Err(asked.wrong("similarities", "must be finite", "not").into());

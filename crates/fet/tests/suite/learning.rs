@@ -5,7 +5,7 @@ use fet_core::method::Method;
 use fet_core::objective::Direction;
 use fet_core::registry::plugins;
 
-use crate::support::{experiment, flex, losses, square, trainer};
+use crate::support::{experiment, flex, losses, model, open, square, trainer};
 
 /// Trains `epochs` epochs and gives the best validation metric.
 fn train(task: Task, sets: &[&str], epochs: usize) -> f64 {
@@ -66,11 +66,11 @@ fn fet_uses_what_the_other_parties_know() {
 #[test]
 fn averaging_makes_the_parties_encodings_equal_and_leaves_the_rest_alone() {
     let experiment = experiment(&["method.pe_average_every=2"]);
-    let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("a trainer");
+    let (mut trainer, parties) = open(&experiment, square(200, Task::Regression));
     let mut equal = Vec::new();
     for _ in 0..4 {
         losses(&mut trainer);
-        let all = fet_train::checkpoint::model(&trainer);
+        let all = model(&trainer, &parties);
         let part = |party: &str, name: &str| {
             all.get(&format!("{party}.embedding.{name}")).expect("a parameter").to_vec()
         };

@@ -1,14 +1,17 @@
 //! SplitAvg as a whole: secret sums train like plain ones, parties may vanish, and what a run has cost is told.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use fet_core::data::{Task, VerticalData};
+use fet_core::party::Party;
 use fet_core::privacy::Spent;
-use fet_train::checkpoint;
 use fet_train::trainer::Trainer;
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
 use crate::errors::refuse;
-use crate::support::{devices, experiment, flex, losses, square, trainer};
+use crate::support::{Vanishing, devices, experiment, flex, losses, model, open, square, trainer, watched};
 
 /// `square` with a third secondary, a copy of the first.
 fn three(rows: usize) -> VerticalData {
@@ -41,9 +44,10 @@ fn secret_sums_train_like_plain_ones() {
 #[test]
 fn encodings_are_averaged_in_secret_too() {
     let average = |sets: &[&str]| {
-        let mut trainer = on_three(&[&["method.pe_average_every=1"], sets].concat());
+        let experiment = experiment(&[&["method.pe_average_every=1"], sets].concat());
+        let (mut trainer, parties) = open(&experiment, three(200));
         losses(&mut trainer);
-        let all = checkpoint::model(&trainer);
+        let all = model(&trainer, &parties);
         let name = |party: &str| format!("{party}.embedding.position.frequencies");
         let own = all.get(&name("primary")).expect("a parameter").to_vec();
         assert_eq!(Some(own.as_slice()), all.get(&name("party3")));
@@ -56,20 +60,32 @@ fn encodings_are_averaged_in_secret_too() {
 
 #[test]
 fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
-    let mut trainer = on_three(&[SECURE]);
-    trainer.federation_mut().parties_mut()[1].vanish_at(2);
+    // From which step on each of three parties is gone.
+    let vanishing = |sets: &[&str]| {
+        let from: [Arc<AtomicU64>; 3] = std::array::from_fn(|_| Arc::new(AtomicU64::new(u64::MAX)));
+        let wrap = |index: usize, party| -> Box<dyn Party> {
+            Box::new(Vanishing { party, from: Arc::clone(&from[index]) })
+        };
+        let (trainer, _) = watched(&experiment(sets), three(200), wrap).expect("a trainer");
+        (trainer, from)
+    };
+    let (mut trainer, from) = vanishing(&[SECURE]);
+    from[1].store(2, Ordering::Relaxed);
     let found = losses(&mut trainer);
     assert!(found.len() >= 4 && found.iter().all(|loss| loss.is_finite()));
-    assert_eq!(trainer.schedule().train_active, 2, "the account knows that fewer take part");
+    assert_eq!(trainer.progress().releases.train_active, 2, "the account knows that fewer take part");
+    assert_eq!(trainer.progress().gone, [1]);
     // The second that vanishes leaves one: a sum over one is its value.
-    trainer.federation_mut().parties_mut()[0].vanish_at(0);
+    from[0].store(0, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
     assert!(error.contains("two parties or more") && error.contains("1 of 2"), "{error}");
     // Where parts are not hidden in a sum nobody is left out silently.
-    let mut trainer = on_three(&[]);
-    trainer.federation_mut().parties_mut()[1].vanish_at(2);
+    let (mut trainer, from) = vanishing(&[]);
+    from[1].store(2, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
-    assert!(error.contains("secondary 2"), "{error}");
+    for part in ["party \"second\"", "Forward", "training step 3", "does not answer"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
 }
 
 const PRIVATE: [&str; 3] = [SECURE, "privacy.kind=discrete-gaussian", "train.epochs=3"];
@@ -120,15 +136,14 @@ fn frozen_secondaries_release_every_row_once() {
         "privacy.neighbouring=record",
         "privacy.noise=1",
     ];
-    let mut trainer = on_three(&[&PRIVATE[..], &sets].concat());
-    let model = |trainer: &Trainer| checkpoint::model(trainer);
-    let before = model(&trainer);
+    let (mut trainer, parties) = open(&experiment(&[&PRIVATE[..], &sets].concat()), three(200));
+    let before = model(&trainer, &parties);
     losses(&mut trainer);
     let after_one = trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");
     losses(&mut trainer);
     assert_eq!(trainer.spent().and_then(|spent| spent.epsilon), Some(after_one));
-    assert_eq!(trainer.progress().releases, 1);
-    let (before, after) = (before, model(&trainer));
+    assert_eq!(trainer.progress().released, 1);
+    let after = model(&trainer, &parties);
     assert_eq!(before.part("party1.").values(), after.part("party1.").values());
     assert_ne!(before.part("primary.").values(), after.part("primary.").values());
     // One release with √2 rows of 2C/3 against a noise of C.

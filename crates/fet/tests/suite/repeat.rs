@@ -8,7 +8,8 @@ use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
 use fet_core::registry::plugins;
-use fet_train::checkpoint::{self, Saved};
+use fet_train::checkpoint;
+use fet_train::simulation::Simulation;
 use serde_json::Value;
 
 use crate::support::{devices, experiment, flex, losses, square, trainer};
@@ -104,22 +105,40 @@ fn an_interrupted_run_continues_bit_for_bit() {
 
 #[test]
 fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
-    let experiment = experiment(&[]);
-    let settings = serde_json::json!({"name": "test"});
-    let mut first = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
+    let (experiment, machine) = (experiment(&[]), fet::run::machine(&flex()));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let simulation = Simulation { folder: Some(folder.path()), ..Simulation::new(&experiment, &machine) };
+    let made = || simulation.start(square(100, Task::Regression)).expect("a trainer");
+    let identity = serde_json::json!({"name": "test"});
+    let mut first = made();
     losses(&mut first);
-    let saved = Saved { best: checkpoint::model(&first), seconds: 12.5 };
-    let bytes = checkpoint::save(&first, &settings, &saved);
-    let mut second = trainer(&experiment, square(100, Task::Regression), &flex()).expect("a trainer");
-    let refuse = |trainer: &mut _, settings: &Value, bytes: &[u8]| {
-        checkpoint::load(trainer, settings, bytes).expect_err("refused").to_string()
+    let bytes = checkpoint::save(&mut first, &identity, 12.5).expect("saved");
+    let mut second = made();
+    let refuse = |trainer: &mut _, identity: &Value, bytes: &[u8]| {
+        checkpoint::load(trainer, identity, bytes).expect_err("refused").to_string()
     };
     assert!(refuse(&mut second, &serde_json::json!({"name": "other"}), &bytes).contains("other settings"));
-    assert!(refuse(&mut second, &settings, &bytes[..bytes.len() / 2]).contains("damaged"));
-    assert!(refuse(&mut second, &settings, b"").contains("damaged"));
-    let saved = checkpoint::load(&mut second, &settings, &bytes).expect("its own checkpoint");
-    assert_eq!(saved.best.values().len(), checkpoint::model(&second).values().len());
-    assert_eq!(saved.seconds, 12.5);
-    assert_eq!(checkpoint::model(&first), checkpoint::model(&second));
+    assert!(refuse(&mut second, &identity, &bytes[..bytes.len() / 2]).contains("damaged"));
+    assert!(refuse(&mut second, &identity, b"").contains("damaged"));
+    // Any flipped bit is noticed, in the header, in the names and in the values.
+    for place in (0..bytes.len()).step_by(bytes.len() / 97) {
+        let mut flipped = bytes.clone();
+        flipped[place] ^= 1 << (place % 8);
+        assert!(checkpoint::load(&mut second, &identity, &flipped).is_err(), "bit {place}");
+    }
+    // So is one in a party's own state, and a state that is not there.
+    let state = folder.path().join("party2/state-1.safetensors");
+    let sound = std::fs::read(&state).expect("party 2 saved its state");
+    let mut flipped = sound.clone();
+    flipped[sound.len() - 3] ^= 1;
+    std::fs::write(&state, &flipped).expect("writable");
+    let error = refuse(&mut second, &identity, &bytes);
+    assert!(error.contains("party \"second\"") && error.contains("epoch 1"), "{error}");
+    std::fs::remove_file(&state).expect("there");
+    assert!(refuse(&mut made(), &identity, &bytes).contains("no saved state of epoch 1"));
+    std::fs::write(&state, &sound).expect("writable");
+    let mut second = made();
+    assert_eq!(checkpoint::load(&mut second, &identity, &bytes).expect("its own checkpoint"), 12.5);
+    assert_eq!(second.best(), first.best());
     assert_eq!(losses(&mut first), losses(&mut second), "the next epoch is the same");
 }

@@ -1,9 +1,17 @@
 //! Small data with a known answer, experiments on it, and the devices of this build.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use fet_backends::{Backend, BackendError};
 use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
+use fet_core::message::{Reply, Request, Round};
+use fet_core::parameters::Parameters;
+use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
+use fet_train::prepare::divide;
+use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{RunError, StepReport, Trainer};
 use rand::RngExt;
 
@@ -92,7 +100,64 @@ pub(crate) fn trainer(
     data: VerticalData,
     backend: &Backend,
 ) -> Result<Trainer, RunError> {
-    Trainer::with_data(experiment, data, &fet::run::machine(backend))
+    Simulation::new(experiment, &fet::run::machine(backend)).start(data)
+}
+
+/// The same with parties that can be looked into, each as `wrap` has the primary meet it.
+pub(crate) fn watched(
+    experiment: &Experiment,
+    data: VerticalData,
+    mut wrap: impl FnMut(usize, Watched) -> Box<dyn Party>,
+) -> Result<(Trainer, Vec<Watched>), RunError> {
+    let machine = fet::run::machine(&flex());
+    let (primary, tables) = divide(data);
+    let secondaries = Simulation::new(experiment, &machine).secondaries(tables)?;
+    let watched: Vec<Watched> = secondaries.into_iter().map(Watched::new).collect();
+    let parties = watched.iter().cloned().enumerate().map(|(index, party)| wrap(index, party)).collect();
+    Ok((Trainer::new(experiment, primary, parties, Vec::new(), &machine)?, watched))
+}
+
+/// A trainer on `flex` and its parties, which can be looked into.
+pub(crate) fn open(experiment: &Experiment, data: VerticalData) -> (Trainer, Vec<Watched>) {
+    watched(experiment, data, |_, party| Box::new(party)).expect("a trainer")
+}
+
+/// The parameters of all parties, each name prefixed with its party: `primary`, `party1`, ...
+pub(crate) fn model(trainer: &Trainer, parties: &[Watched]) -> Parameters {
+    let mut all = Parameters::default();
+    let mut add = |name: &str, own: &Parameters| {
+        for segment in own.segments() {
+            let values = &own.values()[segment.range.clone()];
+            all.push(&format!("{name}.{}", segment.name), &segment.shape, values);
+        }
+    };
+    add("primary", trainer.primary().learner().parameters());
+    for (index, party) in parties.iter().enumerate() {
+        add(&format!("party{}", index + 1), party.look().parameters().expect("it has joined"));
+    }
+    all
+}
+
+/// A party that vanishes in the middle of a training step, as a machine might.
+pub(crate) struct Vanishing<P> {
+    pub(crate) party: P,
+    /// From this step on it no longer answers; never, where it is above all steps.
+    pub(crate) from: Arc<AtomicU64>,
+}
+
+impl<P: Party> Party for Vanishing<P> {
+    fn name(&self) -> &str {
+        self.party.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        let from = self.from.load(Ordering::Relaxed);
+        match request.round() {
+            Some(Round::Train { step }) if step >= from => Err(Failure::Gone),
+            Some(_) if from == 0 => Err(Failure::Gone),
+            _ => self.party.ask(request),
+        }
+    }
 }
 
 /// Trains one epoch and gives the running mean loss after each step.

@@ -1,0 +1,228 @@
+//! The codec: every message comes back as it went, no altered frame is accepted, and no bytes make it panic or allocate
+//! beyond a small multiple of the frame.
+
+use cap::Cap;
+use fet_core::data::{Keys, Matrix, Sealed, TextTable};
+use fet_core::message::{
+    Answer, Backward, Block, CodecError, Epoch, Forward, Joined, LARGEST_FRAME, LinkKeys, Linked,
+    LoadParameters, Masked, PublicKeys, Reply, Request, Round, Saved, ShareParameters, Terms, Words, decode,
+    encode,
+};
+use fet_core::parameters::Parameters;
+use fet_core::party::Refusal;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Counts what is allocated.
+#[global_allocator]
+static ALLOCATOR: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
+
+fn parameters() -> Parameters {
+    let mut parameters = Parameters::default();
+    parameters.push("embedding.position.frequencies", &[2, 3], &[1.0, -2.0, 0.5, 1e-38, 0.0, -0.0]);
+    parameters.push("scalar", &[], &[7.0]);
+    parameters.push("nothing", &[0, 4], &[]);
+    parameters
+}
+
+fn requests() -> Vec<Request> {
+    let block = Block::new([1, 2, 3], vec![0.25; 6]).expect("it fills");
+    let text = TextTable::new(2, ["Müller", "", "राम", "x\ny"].map(String::from).to_vec());
+    let round = Round::Train { step: 1 << 40 };
+    let averaged = Round::Average { epoch: 4 };
+    vec![
+        Request::Join(Terms {
+            protocol: 1,
+            results: 2,
+            settings: "seed = 1\n".to_string(),
+            settings_hash: [3; 32],
+            name: "bank".to_string(),
+            number: 1,
+            parties: 4,
+            rows: 100,
+            standardise_keys: true,
+        }),
+        Request::Link(LinkKeys { keys: Keys::Numbers(Matrix::new(2, vec![0.5, -1e300, 2.0, 3.0])) }),
+        Request::Link(LinkKeys { keys: Keys::Text(text) }),
+        Request::Link(LinkKeys { keys: Keys::Sealed(Sealed::new(9, 2, vec![1, 2, 3])) }),
+        Request::Answer(Sealed::new(0, 1, Vec::new())),
+        Request::MakeKey,
+        Request::AgreeOnKeys(PublicKeys { parties: vec![0, 2], keys: vec![5; 64] }),
+        Request::Forward(Forward { round, rows: vec![3, 1, 4], active: vec![0, 1], attempt: Some(2) }),
+        Request::Forward(Forward {
+            round: Round::Validation { epoch: 1, batch: 2 },
+            rows: (0..300).collect(),
+            active: vec![0],
+            attempt: None,
+        }),
+        Request::Backward(Backward { round, gradient: block, learning_rate: 1e-3 }),
+        Request::ShareParameters(ShareParameters { round: averaged, active: vec![0, 1], attempt: None }),
+        Request::LoadParameters(LoadParameters { round: averaged, parameters: parameters() }),
+        Request::KeepBest(Epoch { epoch: 3 }),
+        Request::Save(Epoch { epoch: 3 }),
+        Request::Load(Saved { epoch: 3, hash: [9; 32] }),
+        Request::Finish,
+        Request::Forget,
+    ]
+}
+
+fn answers() -> Vec<Answer> {
+    let similarities = Some(Matrix::new(2, vec![-0.5f32, -1.0]));
+    let block = Block::new([2, 2, 2], (0..8).map(|x| x as f32).collect()).expect("it fills");
+    vec![
+        Ok(Reply::Joined(Joined { parameters: 1_000 })),
+        Ok(Reply::Linked(Linked { available: 2, similarities })),
+        Ok(Reply::Linked(Linked { available: 2, similarities: None })),
+        Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),
+        Ok(Reply::Key([8; 32])),
+        Ok(Reply::Representation(block)),
+        Ok(Reply::Masked(Masked { shape: [1, 1, 2], words: vec![u32::MAX, 1], bits: 32 })),
+        Ok(Reply::Parameters(parameters())),
+        Ok(Reply::MaskedParameters(Words(vec![u64::MAX, 0]))),
+        Ok(Reply::Saved(Saved { epoch: 1, hash: [1; 32] })),
+        Ok(Reply::Done),
+        Err(Refusal::new("`rows` must be below 100; it is 200")),
+    ]
+}
+
+#[test]
+fn every_message_comes_back_as_it_went() {
+    for request in requests() {
+        let frame = encode(&request).expect("a frame");
+        assert_eq!(decode::<Request>(&frame, LARGEST_FRAME).as_ref(), Ok(&request));
+        let kind = decode::<Answer>(&frame, LARGEST_FRAME).expect_err("a request is no answer");
+        assert_eq!(kind, CodecError::Kind { found: "request", expected: "answer" });
+        let short = decode::<Request>(&frame, frame.len() - 1);
+        assert_eq!(short, Err(CodecError::TooLarge { length: frame.len(), limit: frame.len() - 1 }));
+    }
+    for answer in answers() {
+        let frame = encode(&answer).expect("a frame");
+        assert_eq!(decode::<Answer>(&frame, LARGEST_FRAME), Ok(answer));
+    }
+}
+
+/// The bytes of a message, by hand, as the documentation of the frame has them. If they change, raise
+/// `PROTOCOL_VERSION`.
+#[test]
+fn the_frame_is_the_documented_one() {
+    let request = Request::Forward(Forward {
+        round: Round::Train { step: 300 },
+        rows: vec![1, 258],
+        active: vec![0],
+        attempt: None,
+    });
+    let frame = encode(&request).expect("a frame");
+    let variant = [5];
+    let round = [0, 0xac, 0x02];
+    let rows = [8, 1, 0, 0, 0, 2, 1, 0, 0];
+    let active = [4, 0, 0, 0, 0];
+    let attempt = [0];
+    let body = [&variant[..], &round, &rows, &active, &attempt].concat();
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 1, 0, 0, 0]);
+    assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
+    assert_eq!(&frame[24..], body);
+    let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());
+    assert_eq!(frame[16..24], sum.to_le_bytes());
+}
+
+/// Changes a frame at random: a bit, a byte, a cut, an insertion, a swap, a run of ones, a repeated part.
+fn mutate(frame: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut changed = frame.to_vec();
+    for _ in 0..rng.random_range(1..4) {
+        if changed.is_empty() {
+            break;
+        }
+        let place = rng.random_range(0..changed.len());
+        match rng.random_range(0..7) {
+            0 => changed[place] ^= 1 << rng.random_range(0..8),
+            1 => changed[place] = rng.random(),
+            2 => changed.truncate(place),
+            3 => changed.insert(place, rng.random()),
+            4 => {
+                let other = rng.random_range(0..changed.len());
+                changed.swap(place, other);
+            }
+            5 => {
+                let end = changed.len().min(place + 9);
+                changed[place..end].fill(0xff);
+            }
+            _ => {
+                let part = changed[place..].to_vec();
+                changed.extend(part);
+            }
+        }
+    }
+    changed
+}
+
+/// Gives a frame the length and the checksum that an attacker would put into it.
+fn seal(frame: &mut [u8]) {
+    if frame.len() < 24 {
+        return;
+    }
+    let length = (frame.len() - 24) as u64;
+    frame[8..16].copy_from_slice(&length.to_le_bytes());
+    let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());
+    frame[16..24].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// A million altered frames, half of them with a checksum that fits: none panics; of those without, none is accepted that
+/// was not sent; and none has the decoder allocate more than a multiple of what came. Seed 17.
+///
+/// One test after another in one thread, so that nothing else allocates meanwhile.
+#[test]
+fn altered_frames_are_refused_and_cost_no_memory() {
+    let requests: Vec<Vec<u8>> = requests().iter().map(|request| encode(request).expect("a frame")).collect();
+    let answers: Vec<Vec<u8>> = answers().iter().map(|answer| encode(answer).expect("a frame")).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(17);
+    let (mut accepted, mut sealed_accepted) = (0, 0);
+    for round in 0..1_000_000u32 {
+        let (frames, is_request) = if round % 3 == 0 { (&answers, false) } else { (&requests, true) };
+        let frame = &frames[rng.random_range(0..frames.len())];
+        let sealed = round % 2 == 0;
+        let mut changed = mutate(frame, &mut rng);
+        if sealed {
+            seal(&mut changed);
+        }
+        let is_accepted = if is_request {
+            decode::<Request>(&changed, LARGEST_FRAME).is_ok()
+        } else {
+            decode::<Answer>(&changed, LARGEST_FRAME).is_ok()
+        };
+        if is_accepted && changed != *frame {
+            if sealed {
+                sealed_accepted += 1;
+            } else {
+                accepted += 1;
+            }
+        }
+    }
+    assert_eq!(accepted, 0, "nothing is accepted that was not sent");
+    assert!(sealed_accepted > 1_000, "the sealed frames reach behind the checksum: {sealed_accepted}");
+    // No frame here is larger than a few kilobytes: had any of them claimed its way to a large allocation, the most
+    // that this process ever held would show it. What the other tests of this file hold is far less.
+    let most = ALLOCATOR.max_allocated();
+    assert!(most < 4 << 20, "{most} bytes were held at once");
+}
+
+/// Lengths that are not there are refused before anything is allocated for them.
+#[test]
+fn a_length_beyond_the_bytes_allocates_nothing() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    for _ in 0..10_000 {
+        // A Forward whose rows claim to be up to 2^63 bytes.
+        let claim: u64 = rng.next_u64() >> rng.random_range(1..50);
+        let mut frame = encode(&Request::MakeKey).expect("a frame");
+        frame.truncate(24);
+        frame.extend([5, 0, 1]);
+        let mut rest = claim;
+        while rest >= 0x80 {
+            frame.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        frame.push(rest as u8);
+        seal(&mut frame);
+        assert!(decode::<Request>(&frame, LARGEST_FRAME).is_err(), "{claim}");
+    }
+    assert!(ALLOCATOR.max_allocated() < 4 << 20);
+}
