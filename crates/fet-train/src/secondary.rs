@@ -18,7 +18,7 @@ use crate::prepare::{PreparedParty, ScaledTable};
 use crate::protocol::{Backward, Forward, LinkKeys, Linked, Reply, Request};
 use fet_core::data::{Keys, Matrix, Sealed};
 use fet_core::encoder::{Encoder, NeighbourBatch};
-use fet_core::linker::{LinkError, Linker, Links};
+use fet_core::linker::{LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::model::Pass;
 use fet_core::parameters::ParameterError;
 use fet_core::privacy::{PrivacyMechanism, Selection};
@@ -30,8 +30,9 @@ pub struct Secondary {
     number: usize,
     seed: u64,
     raw_keys: Keys,
-    /// The primary's concealed keys, while a challenge of the linker is unanswered.
-    unlinked: Option<Keys>,
+    /// The primary's concealed keys and the owner that posed a challenge, while it is unanswered.
+    unlinked: Option<(Keys, Box<dyn Owner>)>,
+    warnings: Vec<String>,
     records: ScaledTable,
     links: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each batch.
@@ -81,6 +82,7 @@ impl Secondary {
             scratch: vec![u32::MAX; party.raw_keys.rows()],
             raw_keys: party.raw_keys,
             unlinked: None,
+            warnings: Vec::new(),
             records: party.scaled,
             links: None,
             queries: None,
@@ -119,6 +121,11 @@ impl Secondary {
         Ok(self.records.features.select_rows(&nearest))
     }
 
+    /// What its user should hear of the links; it says so once. Not a message.
+    pub fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     /// Has the party vanish in the middle of that step, as a machine might; for trying out what the others do.
     pub fn vanish_at(&mut self, round: u64) {
         self.gone_from = Some(round);
@@ -150,24 +157,26 @@ impl Secondary {
 
     fn link(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
         if self.privacy.selection() != Selection::ALL {
-            if self.linker.asks() || matches!(message.keys, Keys::Sealed(_)) {
+            if !self.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
                 return Err(SecondaryError::SealedSelection);
             }
             self.queries = Some(message.keys.clone());
         }
-        if let Some(challenge) = self.linker.challenge(&self.raw_keys)? {
-            self.unlinked = Some(message.keys);
+        let mut owner = self.linker.owner(linking_seed(self.seed, self.number));
+        if let Some(challenge) = owner.challenge(&self.raw_keys)? {
+            self.unlinked = Some((message.keys, owner));
             return Ok(Reply::Challenge(challenge));
         }
-        let seed = linking_seed(self.seed, self.number);
-        let links = self.linker.link(&message.keys, &self.raw_keys, seed)?;
+        let links = owner.link(&LinkTask::new(&message.keys, &self.raw_keys))?;
+        self.warnings.extend(owner.warnings());
         self.keep(&links)
     }
 
     fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
-        let queries = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
-        let seed = linking_seed(self.seed, self.number);
-        let links = self.linker.link_answered(&queries, &self.raw_keys, answer, seed)?;
+        let (queries, mut owner) = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
+        let links =
+            owner.link(&LinkTask { answer: Some(answer), ..LinkTask::new(&queries, &self.raw_keys) })?;
+        self.warnings.extend(owner.warnings());
         self.keep(&links)
     }
 

@@ -45,7 +45,7 @@ pub struct Trainer {
     labels: Vec<f32>,
     primary: Box<dyn Primary>,
     federation: Federation,
-    aggregator: Box<dyn Aggregator>,
+    aggregator: std::sync::Arc<dyn Aggregator>,
     privacy: std::sync::Arc<dyn PrivacyMechanism>,
     /// How the secondaries hide their parts in sums, where they do.
     secure: Option<SecureSum>,

@@ -9,7 +9,7 @@ use crate::model::Embedding;
 use crate::protocol::{Forward, Hidden, Reply, Request};
 use crate::secondary::gather;
 use crate::secret_sum;
-use fet_core::aggregator::{Aggregation, SecureSum};
+use fet_core::aggregator::{Aggregation, Role, SecureSum};
 use fet_core::data::Matrix;
 use fet_core::method::Memory;
 use fet_core::parameters::Parameters;
@@ -73,15 +73,19 @@ impl Trainer {
         };
         // Evaluation is timed as a whole.
         let (mut watch, mut encode, mut aggregate) = (Watch::start(), 0.0, 0.0);
-        let tensor = if let Some(sum) = self.secure {
-            let sum = self.secret_sum(sum, (round, rows, training), &mut aggregation)?;
-            watch.lap(&mut encode);
-            self.aggregator.mean(sum, &aggregation)
-        } else {
-            let parts = self.parts(round, rows, active, training)?;
-            aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
-            watch.lap(&mut encode);
-            self.aggregator.combine(parts, &aggregation)
+        let aggregator = std::sync::Arc::clone(&self.aggregator);
+        let tensor = match aggregator.role() {
+            Role::Sum(hidden) => {
+                let sum = self.secret_sum(hidden.form(), (round, rows, training), &mut aggregation)?;
+                watch.lap(&mut encode);
+                hidden.mean(sum, &aggregation)
+            }
+            Role::Combine(open) => {
+                let parts = self.parts(round, rows, active, training)?;
+                aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
+                watch.lap(&mut encode);
+                open.combine(parts, &aggregation)
+            }
         };
         watch.lap(&mut aggregate);
         if training {

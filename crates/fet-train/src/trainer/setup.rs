@@ -13,7 +13,7 @@ use crate::prepare::{Prepared, PreparedParty, Split, standardise_all};
 use crate::protocol::{LinkKeys, Reply, Request};
 use crate::secondary::{Secondary, SecondaryParts, linking_seed};
 use crate::secret_sum;
-use fet_core::aggregator::SecureSum;
+use fet_core::aggregator::{Role, SecureSum};
 use fet_core::data::{DatasetContext, VerticalData};
 use fet_core::encoder::Computation;
 use fet_core::experiment::{Batches, Experiment};
@@ -49,7 +49,10 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let secure = aggregator.secure().filter(|_| plan.secondaries);
+        let secure = match aggregator.role() {
+            Role::Sum(sum) if plan.secondaries => Some(sum.form()),
+            _ => None,
+        };
         let mut privacy = experiment.privacy.build(&())?;
         let linker = experiment.linker.build(&())?;
         // Links that are made anew for each batch are not worth keeping.
@@ -58,7 +61,7 @@ impl Trainer {
         } else {
             Arc::from(linker)
         };
-        let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
+        let neighbours = |party| plan.neighbours.of(party, linker.about().neighbours);
         let positions = (1..=tables.len()).map(neighbours).max().unwrap_or(0);
         let schedule =
             schedule(experiment, &plan, &prepared.split, tables.len(), positions, secure.is_some());
@@ -109,7 +112,7 @@ impl Trainer {
             labels: prepared.labels,
             primary,
             federation,
-            aggregator,
+            aggregator: Arc::from(aggregator),
             privacy: builder.privacy,
             secure,
             schedule,
@@ -151,15 +154,15 @@ impl Trainer {
         for index in 0..self.federation.len() {
             let name = self.federation.parties()[index].name().to_string();
             let failed = |source| RunError::Party { party: name.clone(), source };
-            let keys = linker.conceal(&self.records.raw_keys, linking_seed(self.seed, index + 1));
-            let keys = keys.map_err(|error| failed(error.into()))?;
+            let mut asker = linker.asker(linking_seed(self.seed, index + 1));
+            let keys = asker.conceal(&self.records.raw_keys).map_err(|error| failed(error.into()))?;
             let mut request = Request::Link(LinkKeys { keys });
             let message = loop {
                 let replies = self.federation.exchange(&[index], vec![request]).map_err(failed)?;
                 match replies.into_iter().next() {
                     Some(Reply::Linked(message)) => break message,
                     Some(Reply::Challenge(challenge)) => {
-                        let answer = linker.answer(&challenge).map_err(|error| failed(error.into()))?;
+                        let answer = asker.answer(&challenge).map_err(|error| failed(error.into()))?;
                         request = Request::Answer(answer);
                     }
                     other => unreachable!("a party answers Link with Linked or Challenge, not {other:?}"),
@@ -171,7 +174,8 @@ impl Trainer {
                 similarities
             }));
         }
-        self.warnings.extend(linker.warnings());
+        let told = self.federation.parties_mut().iter_mut().map(Secondary::take_warnings);
+        self.warnings.extend(told.flatten());
         Ok(())
     }
 }
@@ -189,7 +193,7 @@ struct PartyBuilder<'a> {
 
 impl PartyBuilder<'_> {
     fn party(&self, number: usize, table: PreparedParty) -> Result<Secondary, Violation> {
-        let neighbours = self.plan.neighbours.of(number, self.linker.neighbours());
+        let neighbours = self.plan.neighbours.of(number, self.linker.about().neighbours);
         let encoder = self.method.secondary(
             &self.experiment.encoder,
             &SecondaryContext {
