@@ -24,8 +24,8 @@ pub trait Aggregator: Send + Sync {
         false
     }
 
-    /// Whether the memory holds every party's part by itself, side by side in the parties' order, zeros for a party that
-    /// is left out.
+    /// Whether the memory holds every party's part by itself: side by side in the parties' order, a part of one position
+    /// repeated along those of the longest, zeros for a party that is left out.
     fn keeps_parts_apart(&self) -> bool {
         false
     }

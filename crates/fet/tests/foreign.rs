@@ -189,14 +189,23 @@ impl Aggregator for Beside {
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
         let width = round.shapes[0][2];
-        round.active.iter().map(|party| gradient.clone().narrow(2, party * width, width)).collect()
+        let own = |&party: &usize| gradient.clone().narrow(2, party * width, width);
+        let repeats = |shape: &[usize; 3], all: usize| shape[1] == 1 && all > 1;
+        let shares = round.active.iter().map(own).zip(&round.shapes);
+        shares
+            .map(|(share, shape)| if repeats(shape, share.dims()[1]) { share.sum_dim(1) } else { share })
+            .collect()
     }
 }
 
 impl Combine for Beside {
     fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
-        let mut all = vec![parts[0].zeros_like(); round.parties];
-        parts.into_iter().zip(&round.active).for_each(|(part, &party)| all[party] = part);
+        let longest = parts.iter().max_by_key(|part| part.dims()[1]).expect("a party is active").clone();
+        let mut all = vec![longest.zeros_like(); round.parties];
+        for (part, &party) in parts.into_iter().zip(&round.active) {
+            // A part of one position is broadcast along those of the longest.
+            all[party] = longest.zeros_like() + part;
+        }
         Tensor::cat(all, 2)
     }
 }
@@ -387,7 +396,7 @@ fn a_plug_in_of_each_slot_runs_beside_those_of_the_program() {
         check(&[FET.as_slice(), &[foreign]].concat());
     }
     check(&["method.kind=foreign-plain"]);
-    let cut = ["data.kind=split", "data.parties=3", "data.source.kind=foreign-wave"];
+    let cut = ["data.kind=split", "data.parties=3", "data.key_dims=2", "data.source.kind=foreign-wave"];
     check(&[FET.as_slice(), &cut].concat());
 }
 

@@ -94,27 +94,32 @@ fn what_is_called_a_mean_gives_equals_themselves() {
     }
 }
 
-/// Side by side, in the parties' order, zeros for a party that is left out: what methods that ask for it count on.
+/// What methods that ask for it count on: side by side, in the parties' order, a part of one position repeated, zeros for
+/// a party that is left out.
 #[test]
 fn what_keeps_parts_apart_shows_each_where_it_belongs() {
     let device = flex().device;
     let mut kept = 0;
     for slot in all::<dyn Aggregator>() {
         let aggregator = slot.build(&()).expect("sound defaults");
-        let apart = aggregator.keeps_parts_apart();
-        let parts: Vec<Tensor<3>> = vec![random([3, 4, 5], 1, &device), random([3, 4, 5], 2, &device)];
-        let similarities = vec![random([3, 4], 3, &device), random([3, 4], 4, &device)];
-        let round = Aggregation { parties: 3, active: vec![0, 2], shapes: vec![[3, 4, 5]; 2], similarities };
-        let made = memory(aggregator.as_ref(), parts.clone(), &round);
-        if apart {
-            let place = |party: usize| host(made.clone().narrow(2, 5 * party, 5));
-            assert_eq!(place(0), host(parts[0].clone()), "{slot:?}");
-            assert!(place(1).iter().all(|&x| x == 0.0), "{slot:?}");
-            assert_eq!(place(2), host(parts[1].clone()), "{slot:?}");
-            kept += 1;
-        } else {
-            assert_eq!(aggregator.width(3, 5), 5, "{slot:?}: what is as wide as all parts should say so");
+        if !aggregator.keeps_parts_apart() {
+            continue;
         }
+        let parts: [Tensor<3>; 2] = [random([3, 4, 5], 1, &device), random([3, 1, 5], 2, &device)];
+        let round = Aggregation {
+            parties: 3,
+            active: vec![0, 2],
+            shapes: parts.iter().map(|part| part.dims()).collect(),
+            similarities: vec![random([3, 4], 3, &device), random([3, 1], 4, &device)],
+        };
+        let made = memory(aggregator.as_ref(), parts.to_vec(), &round);
+        let place = |party: usize| made.clone().narrow(2, 5 * party, 5);
+        assert_eq!(host(place(0)), host(parts[0].clone()), "{slot:?}");
+        assert!(host(place(1)).iter().all(|&x| x == 0.0), "{slot:?}");
+        for position in 0..4 {
+            assert_eq!(host(place(2).narrow(1, position, 1)), host(parts[1].clone()), "{slot:?}");
+        }
+        kept += 1;
     }
     assert!(kept > 0, "\"concat\" does");
 }
