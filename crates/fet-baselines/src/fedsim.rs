@@ -8,11 +8,13 @@
 
 mod model;
 
+use fet_core::aggregator::Aggregator;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
-    Kinds, Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext,
+    Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext, Slots,
 };
 use fet_core::optimizer::OptimizerSettings;
+use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_train::model::Init;
 use serde::{Deserialize, Serialize};
@@ -134,15 +136,16 @@ impl Method for FedSim {
         }
     }
 
-    fn check(&self, kinds: &Kinds<'_>) -> Result<(), Violation> {
-        let Kinds { aggregator, privacy, .. } = *kinds;
-        if aggregator != "concat" {
-            let rule = "must be \"concat\" for the method \"fedsim\": it joins the parties' records to pairs";
-            return Err(Violation::new("aggregator.kind", rule, format!("\"{aggregator}\"")));
+    fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
+        if !slots.aggregator.keeps_parts_apart() {
+            let rule = "must keep the parties' parts apart, as \"concat\" does, for the method \"fedsim\": it joins the \
+                        parties' records to pairs";
+            return Err(slots.refuse::<dyn Aggregator>(rule));
         }
-        if privacy != "none" {
-            let rule = "must be \"none\" for the method \"fedsim\": it reveals similarities unprotected";
-            return Err(Violation::new("privacy.kind", rule, format!("\"{privacy}\"")));
+        if !slots.privacy.is_identity() {
+            let rule = "must protect nothing, as \"none\" does, for the method \"fedsim\": it reveals similarities \
+                        unprotected";
+            return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }
         Ok(())
     }

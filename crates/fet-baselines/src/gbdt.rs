@@ -9,15 +9,17 @@
 //! `model.safetensors` is empty.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::aggregator::Aggregator;
 use fet_core::data::Task;
 use fet_core::encoder::{Encoder, NeighbourBatch};
 use fet_core::method::{
-    Kinds, Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext,
+    Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, Slots,
     TrainOutcome,
 };
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
+use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::{Learner, Nothing};
 use forust_ml::objective::ObjectiveType;
@@ -140,15 +142,18 @@ impl Method for Gbdt {
         }
     }
 
-    fn check(&self, kinds: &Kinds<'_>) -> Result<(), Violation> {
-        let only = [("aggregator", kinds.aggregator, "concat"), ("privacy", kinds.privacy, "none")];
-        match only.into_iter().find(|(_, kind, needed)| self.joined && kind != needed) {
-            Some((slot, kind, needed)) => {
-                let rule = format!("must be \"{needed}\" for the method \"gbdt-top1\": it pools raw columns");
-                Err(Violation::new(format!("{slot}.kind"), rule, format!("\"{kind}\"")))
-            }
-            None => Ok(()),
+    fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
+        if self.joined && !slots.aggregator.keeps_parts_apart() {
+            let rule = "must keep the parties' parts apart, as \"concat\" does, for the method \"gbdt-top1\": it pools raw \
+                        columns";
+            return Err(slots.refuse::<dyn Aggregator>(rule));
         }
+        if self.joined && !slots.privacy.is_identity() {
+            let rule =
+                "must protect nothing, as \"none\" does, for the method \"gbdt-top1\": it pools raw columns";
+            return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
+        }
+        Ok(())
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fet_bench::Workload;
-use fet_core::linker::Linker;
+use fet_core::linker::{Linker, link};
 use fet_core::registry::Slot;
 use fet_train::simulation::Simulation;
 use fet_train::trainer::StepReport;
@@ -52,11 +52,11 @@ fn linking(criterion: &mut Criterion) {
         let tables = Workload { secondaries: 1, records, ..workload }.tables();
         let linker: Box<dyn Linker> =
             Slot::<dyn Linker>::of("nearest").expect("a plug-in").build(&()).expect("sound defaults");
-        let neighbours = linker.neighbours();
+        let neighbours = linker.about().neighbours;
         group.sample_size(10).throughput(Throughput::Elements(records as u64));
         group.bench_function(format!("nearest/{name}, K = {neighbours}"), |bencher| {
             let keys = &tables.secondaries[0].keys;
-            let link = |()| linker.link(&tables.primary.keys, keys, 0).expect("links");
+            let link = |()| link(linker.as_ref(), &tables.primary.keys, keys, 0, &|_| ()).expect("links");
             bencher.iter_batched(|| (), link, BatchSize::PerIteration);
         });
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
-use fet_core::linker::Linker;
+use fet_core::linker::{Linker, link};
 
 use crate::Workload;
 
@@ -19,7 +19,8 @@ pub fn distinct_neighbours(experiment: &Experiment, tables: &VerticalData, batch
     let linker: Box<dyn Linker> = experiment.linker.build(&()).expect("a sound preset");
     let rows: Vec<usize> = (0..tables.primary.rows().min(4 * batch)).collect();
     let queries = tables.primary.keys.select_rows(&rows);
-    let links = linker.link(&queries, &tables.secondaries[0].keys, 0).expect("the tables can be linked");
+    let keys = &tables.secondaries[0].keys;
+    let links = link(linker.as_ref(), &queries, keys, 0, &|_| ()).expect("the tables can be linked");
     let batches: Vec<usize> = rows
         .chunks(batch)
         .map(|rows| rows.iter().flat_map(|&row| links.row(row)).collect::<BTreeSet<_>>().len())

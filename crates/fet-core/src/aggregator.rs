@@ -1,16 +1,17 @@
 //! The `Aggregator` slot: how the active parties' representations become one.
 //!
-//! An aggregator sees representations, never keys, features or links. Plug-ins are in `aggregator/`.
+//! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines the parts, or
+//! it sees only a sum in which the parties hide them. Plug-ins are in `aggregators/` of `fet-train`.
 
 use burn::tensor::Tensor;
 
 use crate::registry::{Plugin, SlotKind};
 
-/// Combines the representations of the active parties, and spreads the gradient back.
+/// Makes one memory of the active parties' representations, and spreads the gradient back.
 ///
-/// Laws, held by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of
-/// [`Aggregator::combine`]; the order of parties does not matter where the memory is as wide as a part; the
-/// memory has the width that [`Aggregator::width`] promises; a party that was dropped is not asked for.
+/// Laws, held by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of what its role computes;
+/// the order of parties does not matter where the memory is as wide as a part; the memory has the width that
+/// [`Aggregator::width`] promises; a party that was dropped is not asked for.
 pub trait Aggregator: Send + Sync {
     /// The width of the memory, for `parties` representations of width `hidden`.
     fn width(&self, _parties: usize, hidden: usize) -> usize {
@@ -23,28 +24,57 @@ pub trait Aggregator: Send + Sync {
         false
     }
 
+    /// Whether the memory holds every party's part by itself: side by side in the parties' order, a part of one position
+    /// repeated along those of the longest, zeros for a party that is left out.
+    fn keeps_parts_apart(&self) -> bool {
+        false
+    }
+
+    /// What it sees: the parts, or a sum of them.
+    fn role(&self) -> Role<'_>;
+
+    /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>>;
+}
+
+/// What an aggregator sees.
+pub enum Role<'a> {
+    /// The parts themselves.
+    Combine(&'a dyn Combine),
+    /// Only their sum; the parties hide the parts in it.
+    Sum(&'a dyn Sum),
+}
+
+impl std::fmt::Debug for Role<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Combine(_) => "Combine",
+            Self::Sum(_) => "Sum",
+        })
+    }
+}
+
+/// An aggregator that sees the parts.
+pub trait Combine {
     /// The memory that the primary decodes against.
     ///
     /// # Shapes
     /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
     /// - result: [B, K, W]
     fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3>;
+}
 
-    /// How the parties are to hide their parts in a sum; nothing where the parts themselves are needed.
-    fn secure(&self) -> Option<SecureSum> {
-        None
-    }
+/// An aggregator that sees only the sum of the parts.
+pub trait Sum {
+    /// How the parties hide their parts in the sum.
+    fn form(&self) -> SecureSum;
 
-    /// The memory, given the sum of the parts alone; asked for only where [`Aggregator::secure`] says so.
+    /// The memory, given the sum of the parts.
     ///
-    /// # Panics
-    /// If the aggregator needs the parts themselves.
-    fn mean(&self, _sum: Tensor<3>, _round: &Aggregation) -> Tensor<3> {
-        unreachable!("an aggregator that hides its parts in a sum says what to do with the sum")
-    }
-
-    /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>>;
+    /// # Shapes
+    /// - `sum`: [B, K, H]
+    /// - result: [B, K, W]
+    fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3>;
 }
 
 /// Who takes part in one aggregation, and what is known of the parts besides their values.

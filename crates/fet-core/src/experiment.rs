@@ -10,7 +10,7 @@ use crate::data::Dataset;
 use crate::encoder::{Computation, Encoder};
 use crate::learning_rate::Decay;
 use crate::linker::Linker;
-use crate::method::{Kinds, Method, Plan};
+use crate::method::{Method, Plan, Slots};
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 
@@ -230,39 +230,36 @@ impl Experiment {
     /// Refuses slots that make no sense together.
     fn check_slots(&self) -> Result<(), Violation> {
         let method = self.method.build(&())?;
+        let linker = self.linker.build(&())?;
+        let aggregator = self.aggregator.build(&())?;
+        let privacy = self.privacy.build(&())?;
+        let slots = Slots::new(
+            (linker.as_ref(), self.linker.kind()),
+            (aggregator.as_ref(), self.aggregator.kind()),
+            (privacy.as_ref(), self.privacy.kind()),
+        );
+        method.check(&slots)?;
         let plan = method.plan();
-        method.check(&Kinds {
-            linker: self.linker.kind(),
-            encoder: self.encoder.kind(),
-            aggregator: self.aggregator.kind(),
-            privacy: self.privacy.kind(),
-        })?;
         if !plan.secondaries {
             return Ok(());
         }
-        let linker = self.linker.build(&())?;
-        let aggregator = self.aggregator.build(&())?;
-        if !linker.gives_similarities() {
+        if !linker.about().similarities {
             let wants = [
                 (plan.similarities, "method", self.method.kind()),
                 (aggregator.uses_similarities(), "aggregator", self.aggregator.kind()),
             ];
             if let Some((_, slot, kind)) = wants.into_iter().find(|(wants, ..)| *wants) {
-                let rule = format!("must give similarities for the {slot} \"{kind}\"");
-                return Err(Violation::new("linker.kind", rule, format!("\"{}\"", self.linker.kind())));
+                return Err(
+                    slots.refuse::<dyn Linker>(format!("must give similarities for the {slot} \"{kind}\""))
+                );
             }
         }
-        self.check_privacy(&plan, linker.as_ref(), aggregator.as_ref())
+        self.check_privacy(&plan, &slots)
     }
 
     /// Refuses what would pass a mechanism by, or claims more than it gives.
-    fn check_privacy(
-        &self,
-        plan: &Plan,
-        linker: &dyn Linker,
-        aggregator: &dyn Aggregator,
-    ) -> Result<(), Violation> {
-        let privacy = self.privacy.build(&())?;
+    fn check_privacy(&self, plan: &Plan, slots: &Slots<'_>) -> Result<(), Violation> {
+        let (about, privacy) = (slots.linker.about(), slots.privacy);
         if privacy.is_identity() {
             return Ok(());
         }
@@ -272,13 +269,14 @@ impl Experiment {
                 format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
             return Err(Violation::new(averaged.setting, rule, averaged.every));
         }
-        if plan.similarities || aggregator.uses_similarities() {
+        if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
-                "must be \"none\" for the method \"{}\" with the aggregator \"{}\": similarities are told without noise",
+                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": similarities are \
+                 told without noise",
                 self.method.kind(),
                 self.aggregator.kind()
             );
-            return Err(Violation::new("privacy.kind", rule, format!("\"{kind}\"")));
+            return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }
         if privacy.claims_amplification() && self.train.batches != Batches::Poisson {
             let rule = "must be \"poisson\" where `privacy.amplification` is claimed: a figure for Poisson sampling does \
@@ -289,15 +287,20 @@ impl Experiment {
             let rule = "must be 0 where `privacy.learning` is \"frozen\": every row is released once, by all parties";
             return Err(Violation::new("method.party_dropout", rule, plan.party_dropout));
         }
-        let Selection { occurrences, .. } = privacy.selection();
-        if occurrences > 0 && !["nearest", "edit"].contains(&self.linker.kind()) {
-            let rule = "must be \"nearest\" or \"edit\" where `privacy.max_occurrences` is set: which rows a record serves must \
-                        depend on no other record";
-            return Err(Violation::new("linker.kind", rule, format!("\"{}\"", self.linker.kind())));
+        let selection = privacy.selection();
+        if selection.occurrences > 0 && !about.independent {
+            let rule = "must link each record by itself, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
+                        set: which rows a record serves must depend on no other record";
+            return Err(slots.refuse::<dyn Linker>(rule));
         }
-        if occurrences > linker.neighbours() {
-            let rule = format!("must be at most `linker.neighbours` ({}), or 0", linker.neighbours());
-            return Err(Violation::new("privacy.max_occurrences", rule, occurrences));
+        if selection != Selection::ALL && !about.in_the_clear {
+            let rule = "must be one that sends keys in the clear where `privacy.sample_rate` or `privacy.max_occurrences` \
+                        has neighbours chosen anew for each batch";
+            return Err(slots.refuse::<dyn Linker>(rule));
+        }
+        if selection.occurrences > about.neighbours {
+            let rule = format!("must be at most `linker.neighbours` ({}), or 0", about.neighbours);
+            return Err(Violation::new("privacy.max_occurrences", rule, selection.occurrences));
         }
         Ok(())
     }

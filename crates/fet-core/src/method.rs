@@ -8,9 +8,12 @@ mod model;
 
 use burn::tensor::{Device, Tensor};
 
+use crate::aggregator::Aggregator;
 use crate::encoder::{Computation, Encoder};
+use crate::linker::Linker;
 use crate::model::Pass;
 use crate::objective::Objective;
+use crate::privacy::PrivacyMechanism;
 use crate::registry::{Plugin, Slot, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::Learner;
@@ -26,7 +29,7 @@ pub trait Method: Send + Sync {
     fn plan(&self) -> Plan;
 
     /// Refuses slots that make no sense together with the method, before anything starts.
-    fn check(&self, _kinds: &Kinds<'_>) -> Result<(), Violation> {
+    fn check(&self, _slots: &Slots<'_>) -> Result<(), Violation> {
         Ok(())
     }
 
@@ -41,17 +44,43 @@ pub trait Method: Send + Sync {
     ) -> Result<Box<dyn Encoder>, Violation>;
 }
 
-/// Which plug-ins stand beside a method.
-#[derive(Debug, Clone, Copy)]
-pub struct Kinds<'a> {
+/// The plug-ins beside a method. What they can do is asked of them; their names serve messages alone.
+pub struct Slots<'a> {
     /// The linker.
-    pub linker: &'a str,
-    /// The encoder.
-    pub encoder: &'a str,
+    pub linker: &'a dyn Linker,
     /// The aggregator.
-    pub aggregator: &'a str,
+    pub aggregator: &'a dyn Aggregator,
     /// The privacy mechanism.
-    pub privacy: &'a str,
+    pub privacy: &'a dyn PrivacyMechanism,
+    kinds: [(&'static str, &'a str); 3],
+}
+
+impl<'a> Slots<'a> {
+    /// Plug-ins, each with the name that chose it.
+    pub fn new(
+        (linker, linker_kind): (&'a dyn Linker, &'a str),
+        (aggregator, aggregator_kind): (&'a dyn Aggregator, &'a str),
+        (privacy, privacy_kind): (&'a dyn PrivacyMechanism, &'a str),
+    ) -> Self {
+        let kinds = [
+            (<dyn Linker>::SLOT, linker_kind),
+            (<dyn Aggregator>::SLOT, aggregator_kind),
+            (<dyn PrivacyMechanism>::SLOT, privacy_kind),
+        ];
+        Self { linker, aggregator, privacy, kinds }
+    }
+
+    /// The refusal of the plug-in in slot `T`, because it breaks `rule`.
+    pub fn refuse<T: SlotKind + ?Sized>(&self, rule: impl Into<String>) -> Violation {
+        let kind = self.kinds.iter().find(|(slot, _)| *slot == T::SLOT).map_or("", |(_, kind)| kind);
+        Violation::new(format!("{}.kind", T::SLOT), rule, format!("\"{kind}\""))
+    }
+}
+
+impl std::fmt::Debug for Slots<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Slots({:?})", self.kinds)
+    }
 }
 
 /// What the trainer has to know of a method.

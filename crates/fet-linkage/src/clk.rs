@@ -19,7 +19,7 @@ use crate::bits::{BitTable, set};
 use crate::text::{is_number, normalise, qgrams};
 
 pub use harden::Hardening;
-pub use schema::{FieldPlan, Schema};
+pub use schema::{FieldPlan, MOST_HASHES, Schema};
 
 /// How a record becomes bits; both sides need the same.
 #[derive(Debug, Clone, PartialEq)]

@@ -5,16 +5,18 @@
 //! else is noticed, linked anew and replaced. Files appear whole or not at all. Linkers that pose a challenge are not
 //! cached: their messages are never the same twice. A file holds links and similarities in the clear: it belongs to the
 //! party that links.
+//!
+//! Queries count as the asker conceals them. What is sealed under a secret differs from what is sealed under another, so
+//! that links under an old secret are not found again; the secret itself stands nowhere.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use sha2::{Digest, Sha256};
 
 use crate::wire::{Reader, Writer};
-use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals};
+use fet_core::data::Keys;
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 
 /// The environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
@@ -22,13 +24,12 @@ pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 /// The format of the files; another one is another key.
 const FORMAT: &str = concat!("fet links 1 ", env!("CARGO_PKG_VERSION"));
 
-/// A linker that looks into a folder before it links.
+/// A linker whose owner looks into a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
     /// Kind and settings, as they stand in the report.
     settings: String,
     folder: PathBuf,
-    warnings: Mutex<Vec<String>>,
 }
 
 impl Cached {
@@ -42,20 +43,78 @@ impl Cached {
 
     /// `inner`, which was built from `settings`, with a cache in `folder`.
     pub fn new(inner: Box<dyn Linker>, settings: &toml::Table, folder: PathBuf) -> Self {
-        Self { inner, settings: settings.to_string(), folder, warnings: Mutex::new(Vec::new()) }
+        Self { inner, settings: settings.to_string(), folder }
+    }
+}
+
+impl Linker for Cached {
+    fn about(&self) -> About {
+        self.inner.about()
     }
 
-    fn warn(&self, message: String) {
-        self.warnings.lock().expect("no thread panics while it holds the lock").push(message);
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        self.inner.asker(seed)
     }
 
-    fn key(&self, queries: &Keys, records: &Keys, seed: u64) -> [u8; 32] {
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        let inner = self.inner.owner(seed);
+        // An owner that asks back links by messages of this run, which no file of another run can stand for.
+        if self.inner.about().challenges {
+            return inner;
+        }
+        let (settings, folder) = (self.settings.clone(), self.folder.clone());
+        Box::new(Searched { inner, settings, seed, folder, warnings: Vec::new() })
+    }
+}
+
+struct Searched {
+    inner: Box<dyn Owner>,
+    settings: String,
+    seed: u64,
+    folder: PathBuf,
+    warnings: Vec<String>,
+}
+
+impl Owner for Searched {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let key = self.key(task.queries, task.records);
+        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = self.folder.join(format!("{name}.links"));
+        match fs::read(&path) {
+            Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
+                Ok(links) => {
+                    (task.progress)(links.rows());
+                    return Ok(links);
+                }
+                Err(problem) => self.warnings.push(format!("{} {problem}; linked anew", path.display())),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                self.warnings.push(format!("{} cannot be read ({error}); linked anew", path.display()));
+            }
+        }
+        let links = self.inner.link(task)?;
+        if let Err(error) = write(&path, &to_bytes(&key, &links)) {
+            let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
+            self.warnings.push(warning);
+        }
+        Ok(links)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        let mut all = std::mem::take(&mut self.warnings);
+        all.extend(self.inner.warnings());
+        all
+    }
+}
+
+impl Searched {
+    fn key(&self, queries: &Keys, records: &Keys) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &seed.to_le_bytes()] {
+        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes()] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
-        // Filters and pivots follow from the secret, which is no setting.
         for keys in [queries, records] {
             digest(keys, &mut hash);
         }
@@ -101,7 +160,11 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
 }
 
 /// The links of a file, or what is wrong with it.
-fn from_bytes(key: &[u8; 32], bytes: &[u8], records: usize) -> Result<Links, &'static str> {
+fn from_bytes(
+    key: &[u8; 32],
+    bytes: &[u8],
+    (queries, records): (usize, usize),
+) -> Result<Links, &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
     let actual: [u8; 32] = Sha256::digest(content).into();
     if actual != *sum {
@@ -115,10 +178,12 @@ fn from_bytes(key: &[u8; 32], bytes: &[u8], records: usize) -> Result<Links, &'s
         let mut reader = Reader::new(body);
         let mut number = || reader.number().map(|n| n as usize);
         let (neighbours, available, rows, similar) = (number()?, number()?, number()?, number()? == 1);
+        if available == 0 || available > neighbours || rows != queries {
+            return Err(LinkError::Message("impossible sizes".into()));
+        }
         let count = neighbours * rows;
         let indices: Vec<u32> = (0..count).map(|_| reader.number()).collect::<Result<_, _>>()?;
-        if available == 0 || available > neighbours || indices.iter().any(|&index| index as usize >= records)
-        {
+        if indices.iter().any(|&index| index as usize >= records) {
             return Err(LinkError::Message("impossible links".into()));
         }
         if !similar {
@@ -141,101 +206,11 @@ fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     fs::rename(&part, path)
 }
 
-impl Linker for Cached {
-    fn neighbours(&self) -> usize {
-        self.inner.neighbours()
-    }
-
-    fn gives_similarities(&self) -> bool {
-        self.inner.gives_similarities()
-    }
-
-    fn reveals(&self) -> Reveals {
-        self.inner.reveals()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        let mut own =
-            std::mem::take(&mut *self.warnings.lock().expect("no thread panics while it holds the lock"));
-        own.extend(self.inner.warnings());
-        own
-    }
-
-    fn takes(&self) -> KeyKind {
-        self.inner.takes()
-    }
-
-    fn floor(&self) -> Option<f32> {
-        self.inner.floor()
-    }
-
-    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
-        self.inner.conceal(queries, seed)
-    }
-
-    fn asks(&self) -> bool {
-        self.inner.asks()
-    }
-
-    fn challenge(&self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
-        self.inner.challenge(records)
-    }
-
-    fn answer(&self, challenge: &Sealed) -> Result<Sealed, LinkError> {
-        self.inner.answer(challenge)
-    }
-
-    fn link_answered(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        answer: &Sealed,
-        seed: u64,
-    ) -> Result<Links, LinkError> {
-        self.inner.link_answered(queries, records, answer, seed)
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.link_telling(queries, records, seed, &|_| ())
-    }
-
-    fn link_telling(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        seed: u64,
-        done: &(dyn Fn(usize) + Sync),
-    ) -> Result<Links, LinkError> {
-        // A linker that asks back has a link of its own that no message of another run can stand for.
-        if self.inner.asks() {
-            return self.inner.link_telling(queries, records, seed, done);
-        }
-        // What is encoded is hashed as it is encoded: the secret is then part of the key.
-        let concealed =
-            if matches!(queries, Keys::Sealed(_)) { queries.clone() } else { self.conceal(queries, seed)? };
-        let key = self.key(&concealed, records, seed);
-        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = self.folder.join(format!("{name}.links"));
-        match fs::read(&path) {
-            Ok(bytes) => match from_bytes(&key, &bytes, records.rows()) {
-                Ok(links) => return Ok(links),
-                Err(problem) => self.warn(format!("{} {problem}; linked anew", path.display())),
-            },
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => self.warn(format!("{} cannot be read ({error}); linked anew", path.display())),
-        }
-        let links = self.inner.link_telling(&concealed, records, seed, done)?;
-        if let Err(error) = write(&path, &to_bytes(&key, &links)) {
-            self.warn(format!("{} cannot be written ({error}); the links are not kept", path.display()));
-        }
-        Ok(links)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use fet_core::data::Matrix;
+    use fet_core::linker::link_between;
     use fet_core::registry::Slot;
 
     fn cached(kind: &str, folder: &Path) -> Cached {
@@ -247,28 +222,34 @@ mod tests {
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path()).collect()
     }
 
+    /// Links and warnings.
+    fn link(linker: &Cached, queries: &Keys, records: &Keys, seed: u64) -> (Links, Vec<String>) {
+        let (mut asker, mut owner) = (linker.asker(seed), linker.owner(seed));
+        let links = link_between(asker.as_mut(), owner.as_mut(), queries, records, &|_| ());
+        (links.expect("linkable"), owner.warnings())
+    }
+
     #[test]
     fn links_are_kept_found_and_mended() {
         let keys = Keys::from(Matrix::new(2, (0..60).map(|i| f64::from(i * 37 % 61)).collect()));
-        for kind in ["nearest", "random", "federal"] {
+        for kind in ["nearest", "random", "federal", "noisy"] {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let linker = cached(kind, folder.path());
-            let first = linker.link(&keys, &keys, 1).expect("linkable");
+            let (first, _) = link(&linker, &keys, &keys, 1);
             let file = files(folder.path()).pop().expect("a file is there");
             let whole = fs::read(&file).expect("readable");
-            assert_eq!(linker.link(&keys, &keys, 1), Ok(first.clone()), "{kind} from the file");
-            assert!(linker.warnings().is_empty());
+            assert_eq!(link(&linker, &keys, &keys, 1), (first.clone(), Vec::new()), "{kind} from the file");
             // A flipped bit, a cut, an empty file, and another run's file under this name.
             let mut flipped = whole.clone();
             flipped[whole.len() / 2] ^= 1;
             let other = cached(kind, &folder.path().join("other"));
-            other.link(&keys, &keys, 2).expect("linkable");
+            link(&other, &keys, &keys, 2);
             let other =
                 fs::read(files(&folder.path().join("other")).pop().expect("a file")).expect("readable");
             for bad in [flipped, whole[..whole.len() - 5].to_vec(), Vec::new(), other] {
                 fs::write(&file, bad).expect("writable");
-                assert_eq!(linker.link(&keys, &keys, 1), Ok(first.clone()), "{kind} linked anew");
-                let warnings = linker.warnings();
+                let (again, warnings) = link(&linker, &keys, &keys, 1);
+                assert_eq!(again, first, "{kind} linked anew");
                 assert!(warnings.len() == 1 && warnings[0].contains("linked anew"), "{warnings:?}");
                 assert_eq!(fs::read(&file).expect("readable"), whole, "{kind}: the file is mended");
             }
@@ -280,11 +261,37 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let keys = |shift: f64| Keys::from(Matrix::new(1, (0..40).map(|i| f64::from(i) + shift).collect()));
         let linker = cached("nearest", folder.path());
-        linker.link(&keys(0.0), &keys(0.0), 1).expect("linkable");
-        linker.link(&keys(0.5), &keys(0.0), 1).expect("linkable");
-        linker.link(&keys(0.0), &keys(0.5), 1).expect("linkable");
-        linker.link(&keys(0.0), &keys(0.0), 2).expect("linkable");
-        cached("rotation", folder.path()).link(&keys(0.0), &keys(0.0), 1).expect("linkable");
+        link(&linker, &keys(0.0), &keys(0.0), 1);
+        link(&linker, &keys(0.5), &keys(0.0), 1);
+        link(&linker, &keys(0.0), &keys(0.5), 1);
+        link(&linker, &keys(0.0), &keys(0.0), 2);
+        link(&cached("rotation", folder.path()), &keys(0.0), &keys(0.0), 1);
         assert_eq!(files(folder.path()).len(), 5);
+    }
+
+    #[test]
+    fn a_linker_that_poses_a_challenge_is_not_cached() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let keys = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
+        link(&cached("psi", folder.path()), &keys, &keys, 1);
+        assert_eq!(files(folder.path()).len(), 0);
+    }
+
+    /// Two secrets, as an environment variable would hold them: here each follows from a seed of the asker's, while the
+    /// owner's seed, settings and keys stay the same.
+    #[test]
+    fn another_secret_is_another_file() {
+        let numbers = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
+        let names = (0..40).map(|i| format!("name {i}")).collect();
+        let names = Keys::Text(fet_core::data::TextTable::new(1, names));
+        for (kind, keys) in [("clk", &names), ("federal", &numbers), ("rotation", &numbers)] {
+            let folder = tempfile::tempdir().expect("a temporary folder");
+            let linker = cached(kind, folder.path());
+            for secret in [1, 2, 1] {
+                let concealed = linker.asker(secret).conceal(keys).expect("sealable");
+                linker.owner(1).link(&LinkTask::new(&concealed, keys)).expect("linkable");
+            }
+            assert_eq!(files(folder.path()).len(), 2, "{kind}");
+        }
     }
 }

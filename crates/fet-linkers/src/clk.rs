@@ -6,14 +6,14 @@
 
 use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, Schema};
+use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Schema};
 use fet_linkage::search::{Index, Measure};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, check_weights, links, secret};
+use crate::{check_neighbours, check_weights, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `clk`.
@@ -126,61 +126,74 @@ inventory::submit! {
 
 struct Clk(ClkSettings);
 
-impl Clk {
-    fn encoder(&self, schema: &Schema, seed: u64) -> Result<Encoder, LinkError> {
-        let code = Code { bits: self.0.bits, q: self.0.q, hardening: self.0.hardening.into() };
-        Ok(Encoder::new(code, &secret::secret(&self.0.secret_env, seed, "clk")?, schema))
+impl Linker for Clk {
+    fn about(&self) -> About {
+        let reveals = Reveals {
+            secondary: "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
+                        guessed name and address is among the primary's; mean length and entropy of the fields",
+            primary: "nothing",
+            eavesdropper: "filters: how similar primary records are to each other, and how frequent their bits are, which \
+                           attacks on frequent names use (`hardening`)",
+        };
+        let about = About::new(self.0.neighbours, KeyKind::Text, reveals);
+        About { floor: Some(0.0), in_the_clear: false, ..about }
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        Box::new(Side { settings: self.0.clone(), seed })
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Side { settings: self.0.clone(), seed })
+    }
+}
+
+/// Either side: what it knows is the secret, which both have.
+struct Side {
+    settings: ClkSettings,
+    seed: u64,
+}
+
+impl Side {
+    fn encoder(&self, schema: &Schema) -> Result<Encoder, LinkError> {
+        let ClkSettings { bits, q, hardening, secret_env, .. } = &self.settings;
+        let code = Code { bits: *bits, q: *q, hardening: (*hardening).into() };
+        Ok(Encoder::new(code, &secret::secret(secret_env, self.seed, "clk")?, schema))
     }
 
     /// The plan of the fields, weighed by the primary's records.
     fn schema(&self, queries: &TextTable) -> Result<Schema, LinkError> {
+        let ClkSettings { bits, q, load, weights, groups, .. } = &self.settings;
         let fields = queries.columns();
-        if !self.0.groups.is_empty() && self.0.groups.len() != fields {
-            return Err(crate::wrong_length("groups", self.0.groups.len(), fields));
+        if !groups.is_empty() && groups.len() != fields {
+            return Err(crate::wrong_length("groups", groups.len(), fields));
         }
-        let weights = crate::weights(&self.0.weights, fields)?;
-        let insertions = self.0.load * self.0.bits as f64;
-        Ok(Schema::fit(queries.cells(), fields, self.0.q, insertions, &weights, &self.0.groups))
+        let weights = crate::weights(weights, fields)?;
+        Ok(Schema::fit(queries.cells(), fields, *q, load * *bits as f64, &weights, groups))
     }
 
     fn open(&self, message: &Sealed) -> Result<(Schema, BitTable), LinkError> {
         let mut reader = Reader::new(message.bytes());
-        let mut fields = Vec::with_capacity(message.columns());
+        let mut fields = Vec::new();
         for _ in 0..message.columns() {
-            fields.push(FieldPlan { group: reader.number()?, hashes: reader.number()? as usize });
+            let plan = FieldPlan { group: reader.number()?, hashes: reader.number()? as usize };
+            if plan.hashes > MOST_HASHES {
+                let problem =
+                    format!("a field sets {} bits for each q-gram; {MOST_HASHES} are the most", plan.hashes);
+                return Err(LinkError::Message(problem));
+            }
+            fields.push(plan);
         }
-        let bits = Hardening::from(self.0.hardening).bits(self.0.bits);
-        Ok((Schema { fields }, BitTable::from_words(bits, reader.words(message.rows() * bits / 64)?)))
+        let bits = Hardening::from(self.settings.hardening).bits(self.settings.bits);
+        Ok((Schema { fields }, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
     }
 }
 
-impl Linker for Clk {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
-    }
-
-    fn takes(&self) -> KeyKind {
-        KeyKind::Text
-    }
-
-    fn floor(&self) -> Option<f32> {
-        Some(0.0)
-    }
-
-    fn reveals(&self) -> Reveals {
-        Reveals {
-            secondary: "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
-                        guessed name and address is among the primary's; mean length and entropy of the fields",
-            primary: "nothing",
-            outsider: "filters: how similar primary records are to each other, and how frequent their bits are, which attacks \
-                       on frequent names use (`hardening`)",
-        }
-    }
-
-    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+impl Asker for Side {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let schema = self.schema(queries)?;
-        let table = self.encoder(&schema, seed)?.encode(queries.cells());
+        let table = self.encoder(&schema)?.encode(queries.cells());
         let mut writer = Writer::default();
         for field in &schema.fields {
             writer.number(field.group);
@@ -189,22 +202,12 @@ impl Linker for Clk {
         writer.words(table.words());
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.link_telling(queries, records, seed, &|_| ())
-    }
-
-    fn link_telling(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        seed: u64,
-        done: &(dyn Fn(usize) + Sync),
-    ) -> Result<Links, LinkError> {
-        let Keys::Sealed(message) = queries else {
-            return self.link_telling(&self.conceal(queries, seed)?, records, seed, done);
-        };
-        let settings = &self.0;
+impl Owner for Side {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let settings = &self.settings;
+        let (message, records) = (wire::sealed(task.queries)?, task.records);
         let records = records.text().ok_or_else(|| LinkError::kind(KeyKind::Text, records))?;
         check_shapes(
             message.columns(),
@@ -214,10 +217,10 @@ impl Linker for Clk {
             settings.pad,
         )?;
         let (schema, queries) = self.open(message)?;
-        let records = self.encoder(&schema, seed)?.encode(records.cells());
+        let records = self.encoder(&schema)?.encode(records.cells());
         let take = settings.neighbours.min(records.rows());
         let found = if settings.block_bits == 0 {
-            Index::new(&records).search(&queries, take, Measure::Dice, done)
+            Index::new(&records).search(&queries, take, Measure::Dice, task.progress)
         } else {
             // Two filters of a set bits each and Dice similarity s differ in 2a(1 - s) bits.
             let ones = (0..queries.rows()).map(|row| f64::from(queries.ones(row))).sum::<f64>();
@@ -225,7 +228,7 @@ impl Linker for Clk {
             let differing = 2.0 * ones * (1.0 - settings.block_similarity) / queries.bits() as f64;
             let tables = Blocking::tables_for(settings.block_bits, differing.min(1.0), settings.block_recall);
             let blocking = Blocking { tables: tables.min(1_000), sampled: settings.block_bits };
-            blocking.search(&queries, &records, take, Measure::Dice, seed, done).0
+            blocking.search(&queries, &records, take, Measure::Dice, self.seed, task.progress).0
         };
         Ok(links(settings.neighbours, found))
     }

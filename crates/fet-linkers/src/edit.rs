@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
 use crate::{check_neighbours, check_weights, links};
-use fet_core::data::{KeyKind, Keys};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_text};
+use fet_core::data::KeyKind;
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_text};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `edit`.
@@ -45,36 +45,24 @@ inventory::submit! {
 struct Edit(EditSettings);
 
 impl Linker for Edit {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
+    fn about(&self) -> About {
+        let about = About::new(self.0.neighbours, KeyKind::Text, CLEAR);
+        About { floor: Some(0.0), independent: true, ..about }
     }
 
-    fn takes(&self) -> KeyKind {
-        KeyKind::Text
+    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+        Box::new(Compare(self.0.clone()))
     }
+}
 
-    fn floor(&self) -> Option<f32> {
-        Some(0.0)
-    }
+struct Compare(EditSettings);
 
-    fn reveals(&self) -> Reveals {
-        CLEAR
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.link_telling(queries, records, seed, &|_| ())
-    }
-
-    fn link_telling(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        _seed: u64,
-        done: &(dyn Fn(usize) + Sync),
-    ) -> Result<Links, LinkError> {
-        let (queries, records) = check_text(queries, records, self.0.neighbours, self.0.pad)?;
-        let weights = crate::weights(&self.0.weights, queries.columns())?;
-        let take = self.0.neighbours.min(records.rows());
-        Ok(links(self.0.neighbours, search(queries.cells(), records.cells(), &weights, take, done)))
+impl Owner for Compare {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let EditSettings { neighbours, pad, weights } = &self.0;
+        let (queries, records) = check_text(task.queries, task.records, *neighbours, *pad)?;
+        let weights = crate::weights(weights, queries.columns())?;
+        let take = records.rows().min(*neighbours);
+        Ok(links(*neighbours, search(queries.cells(), records.cells(), &weights, take, task.progress)))
     }
 }

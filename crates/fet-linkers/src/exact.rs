@@ -13,9 +13,9 @@ use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
-use crate::{check_neighbours, links};
+use crate::{check_neighbours, links, wire};
 use fet_core::data::{KeyKind, Keys};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_either};
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -52,24 +52,25 @@ inventory::submit! {
 struct Exact(ExactSettings);
 
 impl Linker for Exact {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
+    fn about(&self) -> About {
+        About { floor: Some(0.0), ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
     }
 
-    fn takes(&self) -> KeyKind {
-        KeyKind::Either
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Equal { settings: self.0.clone(), seed })
     }
+}
 
-    fn floor(&self) -> Option<f32> {
-        Some(0.0)
-    }
+struct Equal {
+    settings: ExactSettings,
+    seed: u64,
+}
 
-    fn reveals(&self) -> Reveals {
-        CLEAR
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        let ExactSettings { neighbours, pad } = self.0;
+impl Owner for Equal {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let LinkTask { queries, records, .. } = *task;
+        let ExactSettings { neighbours, pad } = self.settings;
+        wire::in_the_clear(queries)?;
         check_either(queries, records, neighbours, pad)?;
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
         for (record, key) in contents(records).into_iter().enumerate() {
@@ -80,7 +81,9 @@ impl Linker for Exact {
         let equal = contents(queries)
             .into_iter()
             .map(|key| key.and_then(|key| known.get(&key)).map_or(&[][..], Vec::as_slice));
-        Ok(links(neighbours, filled(equal, neighbours.min(records.rows()), records.rows(), seed)))
+        let found = filled(equal, neighbours.min(records.rows()), records.rows(), self.seed);
+        (task.progress)(queries.rows());
+        Ok(links(neighbours, found))
     }
 }
 
@@ -140,7 +143,7 @@ mod tests {
             |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
         let link = |queries: &Keys, records: &Keys| {
             let linker = Exact(ExactSettings { neighbours: 2, pad: false });
-            linker.link(queries, records, 5).expect("linkable")
+            fet_core::linker::link(&linker, queries, records, 5, &|_| ()).expect("linkable")
         };
         let links = link(&text(&["Müller", "", "smith"]), &text(&["", "muller", "x", "MULLER"]));
         assert_eq!((links.row(0), links.similarities(0)), ([1, 3].as_slice(), Some([1.0, 1.0].as_slice())));

@@ -9,9 +9,9 @@ use fet_linkage::search::{Index, Measure};
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, links, secret};
+use crate::{check_neighbours, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `federal`.
@@ -89,23 +89,54 @@ inventory::submit! {
 
 struct Federal(FederalSettings);
 
-impl Federal {
-    fn pivots(&self, ranges: &[(f64, f64)], seed: u64) -> Result<Pivots, LinkError> {
+impl Linker for Federal {
+    fn about(&self) -> About {
+        let reveals = Reveals {
+            secondary: "every primary key, nearly: it has the secret, and with it a vector gives a number to within range / \
+                        bits; the ranges of the columns",
+            primary: "nothing",
+            eavesdropper: "how near primary records are to each other, up to twice the threshold, and the ranges of the \
+                           columns",
+        };
+        About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        Box::new(Side { settings: self.0.clone(), seed })
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Side { settings: self.0.clone(), seed })
+    }
+}
+
+/// Either side: what it knows is the secret, which both have.
+struct Side {
+    settings: FederalSettings,
+    seed: u64,
+}
+
+impl Side {
+    fn pivots(&self, ranges: &[(f64, f64)]) -> Result<Pivots, LinkError> {
         // A column that is constant gets a range all the same: records that differ from it must show.
         let width = |&(low, high): &(f64, f64)| if high > low { high - low } else { 1.0 };
-        let thresholds: Vec<f64> = ranges.iter().map(|range| self.0.threshold * width(range)).collect();
-        let secret = secret::secret(&self.0.secret_env, seed, "federal")?;
-        Ok(Pivots::new(ranges, &thresholds, self.0.bits(), secret))
+        let thresholds: Vec<f64> =
+            ranges.iter().map(|range| self.settings.threshold * width(range)).collect();
+        let secret = secret::secret(&self.settings.secret_env, self.seed, "federal")?;
+        Ok(Pivots::new(ranges, &thresholds, self.settings.bits(), secret))
     }
 
     fn open(&self, message: &Sealed) -> Result<(Vec<(f64, f64)>, BitTable), LinkError> {
         let mut reader = Reader::new(message.bytes());
-        let mut ranges = Vec::with_capacity(message.columns());
+        let mut ranges = Vec::new();
         for _ in 0..message.columns() {
             ranges.push((reader.double()?, reader.double()?));
         }
-        let bits = (message.columns() * self.0.bits()).next_multiple_of(64);
-        Ok((ranges, BitTable::from_words(bits, reader.words(message.rows() * bits / 64)?)))
+        if !ranges.iter().all(sound) {
+            return Err(LinkError::Message("it holds a column's range that no numbers have".into()));
+        }
+        let bits = (message.columns() * self.settings.bits()).next_multiple_of(64);
+        Ok((ranges, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
     }
 }
 
@@ -119,57 +150,44 @@ fn ranges(keys: &Matrix<f64>) -> Vec<(f64, f64)> {
     ranges
 }
 
-impl Linker for Federal {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
-    }
+/// Whether pivots can be drawn from a range.
+fn sound(&(low, high): &(f64, f64)) -> bool {
+    // A range is widened on both sides, by less than its width.
+    let most = f64::MAX / 8.0;
+    low <= high && low >= -most && high <= most
+}
 
-    fn reveals(&self) -> Reveals {
-        Reveals {
-            secondary: "every primary key, nearly: it has the secret, and with it a vector gives a number to within range / \
-                        bits; the ranges of the columns",
-            primary: "nothing",
-            outsider: "how near primary records are to each other, up to twice the threshold, and the ranges of the columns",
-        }
-    }
-
-    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+impl Asker for Side {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
         let ranges = ranges(queries);
         let mut writer = Writer::default();
         if queries.rows() > 0 {
+            if !ranges.iter().all(sound) {
+                let problem = "the numbers of a column must be finite and within ±2e307".into();
+                return Err(LinkError::Value { row: 1, problem });
+            }
             for (low, high) in &ranges {
                 writer.double(*low);
                 writer.double(*high);
             }
-            writer.words(self.pivots(&ranges, seed)?.encode(queries.values()).words());
+            writer.words(self.pivots(&ranges)?.encode(queries.values()).words());
         } else {
             ranges.iter().for_each(|_| (0..2).for_each(|_| writer.double(0.0)));
         }
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.link_telling(queries, records, seed, &|_| ())
-    }
-
-    fn link_telling(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        seed: u64,
-        done: &(dyn Fn(usize) + Sync),
-    ) -> Result<Links, LinkError> {
-        let Keys::Sealed(message) = queries else {
-            return self.link_telling(&self.conceal(queries, seed)?, records, seed, done);
-        };
-        let FederalSettings { neighbours, pad, .. } = self.0;
+impl Owner for Side {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let FederalSettings { neighbours, pad, .. } = self.settings;
+        let (message, records) = (wire::sealed(task.queries)?, task.records);
         let records = records.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, records))?;
         check_shapes(message.columns(), records.columns(), records.rows(), neighbours, pad)?;
         let (ranges, queries) = self.open(message)?;
-        let records = self.pivots(&ranges, seed)?.encode(records.values());
-        let found =
-            Index::new(&records).search(&queries, neighbours.min(records.rows()), Measure::Hamming, done);
-        Ok(links(neighbours, found))
+        let records = self.pivots(&ranges)?.encode(records.values());
+        let take = neighbours.min(records.rows());
+        Ok(links(neighbours, Index::new(&records).search(&queries, take, Measure::Hamming, task.progress)))
     }
 }

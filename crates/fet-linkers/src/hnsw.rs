@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
 use crate::{check_neighbours, links};
-use fet_core::data::{Keys, Matrix};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_numbers};
+use fet_core::data::{KeyKind, Matrix};
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `hnsw`.
@@ -54,32 +54,39 @@ inventory::submit! {
 struct Hnsw(HnswSettings);
 
 impl Linker for Hnsw {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
+    fn about(&self) -> About {
+        About::new(self.0.neighbours, KeyKind::Numbers, CLEAR)
     }
 
-    fn reveals(&self) -> Reveals {
-        CLEAR
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(World { settings: self.0.clone(), seed })
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.link_telling(queries, records, seed, &|_| ())
-    }
+struct World {
+    settings: HnswSettings,
+    seed: u64,
+}
 
-    fn link_telling(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        seed: u64,
-        done: &(dyn Fn(usize) + Sync),
-    ) -> Result<Links, LinkError> {
-        let HnswSettings { neighbours, pad, construction, search: candidates } = self.0;
-        let (queries, records) = check_numbers(queries, records, neighbours, pad)?;
-        let singles = |keys: &Matrix<f64>| keys.values().iter().map(|&x| x as f32).collect::<Vec<_>>();
+impl Owner for World {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let HnswSettings { neighbours, pad, construction, search: candidates } = self.settings;
+        let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;
         let take = neighbours.min(records.rows());
-        let care = Care { construction, search: candidates, seed };
-        let graph = Graph::new(&singles(records), queries.columns(), take, care);
-        let found = graph.search(&singles(queries), take, done);
+        let care = Care { construction, search: candidates, seed: self.seed };
+        let graph = Graph::new(&singles(records)?, queries.columns(), take, care);
+        let found = graph.search(&singles(queries)?, take, task.progress);
         Ok(links(neighbours, found))
     }
+}
+
+/// The keys in 32 bits; refuses those whose distances 32 bits cannot hold.
+fn singles(keys: &Matrix<f64>) -> Result<Vec<f32>, LinkError> {
+    const MOST: f64 = 1e18;
+    if let Some(place) = keys.values().iter().position(|x| x.abs() > MOST) {
+        let problem =
+            format!("its numbers must be within ±{MOST:e}; one of them is {:e}", keys.values()[place]);
+        return Err(LinkError::Value { row: place / keys.columns() + 1, problem });
+    }
+    Ok(keys.values().iter().map(|&x| x as f32).collect())
 }

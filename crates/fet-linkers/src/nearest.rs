@@ -9,8 +9,8 @@ use fet_linkage::points;
 use serde::{Deserialize, Serialize};
 
 use crate::{check_neighbours, links};
-use fet_core::data::{Keys, Matrix};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_numbers};
+use fet_core::data::{KeyKind, Matrix};
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `nearest`.
@@ -60,24 +60,30 @@ inventory::submit! {
 pub(super) const CLEAR: Reveals = Reveals {
     secondary: "every primary key, in the clear",
     primary: "nothing",
-    outsider: "every primary key, unless messages are encrypted",
+    eavesdropper: "every primary key, unless messages are encrypted",
 };
 
-pub(super) struct Nearest(pub(super) NearestSettings);
+struct Nearest(NearestSettings);
 
 impl Linker for Nearest {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
+    fn about(&self) -> About {
+        About { independent: true, ..About::new(self.0.neighbours, KeyKind::Numbers, CLEAR) }
     }
 
-    fn reveals(&self) -> Reveals {
-        CLEAR
+    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+        Box::new(Near(self.0.clone()))
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, _seed: u64) -> Result<Links, LinkError> {
+struct Near(NearestSettings);
+
+impl Owner for Near {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let NearestSettings { neighbours, pad, metric } = self.0;
-        let (queries, records) = check_numbers(queries, records, neighbours, pad)?;
-        Ok(links(neighbours, nearest(queries, records, neighbours.min(records.rows()), metric)?))
+        let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;
+        let found = nearest(queries, records, neighbours.min(records.rows()), metric)?;
+        (task.progress)(queries.rows());
+        Ok(links(neighbours, found))
     }
 }
 
@@ -128,6 +134,7 @@ fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fet_core::data::Keys;
     use fet_core::rng::{Purpose, stream};
     use rand::RngExt;
 
@@ -137,7 +144,7 @@ mod tests {
     }
 
     fn link(settings: NearestSettings, queries: &Keys, records: &Keys) -> Result<Links, LinkError> {
-        Nearest(settings).link(queries, records, 0)
+        Near(settings).link(&LinkTask::new(queries, records))
     }
 
     #[test]

@@ -9,8 +9,8 @@ use fet_linkage::noise::{least_leak, sigma_for};
 use rand_distr::{Distribution, Normal};
 use serde::{Deserialize, Serialize};
 
-use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals};
+use fet_core::data::{Keys, Sealed};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -40,7 +40,7 @@ impl Recipe<dyn Linker> for NoisySettings {
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
-        if !inner.gives_similarities() {
+        if !inner.about().similarities {
             return Err(Violation::new(
                 "inner.kind",
                 "must give similarities",
@@ -60,8 +60,47 @@ struct Noisy {
     inner: Box<dyn Linker>,
 }
 
-impl Noisy {
-    fn blur(&self, links: Links, seed: u64) -> Result<Links, LinkError> {
+impl Linker for Noisy {
+    fn about(&self) -> About {
+        let about = self.inner.about();
+        let primary =
+            "nothing more than with the inner linker; where a method asks for similarities, they are noisy";
+        // Noise lifts similarities above any floor, and is in proportion to the spread over all queries.
+        About { reveals: Reveals { primary, ..about.reveals }, floor: None, independent: false, ..about }
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        self.inner.asker(seed)
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Blurred { leak: self.leak, seed, inner: self.inner.owner(seed) })
+    }
+}
+
+struct Blurred {
+    leak: f64,
+    seed: u64,
+    inner: Box<dyn Owner>,
+}
+
+impl Owner for Blurred {
+    fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        self.inner.challenge(records)
+    }
+
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let links = self.inner.link(task)?;
+        self.blur(links)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        self.inner.warnings()
+    }
+}
+
+impl Blurred {
+    fn blur(&self, links: Links) -> Result<Links, LinkError> {
         let Some(all) = links.all_similarities() else { return Ok(links) };
         let count = all.len().max(1) as f64;
         let mean = all.iter().map(|&s| f64::from(s)).sum::<f64>() / count;
@@ -73,7 +112,7 @@ impl Noisy {
             least: if spread > 0.0 { least_leak(spread) } else { 1.0 },
         })?;
         let normal = Normal::new(0.0, sigma * spread).map_err(|error| LinkError::Index(error.to_string()))?;
-        let mut rng = stream(seed, 0, Purpose::Linking, 2);
+        let mut rng = stream(self.seed, 0, Purpose::Linking, 2);
         let available = links.available();
         let (mut indices, mut similarities) = (Vec::new(), Vec::new());
         for row in 0..links.rows() {
@@ -90,52 +129,5 @@ impl Noisy {
             }
         }
         Ok(Links::new(links.neighbours(), available, indices, similarities))
-    }
-}
-
-impl Linker for Noisy {
-    fn neighbours(&self) -> usize {
-        self.inner.neighbours()
-    }
-
-    fn takes(&self) -> KeyKind {
-        self.inner.takes()
-    }
-
-    fn reveals(&self) -> Reveals {
-        Reveals {
-            primary: "nothing more than with the inner linker; where a method asks for similarities, they are noisy",
-            ..self.inner.reveals()
-        }
-    }
-
-    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
-        self.inner.conceal(queries, seed)
-    }
-
-    fn asks(&self) -> bool {
-        self.inner.asks()
-    }
-
-    fn challenge(&self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
-        self.inner.challenge(records)
-    }
-
-    fn answer(&self, challenge: &Sealed) -> Result<Sealed, LinkError> {
-        self.inner.answer(challenge)
-    }
-
-    fn link_answered(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        answer: &Sealed,
-        seed: u64,
-    ) -> Result<Links, LinkError> {
-        self.blur(self.inner.link_answered(queries, records, answer, seed)?, seed)
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.blur(self.inner.link(queries, records, seed)?, seed)
     }
 }

@@ -1,19 +1,18 @@
 //! `psi`: records with an equal key, found by private set intersection: no key leaves its party.
 //!
-//! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages through the protocol. Equality is that of
-//! `exact`, and so is the rule for records without an equal key; a key without content is replaced by random bytes.
-//! Secret exponents are drawn from the operating system, never from the seed: the links do not depend on them.
+//! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each a byte for the kind of the keys and
+//! 32 bytes for each key. Equality is that of `exact`, and so is the rule for records without an equal key; a key without
+//! content is replaced by random bytes. Secret exponents are drawn from the operating system, never from the seed, anew for
+//! each side that is made: the links do not depend on them.
 
-use std::sync::{Mutex, OnceLock};
-
-use fet_linkage::psi::{Asker, ELEMENT, Owner, PsiError};
+use fet_linkage::psi::{self, ELEMENT, PsiError};
 use rand::{CryptoRng, Rng};
 use serde::{Deserialize, Serialize};
 
 use crate::exact::{contents, filled};
-use crate::{check_neighbours, links};
+use crate::{check_neighbours, links, wire};
 use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_either};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `psi`.
@@ -38,7 +37,7 @@ impl Recipe<dyn Linker> for PsiSettings {
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        Ok(Box::new(Psi { settings: self.clone(), asker: OnceLock::new(), owners: Mutex::new(Vec::new()) }))
+        Ok(Box::new(Psi(self.clone())))
     }
 }
 
@@ -46,12 +45,113 @@ inventory::submit! {
     Plugin::<dyn Linker>::new::<PsiSettings>("psi", "records with an equal key, by private set intersection")
 }
 
-struct Psi {
+struct Psi(PsiSettings);
+
+impl Linker for Psi {
+    fn about(&self) -> About {
+        let reveals = Reveals {
+            secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, and how \
+                        many rows there are",
+            primary: "how many records the secondary has",
+            eavesdropper: "how many records each has",
+        };
+        let about = About::new(self.0.neighbours, KeyKind::Either, reveals);
+        About { floor: Some(0.0), in_the_clear: false, challenges: true, ..about }
+    }
+
+    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+        Box::new(Primary(psi::Asker::new(&mut rng())))
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Secondary { settings: self.0.clone(), seed, waiting: None })
+    }
+}
+
+struct Primary(psi::Asker);
+
+impl Asker for Primary {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+        let message = write(kind(queries)?, self.0.ask(&blindable(queries)));
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
+    }
+
+    fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
+        let (kind, elements) = read(challenge)?;
+        let message = write(kind, self.0.answer(elements).map_err(unreadable)?);
+        Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
+    }
+}
+
+struct Secondary {
     settings: PsiSettings,
-    /// The primary's side.
-    asker: OnceLock<Asker>,
-    /// The secondaries' sides that wait for an answer, by the message that they sent.
-    owners: Mutex<Vec<(Vec<u8>, Owner)>>,
+    seed: u64,
+    /// The exponent and the order of the challenge that waits for its answer, and how many records it was for.
+    waiting: Option<(psi::Owner, usize)>,
+}
+
+impl Owner for Secondary {
+    fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        let kind = kind(records)?;
+        let (owner, message) = psi::Owner::offer(&blindable(records), &mut rng());
+        self.waiting = Some((owner, records.rows()));
+        Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, message))))
+    }
+
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let PsiSettings { neighbours, pad } = self.settings;
+        let (asked, records) = (wire::sealed(task.queries)?, task.records);
+        check_shapes(asked.columns(), records.columns(), records.rows(), neighbours, pad)?;
+        let (kind, queries) = read(asked)?;
+        if kind != self::kind(records)? {
+            let queries = if kind == TEXT { KeyKind::Text } else { KeyKind::Numbers };
+            return Err(LinkError::Mixed { queries: queries.name(), records: records.kind_name() });
+        }
+        let answer =
+            task.answer.ok_or_else(|| LinkError::Message("the answer to the challenge is missing".into()))?;
+        let (_, answer) = read(answer)?;
+        // An exponent serves one link.
+        let (owner, challenged) =
+            self.waiting.take().ok_or_else(|| LinkError::Message("it answers no challenge".into()))?;
+        if challenged != records.rows() {
+            return Err(LinkError::Message(format!(
+                "it answers a challenge for {challenged} records; there are {}",
+                records.rows()
+            )));
+        }
+        let equal = owner.intersect(queries, answer).map_err(unreadable)?;
+        let equal = equal.iter().map(Vec::as_slice);
+        let found = filled(equal, neighbours.min(records.rows()), records.rows(), self.seed);
+        (task.progress)(asked.rows());
+        Ok(links(neighbours, found))
+    }
+}
+
+/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal.
+const TEXT: u8 = b't';
+const NUMBERS: u8 = b'n';
+
+fn kind(keys: &Keys) -> Result<u8, LinkError> {
+    match keys {
+        Keys::Text(_) => Ok(TEXT),
+        Keys::Numbers(_) => Ok(NUMBERS),
+        Keys::Sealed(_) => Err(LinkError::kind(KeyKind::Either, keys)),
+    }
+}
+
+fn write(kind: u8, elements: Vec<u8>) -> Vec<u8> {
+    [&[kind], elements.as_slice()].concat()
+}
+
+/// Kind and elements of a message, as many as it says it speaks of.
+fn read(message: &Sealed) -> Result<(u8, &[u8]), LinkError> {
+    match message.bytes() {
+        [kind @ (TEXT | NUMBERS), elements @ ..] => {
+            wire::expect(elements.len(), message.rows(), ELEMENT)?;
+            Ok((*kind, elements))
+        }
+        _ => Err(LinkError::Message("it does not begin with the kind of its keys".into())),
+    }
 }
 
 fn unreadable(error: PsiError) -> LinkError {
@@ -72,86 +172,4 @@ fn blindable(keys: &Keys) -> Vec<Vec<u8>> {
         bytes
     };
     contents(keys).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
-}
-
-impl Psi {
-    fn asker(&self) -> &Asker {
-        self.asker.get_or_init(|| Asker::new(&mut rng()))
-    }
-}
-
-impl Linker for Psi {
-    fn neighbours(&self) -> usize {
-        self.settings.neighbours
-    }
-
-    fn takes(&self) -> KeyKind {
-        KeyKind::Either
-    }
-
-    fn floor(&self) -> Option<f32> {
-        Some(0.0)
-    }
-
-    fn reveals(&self) -> Reveals {
-        Reveals {
-            secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, and how \
-                        many rows there are",
-            primary: "how many records the secondary has",
-            outsider: "how many records each has",
-        }
-    }
-
-    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
-        let message = self.asker().ask(&blindable(queries));
-        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
-    }
-
-    fn asks(&self) -> bool {
-        true
-    }
-
-    fn challenge(&self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
-        let (owner, message) = Owner::offer(&blindable(records), &mut rng());
-        let mut owners = self.owners.lock().expect("no thread panics while it holds the lock");
-        owners.push((message.clone(), owner));
-        Ok(Some(Sealed::new(records.rows(), records.columns(), message)))
-    }
-
-    fn answer(&self, challenge: &Sealed) -> Result<Sealed, LinkError> {
-        let message = self.asker().answer(challenge.bytes()).map_err(unreadable)?;
-        // The answer repeats what it answers, so that the owner finds the challenge it belongs to.
-        Ok(Sealed::new(challenge.rows(), challenge.columns(), [challenge.bytes(), &message].concat()))
-    }
-
-    fn link_answered(
-        &self,
-        queries: &Keys,
-        records: &Keys,
-        answer: &Sealed,
-        seed: u64,
-    ) -> Result<Links, LinkError> {
-        let PsiSettings { neighbours, pad } = self.settings;
-        check_either(queries, records, neighbours, pad)?;
-        let Keys::Sealed(asked) = queries else {
-            return Err(LinkError::Message("keys in the clear where blinded ones are expected".into()));
-        };
-        let (challenge, answer) = answer.bytes().split_at(answer.bytes().len() / 2);
-        let mut owners = self.owners.lock().expect("no thread panics while it holds the lock");
-        let place = owners.iter().position(|(message, _)| message == challenge);
-        let (_, owner) =
-            owners.remove(place.ok_or_else(|| LinkError::Message("an answer to nothing".into()))?);
-        drop(owners);
-        let equal = owner.intersect(asked.bytes(), answer).map_err(unreadable)?;
-        let equal = equal.iter().map(Vec::as_slice);
-        Ok(links(neighbours, filled(equal, neighbours.min(records.rows()), records.rows(), seed)))
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        let PsiSettings { neighbours, pad } = self.settings;
-        check_either(queries, records, neighbours, pad)?;
-        let asked = self.conceal(queries, seed)?;
-        let challenge = self.challenge(records)?.expect("it always asks");
-        self.link_answered(&asked, records, &self.answer(&challenge)?, seed)
-    }
 }

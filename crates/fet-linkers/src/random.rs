@@ -1,13 +1,14 @@
 //! `random`: K records drawn at random, whatever the keys: the null that every real linker must beat.
 //!
-//! Its links have no similarities: there is nothing that they could mean.
+//! Its links have no similarities: there is nothing that they could mean. The primary sends a zero for each key: whoever
+//! claims many keys must send as many bytes.
 
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use crate::check_neighbours;
+use crate::{check_neighbours, wire};
 use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -44,35 +45,47 @@ struct Random {
 }
 
 impl Linker for Random {
-    fn neighbours(&self) -> usize {
-        self.neighbours
-    }
-
-    fn gives_similarities(&self) -> bool {
-        false
-    }
-
-    fn reveals(&self) -> Reveals {
-        Reveals {
+    fn about(&self) -> About {
+        let reveals = Reveals {
             secondary: "how many primary records there are",
             primary: "nothing",
-            outsider: "how many primary records there are",
-        }
+            eavesdropper: "how many primary records there are",
+        };
+        let about = About::new(self.neighbours, KeyKind::Either, reveals);
+        About { similarities: false, in_the_clear: false, ..about }
     }
 
-    fn takes(&self) -> KeyKind {
-        KeyKind::Either
+    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+        Box::new(Count)
     }
 
-    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
-        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), Vec::new())))
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Draw { neighbours: self.neighbours, seed })
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
+struct Count;
+
+impl Asker for Count {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), vec![0; queries.rows()])))
+    }
+}
+
+struct Draw {
+    neighbours: usize,
+    seed: u64,
+}
+
+impl Owner for Draw {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let (queries, records) = (wire::sealed(task.queries)?, task.records);
         check_shapes(queries.columns(), records.columns(), records.rows(), self.neighbours, false)?;
-        let mut rng = stream(seed, 0, Purpose::Linking, 0);
+        wire::expect(queries.bytes().len(), queries.rows(), 1)?;
+        let mut rng = stream(self.seed, 0, Purpose::Linking, 0);
         let draw = |_| index::sample(&mut rng, records.rows(), self.neighbours).into_iter();
         let indices = (0..queries.rows()).flat_map(draw).map(|record| record as u32).collect();
+        (task.progress)(queries.rows());
         Ok(Links::without_similarities(self.neighbours, self.neighbours, indices))
     }
 }

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::nearest::{Metric, nearest};
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, links, secret};
+use crate::{check_neighbours, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
-use fet_core::linker::{LinkError, Linker, Links, Reveals, check_shapes};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `rotation`.
@@ -49,49 +49,61 @@ inventory::submit! {
 
 struct Turned(RotationSettings);
 
-impl Turned {
-    fn rotation(&self, columns: usize, seed: u64) -> Result<Rotation, LinkError> {
-        Ok(Rotation::new(columns, secret::secret(&self.0.secret_env, seed, "rotation")?))
+impl Linker for Turned {
+    fn about(&self) -> About {
+        let reveals = Reveals {
+            secondary: "every primary key: it has the secret and can turn them back",
+            primary: "nothing",
+            eavesdropper: "all ratios of distances between primary keys; all keys, once it knows as many of them as there \
+                           are columns, and one more",
+        };
+        About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        Box::new(Side { settings: self.0.clone(), seed })
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Side { settings: self.0.clone(), seed })
     }
 }
 
-impl Linker for Turned {
-    fn neighbours(&self) -> usize {
-        self.0.neighbours
-    }
+/// Either side: what it knows is the secret, which both have.
+struct Side {
+    settings: RotationSettings,
+    seed: u64,
+}
 
-    fn reveals(&self) -> Reveals {
-        Reveals {
-            secondary: "every primary key: it has the secret and can turn them back",
-            primary: "nothing",
-            outsider: "all ratios of distances between primary keys; all keys, once it knows as many of them as there are \
-                       columns, and one more",
-        }
+impl Side {
+    fn rotation(&self, columns: usize) -> Result<Rotation, LinkError> {
+        Ok(Rotation::new(columns, secret::secret(&self.settings.secret_env, self.seed, "rotation")?))
     }
+}
 
-    fn conceal(&self, queries: &Keys, seed: u64) -> Result<Keys, LinkError> {
+impl Asker for Side {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, queries))?;
         let mut writer = Writer::default();
-        let turned = self.rotation(queries.columns(), seed)?.apply(queries.values());
+        let turned = self.rotation(queries.columns())?.apply(queries.values());
         turned.into_iter().for_each(|x| writer.double(x));
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
     }
+}
 
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        let Keys::Sealed(message) = queries else {
-            return self.link(&self.conceal(queries, seed)?, records, seed);
-        };
-        let RotationSettings { neighbours, pad, .. } = self.0;
+impl Owner for Side {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let RotationSettings { neighbours, pad, .. } = self.settings;
+        let (message, records) = (wire::sealed(task.queries)?, task.records);
         let records = records.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, records))?;
         let columns = records.columns();
         check_shapes(message.columns(), columns, records.rows(), neighbours, pad)?;
-        let mut reader = Reader::new(message.bytes());
-        let values = (0..message.rows() * columns).map(|_| reader.double()).collect::<Result<_, _>>()?;
-        let rotation = self.rotation(columns, seed)?;
+        let queries = Matrix::new(columns, Reader::new(message.bytes()).doubles(message.rows(), columns)?);
+        let rotation = self.rotation(columns)?;
         let turned = Matrix::new(columns, rotation.apply(records.values()));
-        let take = neighbours.min(records.rows());
-        let mut found = nearest(&Matrix::new(columns, values), &turned, take, Metric::Euclidean)?;
+        let mut found = nearest(&queries, &turned, neighbours.min(records.rows()), Metric::Euclidean)?;
         found.scores.iter_mut().for_each(|score| *score = (f64::from(*score) / rotation.scale()) as f32);
+        (task.progress)(queries.rows());
         Ok(links(neighbours, found))
     }
 }

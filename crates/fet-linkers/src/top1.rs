@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::nearest::{CLEAR, Metric, Nearest, NearestSettings};
-use fet_core::data::Keys;
-use fet_core::linker::{LinkError, Linker, Links, Reveals};
+use crate::nearest::{Metric, NearestSettings};
+use fet_core::linker::Linker;
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `top1`.
@@ -21,26 +20,10 @@ impl Recipe<dyn Linker> for Top1Settings {
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        Ok(Box::new(Top1(Nearest(NearestSettings { neighbours: 1, pad: false, metric: self.metric }))))
+        NearestSettings { neighbours: 1, pad: false, metric: self.metric }.build(&())
     }
 }
 
 inventory::submit! {
     Plugin::<dyn Linker>::new::<Top1Settings>("top1", "the nearest key alone")
-}
-
-struct Top1(Nearest);
-
-impl Linker for Top1 {
-    fn neighbours(&self) -> usize {
-        1
-    }
-
-    fn reveals(&self) -> Reveals {
-        CLEAR
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.0.link(queries, records, seed)
-    }
 }

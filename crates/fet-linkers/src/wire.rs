@@ -1,5 +1,6 @@
 //! Numbers and words as little-endian bytes: the inside of a linker's sealed messages.
 
+use fet_core::data::{Keys, Sealed};
 use fet_core::linker::LinkError;
 
 /// Writes a message.
@@ -24,7 +25,8 @@ impl Writer {
     }
 }
 
-/// Reads a message; one that ends too early is an error, not a panic: another party wrote it.
+/// Reads a message; one that ends too early or late is an error, not a panic: another party wrote it. Nothing is
+/// allocated for a count before as many bytes are there.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -47,12 +49,45 @@ impl<'a> Reader<'a> {
         self.take().map(f64::from_le_bytes)
     }
 
-    /// The last `count` words: nothing may stand behind them.
-    pub(super) fn words(&mut self, count: usize) -> Result<Vec<u64>, LinkError> {
-        if self.0.len() != 8 * count {
-            let problem = format!("{count} words are expected; {} bytes are there", self.0.len());
-            return Err(LinkError::Message(problem));
-        }
+    /// The last words of a message, `width` for each of `rows`: nothing may stand behind them.
+    pub(super) fn words(self, rows: usize, width: usize) -> Result<Vec<u64>, LinkError> {
+        expect(self.0.len(), rows, 8 * width)?;
         Ok(self.0.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
+    }
+
+    /// The last numbers of a message, likewise; all of them finite.
+    pub(super) fn doubles(self, rows: usize, width: usize) -> Result<Vec<f64>, LinkError> {
+        expect(self.0.len(), rows, 8 * width)?;
+        let doubles: Vec<f64> = self.0.as_chunks().0.iter().map(|word| f64::from_le_bytes(*word)).collect();
+        match doubles.iter().find(|x| !x.is_finite()) {
+            Some(x) => Err(LinkError::Message(format!("it holds {x} where a finite number is expected"))),
+            None => Ok(doubles),
+        }
+    }
+}
+
+/// Refuses a message that has not `size` bytes for each of the `rows` that it says it speaks of.
+pub(super) fn expect(bytes: usize, rows: usize, size: usize) -> Result<(), LinkError> {
+    if rows.checked_mul(size) == Some(bytes) {
+        return Ok(());
+    }
+    Err(LinkError::Message(format!("{bytes} bytes are there; {rows} keys of {size} bytes are expected")))
+}
+
+/// What the asker sealed; refuses keys in the clear.
+pub(super) fn sealed(queries: &Keys) -> Result<&Sealed, LinkError> {
+    match queries {
+        Keys::Sealed(message) => Ok(message),
+        _ => Err(LinkError::Message(format!("it holds {}; sealed keys are expected", queries.kind_name()))),
+    }
+}
+
+/// Refuses sealed keys where keys in the clear are expected.
+pub(super) fn in_the_clear(queries: &Keys) -> Result<(), LinkError> {
+    match queries {
+        Keys::Sealed(_) => {
+            Err(LinkError::Message("it holds sealed keys; keys in the clear are expected".into()))
+        }
+        _ => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
 //! The privacy mechanism of a run, calibrated by what the run releases: each party computes it for itself.
 
-use fet_core::aggregator::{Aggregator, SecureSum};
+use fet_core::aggregator::{Aggregator, Role, SecureSum};
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::Linker;
 use fet_core::method::Plan;
@@ -10,6 +10,14 @@ use fet_privacy::secure_sum::MaskGraph;
 
 use crate::schedule::Schedule;
 use crate::secret_sum;
+
+/// How an aggregator has the parties hide their parts in sums, where it does.
+pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
+    match aggregator.role() {
+        Role::Sum(sum) => Some(sum.form()),
+        Role::Combine(_) => None,
+    }
+}
 
 /// The mechanism of the settings, ready for what the run releases; refuses one that cannot protect it.
 pub(crate) fn protection(
@@ -21,9 +29,9 @@ pub(crate) fn protection(
     parties: usize,
 ) -> Result<(Box<dyn PrivacyMechanism>, Releases), Violation> {
     let mut privacy = settings.privacy.build(&())?;
-    let neighbours = |party| plan.neighbours.of(party, linker.neighbours());
+    let neighbours = |party| plan.neighbours.of(party, linker.about().neighbours);
     let positions = (1..=parties).map(neighbours).max().unwrap_or(0);
-    let sum = aggregator.secure().filter(|_| plan.secondaries);
+    let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
     let releases = schedule.releases(positions * plan.width, sum.is_some());
     if plan.secondaries {
         if let Some(sum) = sum {

@@ -20,7 +20,7 @@ use fet_core::aggregator::SecureSum;
 use fet_core::data::{Keys, Matrix, PartyTable};
 use fet_core::encoder::{Computation, Encoder};
 use fet_core::experiment::CommonSettings;
-use fet_core::linker::{Linker, Links};
+use fet_core::linker::{Linker, Links, Owner};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
@@ -90,8 +90,8 @@ struct Session {
     store: Store,
     tell: Tell,
     records: PreparedParty,
-    /// The primary's concealed keys, while a challenge of the linker is unanswered.
-    unlinked: Option<Keys>,
+    /// The primary's concealed keys and the linker's side that posed a challenge, while it is unanswered.
+    unlinked: Option<(Keys, Box<dyn Owner>)>,
     links: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each release.
     queries: Option<Keys>,

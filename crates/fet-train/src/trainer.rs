@@ -9,10 +9,11 @@ mod phases;
 mod release;
 mod setup;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use burn::tensor::Device;
-use fet_core::aggregator::{Aggregator, SecureSum};
+use fet_core::aggregator::Aggregator;
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::learning_rate::Plateau;
@@ -45,10 +46,8 @@ pub struct Trainer {
     labels: Vec<f32>,
     primary: Box<dyn Primary>,
     federation: Federation,
-    aggregator: Box<dyn Aggregator>,
+    aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// How the secondaries hide their parts in sums, where they do.
-    secure: Option<SecureSum>,
     /// The memory of every row, where each is released once for the whole run.
     released: Option<Memory>,
     plan: Plan,

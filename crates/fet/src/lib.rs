@@ -27,6 +27,8 @@ use fet_linkers as _;
 mod guides {
     #[doc = include_str!("../../../docs/add-a-dataset.md")]
     struct Dataset;
+    #[doc = include_str!("../../../docs/add-a-linker.md")]
+    struct Linker;
     #[doc = include_str!("../../../docs/add-a-method.md")]
     struct Method;
     #[doc = include_str!("../../../docs/add-an-aggregator.md")]

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fet_core::data::{KeyKind, Keys};
-use fet_core::linker::{Linker, Links};
+use fet_core::linker::{Linker, Links, link_between};
 use fet_core::registry::Slot;
 use fet_data::{read_columns, read_keys};
 use fet_linkers::{CACHE_VARIABLE, Cached};
@@ -80,17 +80,18 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let bar = bar(primary.rows());
     let start = Instant::now();
     let done = |count: usize| bar.inc(count as u64);
-    let links = linker.link_telling(&primary, &secondary, arguments.seed, &done);
+    let (mut asker, mut owner) = (linker.asker(arguments.seed), linker.owner(arguments.seed));
+    let links = link_between(asker.as_mut(), owner.as_mut(), &primary, &secondary, &done);
     bar.finish_and_clear();
     // The message speaks of the settings of an experiment; here they follow `--set`.
     let links = links.map_err(|error| {
         input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
     })?;
     let seconds = start.elapsed().as_secs_f64();
-    for warning in linker.warnings() {
+    for warning in owner.warnings() {
         eprintln!("warning: {warning}");
     }
-    let pairs = Pairs { links: &links, floor: linker.floor(), threshold: arguments.threshold };
+    let pairs = Pairs { links: &links, floor: linker.about().floor, threshold: arguments.threshold };
     let written = write(&arguments.out, &pairs, ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let mut text = format!(
@@ -186,7 +187,7 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Key
     };
     if let Some(kind) = &arguments.linker {
         let slot = slot(arguments, kind)?;
-        let takes = slot.build(&()).map_err(input)?.takes();
+        let takes = slot.build(&()).map_err(input)?.about().takes;
         let (primary, secondary) = read(takes)?;
         return Ok((slot, primary, secondary));
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use fet_core::aggregator::Aggregator;
 use fet_core::data::{Dataset, Source};
 use fet_core::encoder::Encoder;
-use fet_core::linker::Linker;
+use fet_core::linker::{About, Linker};
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Slot, SlotKind, did_you_mean, plugins};
@@ -77,12 +77,12 @@ fn linkers() -> Vec<Entry> {
     for entry in &mut entries {
         let Ok(linker) = Slot::<dyn Linker>::of(entry.kind).map(|slot| slot.build(&())) else { continue };
         let Ok(linker) = linker else { continue };
-        let reveals = linker.reveals();
+        let About { takes, reveals, .. } = linker.about();
         entry.reveals = vec![
-            format!("keys: {}", linker.takes().name()),
+            format!("keys: {}", takes.name()),
             format!("the secondary learns: {}", reveals.secondary),
             format!("the primary learns: {}", reveals.primary),
-            format!("who reads the messages learns: {}", reveals.outsider),
+            format!("an eavesdropper learns: {}", reveals.eavesdropper),
         ];
     }
     entries

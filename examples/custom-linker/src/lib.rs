@@ -6,7 +6,7 @@
 //! `linker = { kind = "grid", neighbours = 20, step = 0.01 }`. Copy this crate to begin one of your own.
 
 use fet_core::data::{Keys, Matrix};
-use fet_core::linker::{LinkError, Linker, Links, Reveals};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_linkers::NearestSettings;
 use serde::{Deserialize, Serialize};
@@ -56,31 +56,49 @@ struct Grid {
 }
 
 impl Linker for Grid {
-    fn neighbours(&self) -> usize {
-        self.nearest.neighbours()
+    fn about(&self) -> About {
+        let about = self.nearest.about();
+        let reveals = Reveals { secondary: "every primary key, to within half a step", ..about.reveals };
+        About { reveals, ..about }
     }
 
-    fn reveals(&self) -> Reveals {
-        Reveals { secondary: "every primary key, to within half a step", ..self.nearest.reveals() }
+    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+        Box::new(Coarse { step: self.step })
     }
 
-    /// What leaves the primary is coarse already.
-    fn conceal(&self, queries: &Keys, _seed: u64) -> Result<Keys, LinkError> {
-        Ok(self.rounded(queries))
-    }
-
-    fn link(&self, queries: &Keys, records: &Keys, seed: u64) -> Result<Links, LinkError> {
-        self.nearest.link(&self.rounded(queries), &self.rounded(records), seed)
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(CoarseRecords { nearest: self.nearest.owner(seed), step: self.step })
     }
 }
 
-impl Grid {
-    /// Rounding twice is rounding once; keys that are no numbers are left for `nearest` to refuse.
-    fn rounded(&self, keys: &Keys) -> Keys {
-        let round = |x: &f64| (x / self.step).round() * self.step;
-        match keys.numbers() {
-            Some(keys) => Matrix::new(keys.columns(), keys.values().iter().map(round).collect()).into(),
-            None => keys.clone(),
-        }
+/// The primary's side: what leaves it is coarse already.
+struct Coarse {
+    step: f64,
+}
+
+impl Asker for Coarse {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+        Ok(rounded(queries, self.step))
+    }
+}
+
+/// The side of the records' owner. It has no warnings of its own, and poses no challenge.
+struct CoarseRecords {
+    nearest: Box<dyn Owner>,
+    step: f64,
+}
+
+impl Owner for CoarseRecords {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        self.nearest.link(&LinkTask { records: &rounded(task.records, self.step), ..*task })
+    }
+}
+
+/// Keys on the grid; those that are no numbers are left for `nearest` to refuse.
+fn rounded(keys: &Keys, step: f64) -> Keys {
+    let round = |x: &f64| (x / step).round() * step;
+    match keys.numbers() {
+        Some(keys) => Matrix::new(keys.columns(), keys.values().iter().map(round).collect()).into(),
+        None => keys.clone(),
     }
 }

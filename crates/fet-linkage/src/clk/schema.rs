@@ -21,7 +21,7 @@ pub struct Schema {
 }
 
 /// The most bits that a q-gram sets.
-const MOST_HASHES: f64 = 64.0;
+pub const MOST_HASHES: usize = 64;
 
 impl Schema {
     /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
@@ -69,7 +69,7 @@ impl Schema {
             FieldPlan {
                 group: groups.get(field).copied().unwrap_or(field as u32),
                 hashes: if *share > 0.0 || sum == 0.0 {
-                    hashes.round().clamp(1.0, MOST_HASHES) as usize
+                    hashes.round().clamp(1.0, MOST_HASHES as f64) as usize
                 } else {
                     0
                 },

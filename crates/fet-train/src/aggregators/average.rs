@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `average`: there are none.
@@ -31,15 +31,21 @@ inventory::submit! {
 struct Average;
 
 impl Aggregator for Average {
-    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Aggregation) -> Tensor<3> {
-        let count = parts.len();
-        let sum = parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active");
-        if count == 1 { sum } else { sum.div_scalar(count as f64) }
+    fn role(&self) -> Role<'_> {
+        Role::Combine(self)
     }
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
         let parties = round.active.len();
         let share = if parties == 1 { gradient } else { gradient.div_scalar(parties as f64) };
         vec![share; parties]
+    }
+}
+
+impl Combine for Average {
+    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Aggregation) -> Tensor<3> {
+        let count = parts.len();
+        let sum = parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active");
+        if count == 1 { sum } else { sum.div_scalar(count as f64) }
     }
 }

@@ -7,7 +7,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `concat`: there are none.
@@ -41,20 +41,12 @@ impl Aggregator for Concat {
         parties * hidden
     }
 
-    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
-        let positions = positions(round);
-        let device = parts[0].device();
-        let absent = || {
-            let [rows, _, width] = round.shapes[0];
-            Tensor::zeros([rows, positions, width], &device)
-        };
-        let mut parts = parts.into_iter().zip(&round.active).peekable();
-        let side_by_side = (0..round.parties).map(|party| match parts.next_if(|(_, own)| **own == party) {
-            Some((part, _)) if part.dims()[1] == positions => part,
-            Some((part, _)) => part.repeat_dim(1, positions),
-            None => absent(),
-        });
-        Tensor::cat(side_by_side.collect(), 2)
+    fn keeps_parts_apart(&self) -> bool {
+        true
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Combine(self)
     }
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
@@ -74,5 +66,23 @@ impl Aggregator for Concat {
             start += width;
         }
         shares
+    }
+}
+
+impl Combine for Concat {
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+        let positions = positions(round);
+        let device = parts[0].device();
+        let absent = || {
+            let [rows, _, width] = round.shapes[0];
+            Tensor::zeros([rows, positions, width], &device)
+        };
+        let mut parts = parts.into_iter().zip(&round.active).peekable();
+        let side_by_side = (0..round.parties).map(|party| match parts.next_if(|(_, own)| **own == party) {
+            Some((part, _)) if part.dims()[1] == positions => part,
+            Some((part, _)) => part.repeat_dim(1, positions),
+            None => absent(),
+        });
+        Tensor::cat(side_by_side.collect(), 2)
     }
 }

@@ -5,16 +5,11 @@
 //! in `secondary.rs` and `trainer.rs`. Here are the settings, the form of the integers, and the mean. The same
 //! form serves the averaging of positional encodings.
 
-use burn::tensor::{Tensor, TensorData};
-use fet_privacy::secure_sum::{MaskId, Member, total};
-use rand::SeedableRng;
+use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::secret_sum;
-use fet_core::aggregator::{Aggregation, Aggregator, SecureSum};
-use fet_core::parameters::host;
+use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum, Sum};
 use fet_core::registry::{Plugin, Recipe, Violation};
-use fet_core::rng::ChaCha8Rng;
 
 /// Settings of `secure-average`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -71,37 +66,22 @@ impl SecureAverageSettings {
 struct SecureAverage(SecureSum);
 
 impl Aggregator for SecureAverage {
-    fn secure(&self) -> Option<SecureSum> {
-        Some(self.0)
-    }
-
-    /// Plays all parties: what reaches the mean has been quantised, masked, summed and unmasked.
-    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
-        let (shape, device) = (parts[0].dims(), parts[0].device());
-        let units =
-            secret_sum::units(self.0, None, parts.len()).expect("the settings have room for so many parties");
-        let mut members: Vec<Member> =
-            (0..parts.len()).map(|i| Member::new(i, &mut ChaCha8Rng::seed_from_u64(i as u64))).collect();
-        let keys: Vec<_> = members.iter().map(Member::public).collect();
-        let active: Vec<usize> = (0..parts.len()).collect();
-        let messages = members.iter_mut().zip(parts).map(|(member, part)| {
-            member.agree(&keys).expect("keys that were just made");
-            let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
-            let id = MaskId { round: 0, name: 0, attempt: 0 };
-            member.mask(&mut words, units.bits, &active, self.0.degree, id);
-            words
-        });
-        let sum = total(messages.collect(), units.bits).expect("parts of one shape");
-        let values = units.values(&sum);
-        self.mean(Tensor::from_data(TensorData::new(values, shape), &device), round)
-    }
-
-    fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3> {
-        sum.div_scalar(round.active.len() as f64)
+    fn role(&self) -> Role<'_> {
+        Role::Sum(self)
     }
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
         let parties = round.active.len();
         vec![gradient.div_scalar(parties as f64); parties]
+    }
+}
+
+impl Sum for SecureAverage {
+    fn form(&self) -> SecureSum {
+        self.0
+    }
+
+    fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3> {
+        sum.div_scalar(round.active.len() as f64)
     }
 }

@@ -7,7 +7,7 @@
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `similarity-weighted`.
@@ -66,12 +66,18 @@ impl Aggregator for SimilarityWeighted {
         true
     }
 
-    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
-        let weighted = parts.into_iter().zip(self.weights(round)).map(|(part, weights)| part * weights);
-        weighted.reduce(|a, b| a + b).expect("at least one party stays active")
+    fn role(&self) -> Role<'_> {
+        Role::Combine(self)
     }
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
         self.weights(round).into_iter().map(|weights| gradient.clone() * weights).collect()
+    }
+}
+
+impl Combine for SimilarityWeighted {
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+        let weighted = parts.into_iter().zip(self.weights(round)).map(|(part, weights)| part * weights);
+        weighted.reduce(|a, b| a + b).expect("at least one party stays active")
     }
 }

@@ -5,7 +5,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `sum`: there are none.
@@ -30,11 +30,17 @@ inventory::submit! {
 struct Sum;
 
 impl Aggregator for Sum {
-    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Aggregation) -> Tensor<3> {
-        parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active")
+    fn role(&self) -> Role<'_> {
+        Role::Combine(self)
     }
 
     fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
         vec![gradient; round.active.len()]
+    }
+}
+
+impl Combine for Sum {
+    fn combine(&self, parts: Vec<Tensor<3>>, _round: &Aggregation) -> Tensor<3> {
+        parts.into_iter().reduce(|a, b| a + b).expect("at least one party stays active")
     }
 }

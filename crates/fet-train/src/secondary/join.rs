@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, key_columns};
-use crate::privacy::protection;
+use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
 
@@ -84,7 +84,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
     let (privacy, _) =
         protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &schedule, terms.parties)?;
-    let neighbours = plan.neighbours.of(terms.number, linker.neighbours());
+    let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,
         &SecondaryContext {
@@ -101,7 +101,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         neighbours,
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
         encoder,
-        sum: aggregator.secure(),
+        sum: secret_sum(aggregator.as_ref()),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // Links that are made anew for each release are not worth keeping.

@@ -1,7 +1,7 @@
 //! A party's links: made once, of the keys that the primary sends.
 
 use fet_core::data::{Keys, Matrix, Sealed};
-use fet_core::linker::Links;
+use fet_core::linker::{LinkTask, Links, Owner};
 use fet_core::message::{LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_core::rng::{Purpose, stream};
@@ -26,28 +26,36 @@ impl Session {
             return Err(SecondaryError::Message { field: "keys", rule, value });
         }
         if self.privacy.selection() != Selection::ALL {
-            if self.linker.asks() || matches!(message.keys, Keys::Sealed(_)) {
+            if !self.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
                 return Err(SecondaryError::SealedSelection);
             }
             self.queries = Some(message.keys.clone());
         }
-        if let Some(challenge) = self.linker.challenge(&self.records.raw_keys)? {
-            self.unlinked = Some(message.keys);
+        let mut owner = self.linker.owner(self.linking_seed());
+        if let Some(challenge) = owner.challenge(&self.records.raw_keys)? {
+            self.unlinked = Some((message.keys, owner));
             return Ok(Reply::Challenge(challenge));
         }
-        let links = self.linker.link(&message.keys, &self.records.raw_keys, self.linking_seed())?;
-        self.keep(&links)
+        self.search(owner, &message.keys, None)
     }
 
     pub(super) fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
-        let queries = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
-        let seed = self.linking_seed();
-        let links = self.linker.link_answered(&queries, &self.records.raw_keys, answer, seed)?;
+        let (queries, owner) = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
+        self.search(owner, &queries, Some(answer))
+    }
+
+    fn search(
+        &mut self,
+        mut owner: Box<dyn Owner>,
+        queries: &Keys,
+        answer: Option<&Sealed>,
+    ) -> Result<Reply, SecondaryError> {
+        let links = owner.link(&LinkTask { answer, ..LinkTask::new(queries, &self.records.raw_keys) })?;
+        owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         self.keep(&links)
     }
 
     fn keep(&mut self, links: &Links) -> Result<Reply, SecondaryError> {
-        self.linker.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         let links = links.first(self.neighbours);
         let mut similarities = None;
         if self.reveals_similarities {

@@ -10,7 +10,7 @@
 use rand::RngExt;
 
 use fet_core::data::Keys;
-use fet_core::linker::{LinkError, Linker, Links};
+use fet_core::linker::{LinkError, LinkTask, Linker, Links};
 use fet_core::privacy::Selection;
 use fet_core::rng::ChaCha8Rng;
 
@@ -41,6 +41,8 @@ pub(super) fn select(
             );
         }
     } else {
+        // The records ask here, and the queries are searched.
+        let chosen = linker.asker(seed).conceal(&chosen)?;
         let found = nearest(linker, &chosen, queries, selection.occurrences, seed)?;
         for (&record, rows) in drawn.iter().zip(found) {
             for (similarity, row) in rows {
@@ -67,10 +69,10 @@ fn nearest(
     seed: u64,
 ) -> Result<Vec<Vec<(f32, u32)>>, LinkError> {
     // A linker gives K or refuses: where there are fewer they are repeated, and the repeats taken out again.
-    let needed = linker.neighbours().max(1);
+    let needed = linker.about().neighbours.max(1);
     let rows = to.rows();
     let repeated: Vec<usize> = (0..needed.max(rows)).map(|index| index % rows).collect();
-    let links = linker.link(from, &to.select_rows(&repeated), seed)?;
+    let links = linker.owner(seed).link(&LinkTask::new(from, &to.select_rows(&repeated)))?;
     let row = |query: usize| one_of_each(&links, query, rows, take);
     Ok((0..links.rows()).map(row).collect())
 }

@@ -1,7 +1,9 @@
 //! What the primary gets from the secondaries: the memory of a batch, and averages of parameters.
 
+use std::sync::Arc;
+
 use burn::tensor::{Int, Tensor, TensorData};
-use fet_core::aggregator::{Aggregation, SecureSum};
+use fet_core::aggregator::{Aggregation, Role, SecureSum};
 use fet_core::data::Matrix;
 use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Request, Round, ShareParameters};
 use fet_core::method::Memory;
@@ -82,15 +84,19 @@ impl Trainer {
         };
         // Evaluation is timed as a whole.
         let (mut watch, mut encode, mut aggregate) = (Watch::start(), 0.0, 0.0);
-        let tensor = if let Some(sum) = self.secure {
-            let sum = self.secret_sum(sum, round, rows, &mut aggregation)?;
-            watch.lap(&mut encode);
-            self.aggregator.mean(sum, &aggregation)
-        } else {
-            let parts = self.parts(round, rows, active)?;
-            aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
-            watch.lap(&mut encode);
-            self.aggregator.combine(parts, &aggregation)
+        let aggregator = Arc::clone(&self.aggregator);
+        let tensor = match aggregator.role() {
+            Role::Sum(role) => {
+                let sum = self.sum_of_parts(role.form(), round, rows, &mut aggregation)?;
+                watch.lap(&mut encode);
+                role.mean(sum, &aggregation)
+            }
+            Role::Combine(role) => {
+                let parts = self.parts(round, rows, active)?;
+                aggregation.shapes = parts.iter().map(|part| part.dims()).collect();
+                watch.lap(&mut encode);
+                role.combine(parts, &aggregation)
+            }
         };
         watch.lap(&mut aggregate);
         if round.is_training() {
@@ -108,7 +114,7 @@ impl Trainer {
 
     /// The sum of the active parties' representations, of which nothing else is seen. Who vanishes is left out of
     /// this sum and all that follow.
-    fn secret_sum(
+    fn sum_of_parts(
         &mut self,
         sum: SecureSum,
         round: Round,
@@ -158,13 +164,16 @@ impl Trainer {
         }
         let (round, here) = (Round::Probe { batch: self.probes }, self.here());
         self.probes += 1;
-        if let Some(sum) = self.secure {
-            let parties = self.federation.len();
-            let mut aggregation =
-                Aggregation { parties, active: here, shapes: Vec::new(), similarities: Vec::new() };
-            return Ok(vec![self.secret_sum(sum, round, rows, &mut aggregation)?]);
+        let aggregator = Arc::clone(&self.aggregator);
+        match aggregator.role() {
+            Role::Combine(_) => self.parts(round, rows, &here),
+            Role::Sum(role) => {
+                let parties = self.federation.len();
+                let mut aggregation =
+                    Aggregation { parties, active: here, shapes: Vec::new(), similarities: Vec::new() };
+                Ok(vec![self.sum_of_parts(role.form(), round, rows, &mut aggregation)?])
+            }
         }
-        self.parts(round, rows, &here)
     }
 
     /// The parts themselves.
@@ -203,9 +212,9 @@ impl Trainer {
     pub(super) fn average_parameters(&mut self, prefix: &str, epoch: usize) -> Result<(), RunError> {
         let own = self.primary.learner().parameters().with_prefix(prefix);
         let round = Round::Average { epoch: epoch as u32 };
-        let (sum, others) = match self.secure {
-            Some(_) => self.secret_sum_of_parameters(round, own.values().len())?,
-            None => self.sum_of_parameters(round, &own)?,
+        let (sum, others) = match self.aggregator.role() {
+            Role::Sum(_) => self.secret_sum_of_parameters(round, own.values().len())?,
+            Role::Combine(_) => self.sum_of_parameters(round, &own)?,
         };
         let average = mean_with(own, sum, others);
         self.primary.learner_mut().load(&average)?;

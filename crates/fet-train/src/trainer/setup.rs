@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::{Machine, Progress, RunError, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, standardise_all};
-use crate::privacy::protection;
+use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
 use crate::secondary::linking_seed;
@@ -42,13 +42,13 @@ impl Trainer {
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
-        let secure = aggregator.secure().filter(|_| plan.secondaries);
+        let secure = secret_sum(aggregator.as_ref()).filter(|_| plan.secondaries);
         let linker = experiment.linker.build(&())?;
         let common = experiment.common();
         let (privacy, releases) =
             protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), &schedule, parties.len())?;
         let neighbours: Vec<usize> =
-            (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.neighbours())).collect();
+            (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
         let primary = method.primary(&PrimaryContext {
             device: &device,
             weights: stream(seed, 0, Purpose::Weights, 0),
@@ -76,9 +76,8 @@ impl Trainer {
             labels: prepared.labels,
             primary,
             federation: Federation::new(parties, machine.party_threads),
-            aggregator,
+            aggregator: aggregator.into(),
             privacy,
-            secure,
             released: None,
             neighbours,
             available: Vec::new(),
@@ -152,14 +151,15 @@ impl Trainer {
         for index in self.here() {
             let name = self.federation.name(index).to_string();
             let failed = |source| RunError::Link { party: name.clone(), source };
-            let keys = linker.conceal(&self.records.raw_keys, linking_seed(self.seed, index + 1));
+            let mut asker = linker.asker(linking_seed(self.seed, index + 1));
+            let keys = asker.conceal(&self.records.raw_keys);
             let mut request = Request::Link(LinkKeys { keys: keys.map_err(failed)? });
             let (asked, message) = loop {
                 let (asked, reply) = self.federation.exchange_one(index, request)?;
                 match reply {
                     Reply::Linked(message) => break (asked, message),
                     Reply::Challenge(challenge) if asked.message == "Link" => {
-                        request = Request::Answer(linker.answer(&challenge).map_err(failed)?);
+                        request = Request::Answer(asker.answer(&challenge).map_err(failed)?);
                     }
                     other => return Err(asked.unexpected(&other).into()),
                 }
@@ -195,7 +195,6 @@ impl Trainer {
                 }
             }
         }
-        self.warnings.extend(linker.warnings());
         Ok(())
     }
 }

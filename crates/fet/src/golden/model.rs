@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_core::aggregator::{Aggregation, Aggregator};
+use fet_core::aggregator::{Aggregation, Aggregator, Role};
 use fet_core::encoder::{Computation, Encoder, NeighbourBatch};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, SecondaryContext};
 use fet_core::model::Pass;
@@ -102,7 +102,14 @@ impl GoldenModel {
             similarities: self.similarities.clone(),
         };
         let available = parts[0].dims()[1];
-        let tensor = self.aggregator.combine(parts, &round);
+        let tensor = match self.aggregator.role() {
+            Role::Combine(open) => open.combine(parts, &round),
+            // Golden parts are no secrets: the sum is made in the clear.
+            Role::Sum(hidden) => {
+                let sum = parts.into_iter().reduce(|a, b| a + b).expect("a golden file has a secondary");
+                hidden.mean(sum, &round)
+            }
+        };
         let memory = Memory { tensor, available, similarities: self.similarities.clone() };
         let outcome = self.primary.train(&self.batch, Some(memory), &mut pass);
         let gradient = outcome.memory_gradient.expect("the primary differentiates its memory");

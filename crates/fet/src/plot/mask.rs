@@ -6,7 +6,7 @@
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
 use fet_core::data::DatasetContext;
-use fet_core::linker::Linker;
+use fet_core::linker::{Linker, link};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
@@ -51,7 +51,7 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
     let queries = primary.table.keys.select_rows(&rows);
     let seed = fet_train::secondary::linking_seed(experiment.seed, 1);
-    let links = linker.link(&queries, &party.raw_keys, seed)?;
+    let links = link(linker.as_ref(), &queries, &party.raw_keys, seed, &|_| ())?;
     let (positions, columns) = (links.neighbours(), party.scaled.keys.columns());
     let scaled: Vec<f32> = (0..rows.len())
         .flat_map(|query| links.row(query))

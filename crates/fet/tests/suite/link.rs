@@ -1,7 +1,7 @@
 //! `fet link` as a user meets it: what it writes, what it says, and what it refuses.
 
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
 use crate::command::fet;
 
@@ -21,6 +21,8 @@ fn folder() -> tempfile::TempDir {
 
 const NAMED: [&str; 5] =
     ["p.csv", "s.csv", "--keys=given,surname,town", "--secondary-keys=first,last,city", "--out=links.csv"];
+
+const NUMBERED: [&str; 4] = ["x.csv", "x.csv", "--keys=x,y", "--out=links.csv"];
 
 fn link(folder: &Path, arguments: &[&str]) -> Output {
     fet(folder, &[["link"].as_slice(), arguments].concat())
@@ -110,6 +112,32 @@ fn links_are_kept_and_a_damaged_file_is_noticed() {
     std::fs::write(&file, b"something else").expect("writable");
     let (again, warnings) = run();
     assert!(again == first && warnings.contains("linked anew"), "{warnings}");
+}
+
+/// What is kept was linked under a secret: under another it is not found, though keys and settings are the same.
+#[test]
+fn links_under_another_secret_are_linked_anew() {
+    let folder = folder();
+    std::fs::write(folder.path().join("x.csv"), "x,y\n0,0\n1,1\n5,5\n").expect("writable");
+    for (linker, tables) in [("clk", &NAMED[..]), ("federal", &NUMBERED), ("rotation", &NUMBERED)] {
+        let cache = folder.path().join(linker);
+        for (secret, files) in
+            [("one pair's secret", 1), ("another pair's secret", 2), ("one pair's secret", 2)]
+        {
+            let output = Command::new(env!("CARGO_BIN_EXE_fet"))
+                .current_dir(folder.path())
+                .args(["link", "--linker", linker, "--set=k=2", "--set=secret_env=FET_TEST_SECRET"])
+                .args(tables)
+                .arg("--cache")
+                .arg(&cache)
+                .env("FET_TEST_SECRET", secret)
+                .output()
+                .expect("the program starts");
+            assert!(output.status.success(), "{output:?}");
+            let kept = std::fs::read_dir(&cache).expect("a folder").count();
+            assert_eq!(kept, files, "{linker} under {secret}");
+        }
+    }
 }
 
 #[test]

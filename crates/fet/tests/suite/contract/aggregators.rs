@@ -1,11 +1,12 @@
 //! What every aggregator keeps to.
 
-use burn::tensor::{Device, Tensor};
-use fet_core::aggregator::{Aggregation, Aggregator};
+use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
+use fet_privacy::secure_sum::{MaskId, Member, Units, total};
 
-use super::{all, random};
+use super::{all, random, rng};
 use crate::support::{devices, flex};
 
 /// Representations and similarities of the parties named, drawn anew for each name.
@@ -20,6 +21,33 @@ fn round(names: &[u64], parties: usize, device: &Device) -> (Vec<Tensor<3>>, Agg
     (parts, round)
 }
 
+/// What an aggregator makes of the parts, in the role that it has.
+fn memory(aggregator: &dyn Aggregator, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+    match aggregator.role() {
+        Role::Combine(open) => open.combine(parts, round),
+        Role::Sum(hidden) => hidden.mean(hidden_sum(hidden.form(), parts), round),
+    }
+}
+
+/// Plays the parties: what reaches the sum has been quantised, masked, summed and unmasked.
+fn hidden_sum(form: SecureSum, parts: Vec<Tensor<3>>) -> Tensor<3> {
+    let (shape, device) = (parts[0].dims(), parts[0].device());
+    let active: Vec<usize> = (0..parts.len()).collect();
+    let units = Units::finest(form.bits, form.range * active.len() as f64, 30).expect("there is room");
+    let mut members: Vec<Member> =
+        active.iter().map(|&member| Member::new(member, &mut rng(member as u64))).collect();
+    let keys: Vec<_> = members.iter().map(Member::public).collect();
+    let words = members.iter_mut().zip(parts).map(|(member, part)| {
+        member.agree(&keys).expect("keys that were just made");
+        let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
+        let id = MaskId { round: 0, name: 0, attempt: 0 };
+        member.mask(&mut words, units.bits, &active, form.degree, id);
+        words
+    });
+    let sum = total(words.collect(), units.bits).expect("parts of one shape");
+    Tensor::from_data(TensorData::new(units.values(&sum), shape), &device)
+}
+
 #[test]
 fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order() {
     for backend in devices() {
@@ -27,7 +55,7 @@ fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order(
             let aggregator = slot.build(&()).expect("sound defaults");
             let combine = |names: &[u64], parties| {
                 let (parts, round) = round(names, parties, &backend.device);
-                aggregator.combine(parts, &round)
+                memory(aggregator.as_ref(), parts, &round)
             };
             let close = |a: &[f32], b: &[f32]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-6);
             for parties in [3, 5] {
@@ -61,9 +89,39 @@ fn what_is_called_a_mean_gives_equals_themselves() {
         let slot = Slot::<dyn Aggregator>::of(kind).expect("sound defaults");
         let (parts, round) = round(&[1, 1, 1], 3, &device);
         let expected = host(parts[0].clone());
-        let mean = host(slot.build(&()).expect("sound defaults").combine(parts, &round));
+        let mean = host(memory(slot.build(&()).expect("sound defaults").as_ref(), parts, &round));
         assert!(mean.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-6), "{kind}");
     }
+}
+
+/// What methods that ask for it count on: side by side, in the parties' order, a part of one position repeated, zeros for
+/// a party that is left out.
+#[test]
+fn what_keeps_parts_apart_shows_each_where_it_belongs() {
+    let device = flex().device;
+    let mut kept = 0;
+    for slot in all::<dyn Aggregator>() {
+        let aggregator = slot.build(&()).expect("sound defaults");
+        if !aggregator.keeps_parts_apart() {
+            continue;
+        }
+        let parts: [Tensor<3>; 2] = [random([3, 4, 5], 1, &device), random([3, 1, 5], 2, &device)];
+        let round = Aggregation {
+            parties: 3,
+            active: vec![0, 2],
+            shapes: parts.iter().map(|part| part.dims()).collect(),
+            similarities: vec![random([3, 4], 3, &device), random([3, 1], 4, &device)],
+        };
+        let made = memory(aggregator.as_ref(), parts.to_vec(), &round);
+        let place = |party: usize| made.clone().narrow(2, 5 * party, 5);
+        assert_eq!(host(place(0)), host(parts[0].clone()), "{slot:?}");
+        assert!(host(place(1)).iter().all(|&x| x == 0.0), "{slot:?}");
+        for position in 0..4 {
+            assert_eq!(host(place(2).narrow(1, position, 1)), host(parts[1].clone()), "{slot:?}");
+        }
+        kept += 1;
+    }
+    assert!(kept > 0, "\"concat\" does");
 }
 
 #[test]
@@ -78,7 +136,7 @@ fn a_single_position_is_repeated_beside_longer_parts() {
         shapes: vec![[2, 3, 2], [2, 1, 4]],
         similarities: Vec::new(),
     };
-    let memory = concat.combine(vec![long, short.clone()], &round);
+    let memory = memory(concat.as_ref(), vec![long, short.clone()], &round);
     assert_eq!(memory.dims(), [2, 3, 2 + 2 + 4]);
     for position in 0..3 {
         assert_eq!(host(memory.clone().narrow(1, position, 1).narrow(2, 4, 4)), host(short.clone()));

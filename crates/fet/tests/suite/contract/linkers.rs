@@ -1,33 +1,46 @@
-//! What every linker keeps to.
+//! What every linker keeps to, and what each of its two sides does.
 
-use fet_core::data::{Keys, Matrix, TextTable};
-use fet_core::linker::Linker;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use fet_core::data::{Keys, Matrix, Sealed, TextTable};
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links};
+use fet_core::registry::Slot;
 use rand::RngExt;
 
 use super::{all, rng};
 
+const SEED: u64 = 3;
+
+fn build(slot: &Slot<dyn Linker>) -> Box<dyn Linker> {
+    slot.build(&()).expect("sound defaults")
+}
+
+fn link(linker: &dyn Linker, queries: &Keys, records: &Keys) -> Result<Links, LinkError> {
+    fet_core::linker::link(linker, queries, records, SEED, &|_| ())
+}
+
 /// Keys of each kind that a linker takes, drawn by `round`.
 fn keys_for(linker: &dyn Linker, rows: usize, columns: usize, round: u64) -> Vec<Keys> {
     let kinds: [Keys; 2] = [keys(rows, columns, round).into(), names(rows, columns, round)];
-    kinds.into_iter().filter(|keys| linker.takes().fits(keys)).collect()
+    kinds.into_iter().filter(|keys| linker.about().takes.fits(keys)).collect()
 }
 
 #[test]
 fn linkers_sort_stay_in_range_honour_k_and_repeat() {
     for slot in all::<dyn Linker>() {
         for columns in [1, 2, 4] {
-            let linker = slot.build(&()).expect("sound defaults");
-            let neighbours = linker.neighbours();
+            let linker = build(&slot);
+            let About { neighbours, similarities: similar, .. } = linker.about();
             let kinds = keys_for(linker.as_ref(), 30, columns, 1);
             assert!(!kinds.is_empty(), "{slot:?} takes some keys");
             for (kind, queries) in kinds.iter().enumerate() {
                 let records = |rows, columns| keys_for(linker.as_ref(), rows, columns, 2).swap_remove(kind);
-                let links = linker.link(queries, &records(100, columns), 3).expect("linkable");
+                let links = link(linker.as_ref(), queries, &records(100, columns)).expect("linkable");
                 assert_eq!((links.rows(), links.neighbours()), (30, neighbours), "{slot:?}");
                 for query in 0..30 {
                     assert!(links.row(query).iter().all(|&record| record < 100), "{slot:?}");
                     let similarities = links.similarities(query);
-                    assert_eq!(similarities.is_some(), linker.gives_similarities(), "{slot:?}");
+                    assert_eq!(similarities.is_some(), similar, "{slot:?}");
                     assert!(similarities.is_none_or(|all| all.is_sorted_by(|a, b| a >= b)), "{slot:?}");
                     let few = neighbours.min(3);
                     assert_eq!(links.first(3).row(query), &links.row(query)[..few], "{slot:?}");
@@ -36,57 +49,145 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
                     distinct.dedup();
                     assert_eq!(distinct.len(), links.available(), "{slot:?} names no record twice");
                 }
-                let again = slot.build(&()).expect("sound defaults").link(queries, &records(100, columns), 3);
+                let again = link(build(&slot).as_ref(), queries, &records(100, columns));
                 assert!(again.is_ok_and(|again| again == links), "{slot:?} repeats");
-                assert!(linker.link(queries, &records(100, columns + 1), 3).is_err(), "{slot:?}: other keys");
-                let few = linker.link(queries, &records(neighbours - 1, columns), 3);
+                assert!(link(linker.as_ref(), queries, &records(100, columns + 1)).is_err(), "{slot:?}");
+                let few = link(linker.as_ref(), queries, &records(neighbours - 1, columns));
                 assert!(few.is_err(), "{slot:?}: fewer records than K");
             }
         }
     }
 }
 
-/// What leaves the primary is what it is linked by: the same links whether the keys are concealed or not, by way of a
-/// challenge where the linker poses one.
+/// The sides are built apart, as in two processes, and meet at messages alone: the same links, and progress that adds up.
 #[test]
-fn linkers_link_concealed_keys_as_they_link_keys() {
+fn sides_built_apart_link_as_one() {
     for slot in all::<dyn Linker>() {
-        let linker = slot.build(&()).expect("sound defaults");
+        let linker = build(&slot);
+        let about = linker.about();
         for (kind, queries) in keys_for(linker.as_ref(), 30, 2, 1).iter().enumerate() {
             let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(kind);
-            let plain = linker.link(queries, &records, 3).expect("linkable");
-            let concealed = linker.conceal(queries, 3).expect("they can be concealed");
+            let expected = link(linker.as_ref(), queries, &records).expect("linkable");
+
+            let mut asker = build(&slot).asker(SEED);
+            let concealed = asker.conceal(queries).expect("they can be concealed");
             assert_eq!((concealed.rows(), concealed.columns()), (30, 2), "{slot:?}");
-            let challenge = linker.challenge(&records).expect("a challenge or none");
-            assert_eq!(challenge.is_some(), linker.asks(), "{slot:?}");
-            let links = match challenge {
-                Some(challenge) => {
-                    let answer = linker.answer(&challenge).expect("its own challenge");
-                    linker.link_answered(&concealed, &records, &answer, 3)
-                }
-                None => linker.link(&concealed, &records, 3),
+            assert_eq!(matches!(concealed, Keys::Sealed(_)), !about.in_the_clear, "{slot:?}");
+            if let Keys::Sealed(message) = &concealed {
+                assert!(!shows(message.bytes(), queries), "{slot:?} sends a key as it is");
+            }
+
+            let mut owner = build(&slot).owner(SEED);
+            let challenge = owner.challenge(&records).expect("a challenge or none");
+            assert_eq!(challenge.is_some(), about.challenges, "{slot:?}");
+            if let Some(challenge) = &challenge {
+                assert!(!shows(challenge.bytes(), &records), "{slot:?} sends a key as it is");
+            }
+            let answer = challenge.map(|challenge| asker.answer(&challenge).expect("the owner's challenge"));
+
+            let heard = AtomicUsize::new(0);
+            let progress = |count| {
+                heard.fetch_add(count, Ordering::Relaxed);
             };
-            assert_eq!(links, Ok(plain), "{slot:?}");
+            let task = LinkTask {
+                queries: &concealed,
+                records: &records,
+                answer: answer.as_ref(),
+                progress: &progress,
+            };
+            assert_eq!(owner.link(&task), Ok(expected), "{slot:?}");
+            assert_eq!(heard.into_inner(), 30, "{slot:?}: progress");
+            assert!(owner.warnings().is_empty(), "{slot:?}");
         }
     }
+}
+
+/// Whether a message holds a key byte by byte: a whole row of numbers, or a text. (A single number may be there where a linker
+/// says so: the ranges of columns are keys.)
+fn shows(message: &[u8], keys: &Keys) -> bool {
+    let cells: Vec<Vec<u8>> = match keys {
+        Keys::Numbers(keys) => {
+            let row = |row| keys.row(row).iter().flat_map(|x| x.to_le_bytes()).collect();
+            (0..keys.rows()).map(row).collect()
+        }
+        Keys::Text(keys) => keys.cells().iter().map(|cell| cell.as_bytes().to_vec()).collect(),
+        Keys::Sealed(_) => Vec::new(),
+    };
+    cells.iter().any(|cell| message.windows(cell.len()).any(|part| part == cell.as_slice()))
+}
+
+/// What comes at the wrong time, or not at all, is an error.
+#[test]
+fn wrong_and_missing_messages_are_refused() {
+    for slot in all::<dyn Linker>() {
+        let linker = build(&slot);
+        let queries = keys_for(linker.as_ref(), 30, 2, 1).swap_remove(0);
+        let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(0);
+        let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
+        let nonsense = Sealed::new(100, 2, vec![7; 33]);
+        assert!(matches!(asker.answer(&nonsense), Err(LinkError::Message(_))), "{slot:?}");
+        let concealed = asker.conceal(&queries).expect("they can be concealed");
+        if linker.about().challenges {
+            let task = LinkTask::new(&concealed, &records);
+            assert!(owner.link(&task).is_err(), "{slot:?}: before the challenge");
+            let challenge = owner.challenge(&records).expect("posed").expect("posed");
+            assert!(owner.link(&task).is_err(), "{slot:?}: without an answer");
+            let wrong = owner.link(&LinkTask { answer: Some(&nonsense), ..task });
+            assert!(matches!(wrong, Err(LinkError::Message(_))), "{slot:?}: {wrong:?}");
+            // The challenge still stands.
+            let answer = asker.answer(&challenge).expect("the owner's challenge");
+            let task = LinkTask { answer: Some(&answer), ..task };
+            assert!(owner.link(&task).is_ok(), "{slot:?}");
+            assert!(owner.link(&task).is_err(), "{slot:?}: an answer serves once");
+        }
+        // What another linker would send.
+        let other = if linker.about().in_the_clear { Keys::Sealed(nonsense) } else { queries };
+        assert!(linker.owner(SEED).link(&LinkTask::new(&other, &records)).is_err(), "{slot:?}");
+    }
+}
+
+/// What the limit on how many rows a record serves counts on.
+#[test]
+fn what_is_called_independent_links_each_query_by_itself() {
+    let mut tested = 0;
+    for slot in all::<dyn Linker>() {
+        let linker = build(&slot);
+        if !linker.about().independent {
+            continue;
+        }
+        assert!(linker.about().in_the_clear, "{slot:?}: only then neighbours are chosen for each batch");
+        for (kind, queries) in keys_for(linker.as_ref(), 30, 2, 1).iter().enumerate() {
+            let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(kind);
+            let all = link(linker.as_ref(), queries, &records).expect("linkable");
+            for rows in [vec![7], vec![29, 3, 3, 11]] {
+                let few = link(linker.as_ref(), &queries.select_rows(&rows), &records).expect("linkable");
+                let same = |(place, &row): (usize, &usize)| {
+                    few.row(place) == all.row(row) && few.similarities(place) == all.similarities(row)
+                };
+                assert!(rows.iter().enumerate().all(same), "{slot:?}");
+            }
+            tested += 1;
+        }
+    }
+    assert!(tested >= 4, "nearest, edit, top1 and grid say so");
 }
 
 #[test]
 fn linkers_refuse_keys_of_the_wrong_kind_and_say_what_they_reveal() {
     for slot in all::<dyn Linker>() {
-        let linker = slot.build(&()).expect("sound defaults");
+        let linker = build(&slot);
+        let About { takes, reveals, .. } = linker.about();
         let kinds: [Keys; 2] = [keys(50, 2, 1).into(), names(50, 2, 1)];
-        for wrong in kinds.iter().filter(|keys| !linker.takes().fits(keys)) {
-            let error = linker.link(wrong, wrong, 3).expect_err("refused").to_string();
-            for part in ["linker.kind", linker.takes().name(), wrong.kind_name()] {
+        for wrong in kinds.iter().filter(|keys| !takes.fits(keys)) {
+            let error = link(linker.as_ref(), wrong, wrong).expect_err("refused").to_string();
+            for part in ["linker.kind", takes.name(), wrong.kind_name()] {
                 assert!(error.contains(part), "{slot:?}: {part} in {error}");
             }
         }
-        let mixed = linker.link(&kinds[0], &kinds[1], 3);
+        let mixed = link(linker.as_ref(), &kinds[0], &kinds[1]);
         assert!(mixed.is_err() || slot.kind() == "random", "{slot:?}: numbers against text");
-        let reveals = linker.reveals();
         assert!(
-            [reveals.secondary, reveals.primary, reveals.outsider].iter().all(|text| !text.is_empty()),
+            [reveals.secondary, reveals.primary, reveals.eavesdropper].iter().all(|text| !text.is_empty()),
             "{slot:?}"
         );
     }
@@ -96,14 +197,15 @@ fn linkers_refuse_keys_of_the_wrong_kind_and_say_what_they_reveal() {
 #[test]
 fn empty_keys_match_nothing() {
     for slot in all::<dyn Linker>() {
-        let linker = slot.build(&()).expect("sound defaults");
-        let (Some(floor), true) = (linker.floor(), linker.takes().fits(&names(1, 1, 1))) else { continue };
+        let linker = build(&slot);
+        let About { floor, takes, .. } = linker.about();
+        let (Some(floor), true) = (floor, takes.fits(&names(1, 1, 1))) else { continue };
         let Keys::Text(records) = names(100, 2, 2) else { unreachable!("names are texts") };
         let mut cells = records.cells().to_vec();
         cells[..20].iter_mut().for_each(|cell| *cell = " - ".into());
         let records = Keys::Text(TextTable::new(2, cells));
         let queries = Keys::Text(TextTable::new(2, vec![String::new(), "N/A".into()]));
-        let links = linker.link(&queries, &records, 3).expect("linkable");
+        let links = link(linker.as_ref(), &queries, &records).expect("linkable");
         assert!(links.similarities(0).is_some_and(|all| all.iter().all(|&s| s <= floor)), "{slot:?}");
     }
 }

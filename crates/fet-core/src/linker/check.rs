@@ -1,0 +1,65 @@
+//! The checks that linkers begin with. They are made at the owner's side, on what another party sent.
+
+use super::LinkError;
+use crate::data::{KeyKind, Keys, Matrix, TextTable};
+
+/// The checks that every linker of numbers begins with: numbers, the same key columns, and enough records or
+/// leave to pad.
+pub fn check_numbers<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a Matrix<f64>, &'a Matrix<f64>), LinkError> {
+    let numbers = |keys: &'a Keys| keys.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
+    let (queries, records) = (numbers(queries)?, numbers(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    // The queries came from another party: nobody has checked them yet.
+    for keys in [queries, records] {
+        if let Some(place) = keys.values().iter().position(|x| !x.is_finite()) {
+            let problem = format!("its numbers must be finite; one of them is {}", keys.values()[place]);
+            return Err(LinkError::Value { row: place / keys.columns() + 1, problem });
+        }
+    }
+    Ok((queries, records))
+}
+
+/// The same for linkers of text.
+pub fn check_text<'a>(
+    queries: &'a Keys,
+    records: &'a Keys,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(&'a TextTable, &'a TextTable), LinkError> {
+    let text = |keys: &'a Keys| keys.text().ok_or_else(|| LinkError::kind(KeyKind::Text, keys));
+    let (queries, records) = (text(queries)?, text(records)?);
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
+    Ok((queries, records))
+}
+
+/// The same for linkers of either: one kind on both sides.
+pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool) -> Result<(), LinkError> {
+    let same =
+        matches!((queries, records), (Keys::Numbers(_), Keys::Numbers(_)) | (Keys::Text(_), Keys::Text(_)));
+    if !same {
+        return Err(LinkError::Mixed { queries: queries.kind_name(), records: records.kind_name() });
+    }
+    check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)
+}
+
+/// Same key columns, and enough records or leave to pad.
+pub fn check_shapes(
+    queries: usize,
+    records: usize,
+    rows: usize,
+    neighbours: usize,
+    pad: bool,
+) -> Result<(), LinkError> {
+    if queries != records {
+        return Err(LinkError::KeyMismatch { queries, records });
+    }
+    if rows == 0 || (rows < neighbours && !pad) {
+        return Err(LinkError::TooFewRecords { neighbours, records: rows });
+    }
+    Ok(())
+}

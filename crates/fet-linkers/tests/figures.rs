@@ -1,0 +1,80 @@
+//! Every linker's links on fixed keys and a fixed seed, so that a change of them does not go unnoticed.
+//!
+//! The figures were taken from the code as it stood before linkers had two sides. Similarities count to four digits:
+//! processors round differently beyond.
+
+use fet_core::data::{Keys, Matrix, TextTable};
+use fet_core::linker::{Linker, Links};
+use fet_core::registry::Slot;
+use fet_core::rng::{Purpose, stream};
+use fet_linkers as _;
+use rand::RngExt;
+use sha2::{Digest, Sha256};
+
+fn points(rows: usize, round: u64) -> Keys {
+    let mut rng = stream(7, 0, Purpose::Linking, round);
+    Matrix::new(2, (0..rows * 2).map(|_| rng.random::<f64>()).collect()).into()
+}
+
+/// So few different numbers that some keys are equal.
+fn grid(rows: usize, round: u64) -> Keys {
+    let mut rng = stream(7, 0, Purpose::Linking, round);
+    Matrix::new(2, (0..rows * 2).map(|_| f64::from(rng.random_range(0..12u8))).collect()).into()
+}
+
+fn names(rows: usize, round: u64) -> Keys {
+    let mut rng = stream(7, 0, Purpose::Linking, round);
+    let mut word = || (0..2).map(|_| char::from(b'a' + rng.random_range(0..5u8))).collect::<String>();
+    Keys::Text(TextTable::new(2, (0..rows * 2).map(|_| word()).collect()))
+}
+
+fn link(settings: &str, queries: &Keys, records: &Keys) -> Links {
+    let slot =
+        Slot::<dyn Linker>::from_table(toml::from_str(settings).expect("TOML")).expect("sound settings");
+    let linker = slot.build(&()).expect("sound settings");
+    fet_core::linker::link(linker.as_ref(), queries, records, 11, &|_| ()).expect("linkable")
+}
+
+fn hash(words: impl Iterator<Item = i64>) -> String {
+    let mut hash = Sha256::new();
+    words.for_each(|word| hash.update(word.to_le_bytes()));
+    hash.finalize()[..6].iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn links_are_what_they_were() {
+    let cases: &[(&str, &str, &str)] = &[
+        ("points", "73aa19e05262", "kind = 'nearest'"),
+        ("points", "d2a4378779ee", "kind = 'nearest'\nmetric = 'haversine'"),
+        ("points", "faf6941e6cb4", "kind = 'nearest'\nneighbours = 150\npad = true"),
+        ("points", "cfdaca31d782", "kind = 'top1'"),
+        ("points", "73aa19e05262", "kind = 'hnsw'"),
+        ("points", "73aa19e05262", "kind = 'rotation'"),
+        ("points", "54c966cce163", "kind = 'federal'"),
+        ("points", "895b0ce0f154", "kind = 'federal'\nneighbours = 150\npad = true"),
+        ("points", "33549bb14e4f", "kind = 'noisy'"),
+        ("grid", "e22e953907d3", "kind = 'noisy'\nleak = 0.999\ninner = { kind = 'psi', neighbours = 3 }"),
+        ("grid", "87f37e2b88e0", "kind = 'exact'\nneighbours = 3"),
+        ("grid", "87f37e2b88e0", "kind = 'psi'\nneighbours = 3"),
+        ("points", "174ecc5a0dd3", "kind = 'random'"),
+        ("text", "a46c65f73a87", "kind = 'exact'\nneighbours = 3"),
+        ("text", "a46c65f73a87", "kind = 'psi'\nneighbours = 3"),
+        ("text", "174ecc5a0dd3", "kind = 'random'"),
+        ("text", "1156474bfda1", "kind = 'edit'"),
+        ("text", "11a8d29619cc", "kind = 'clk'"),
+        ("text", "55d9dae9ca4e", "kind = 'clk'\nhardening = 'rehash'\nneighbours = 150\npad = true"),
+        ("text", "abe2b0b1ee51", "kind = 'clk'\nblock_bits = 8"),
+    ];
+    for (kind, expected, settings) in cases {
+        let keys = match *kind {
+            "text" => names,
+            "grid" => grid,
+            _ => points,
+        };
+        let links = link(settings, &keys(60, 1), &keys(120, 2));
+        let similarities = links.all_similarities().unwrap_or_default().iter();
+        let rounded = similarities.map(|&s| (f64::from(s) * 1e4).round() as i64);
+        let found = hash(links.all_indices().iter().map(|&index| i64::from(index)).chain(rounded));
+        assert_eq!(found, *expected, "{kind}: {settings}");
+    }
+}

@@ -1,0 +1,439 @@
+//! A plug-in of each slot that no crate of this workspace knows, registered here and run: nothing is refused because of
+//! its name, and what a plug-in can do is asked of it.
+//!
+//! A binary of its own, so that the lists and suites over every plug-in of the program do not meet these.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use fet::run::{Log, Outcome, run};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::data::{
+    DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source, Task,
+    VerticalData,
+};
+use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use fet_core::experiment::{Experiment, set};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
+use fet_core::method::{
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
+    SecondaryContext, Slots,
+};
+use fet_core::model::{ModelShape, Pass};
+use fet_core::optimizer::OptimizerSettings;
+use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent};
+use fet_core::registry::{Plugin, Recipe, SettingsError, Slot, Violation};
+use fet_core::rng::{Purpose, stream};
+use fet_train::model::{Init, Perceptron};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// Settings without any, whose `build` is `$build`.
+macro_rules! recipe {
+    ($slot:ty, $settings:ident, $kind:literal, |$context:ident: $known:ty| $build:expr) => {
+        #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct $settings {}
+
+        impl Recipe<$slot> for $settings {
+            fn check(&self) -> Result<(), Violation> {
+                Ok(())
+            }
+
+            fn build(&self, $context: &$known) -> Result<Box<$slot>, Violation> {
+                Ok(Box::new($build))
+            }
+        }
+
+        inventory::submit! { Plugin::<$slot>::new::<$settings>($kind, "a foreign plug-in") }
+    };
+}
+
+// A linker: the K nearest by the first column.
+
+recipe!(dyn Linker, LineSettings, "foreign-line", |_context: ()| Line);
+
+struct Line;
+
+impl Linker for Line {
+    fn about(&self) -> About {
+        let reveals =
+            Reveals { secondary: "every primary key", primary: "nothing", eavesdropper: "every primary key" };
+        About { independent: true, ..About::new(3, KeyKind::Numbers, reveals) }
+    }
+
+    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+        Box::new(Self)
+    }
+}
+
+impl Owner for Line {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let keys =
+            |keys: &Keys| keys.numbers().cloned().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
+        let (queries, records) = (keys(task.queries)?, keys(task.records)?);
+        let (mut indices, mut similarities) = (Vec::new(), Vec::new());
+        for query in 0..queries.rows() {
+            let distance = |record: usize| (queries.row(query)[0] - records.row(record)[0]).abs();
+            let mut order: Vec<usize> = (0..records.rows()).collect();
+            order.sort_by(|&a, &b| distance(a).total_cmp(&distance(b)));
+            order.truncate(3);
+            similarities.extend(order.iter().map(|&record| -distance(record) as f32));
+            indices.extend(order.iter().map(|&record| record as u32));
+        }
+        Ok(Links::new(3, 3, indices, similarities))
+    }
+}
+
+// A linker that seals its keys, poses a challenge and gives no similarities.
+
+recipe!(dyn Linker, AskingSettings, "foreign-asking", |_context: ()| Asking);
+
+struct Asking;
+
+impl Linker for Asking {
+    fn about(&self) -> About {
+        let reveals = Reveals { secondary: "a sum", primary: "a sum", eavesdropper: "a sum" };
+        let about = About::new(2, KeyKind::Either, reveals);
+        About { similarities: false, in_the_clear: false, challenges: true, ..about }
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        Box::new(Side { seed, sum: 0 })
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        Box::new(Side { seed, sum: 0 })
+    }
+}
+
+struct Side {
+    seed: u64,
+    sum: u8,
+}
+
+impl Asker for Side {
+    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
+        self.sum = self.seed as u8;
+        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), Vec::new())))
+    }
+
+    fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
+        let sum = challenge.bytes().first().copied().unwrap_or_default().wrapping_add(self.sum);
+        Ok(Sealed::new(1, 1, vec![sum]))
+    }
+}
+
+impl Owner for Side {
+    fn challenge(&mut self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        self.sum = 7;
+        Ok(Some(Sealed::new(1, 1, vec![self.sum])))
+    }
+
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let expected = self.sum.wrapping_add(self.seed as u8);
+        if task.answer.map(Sealed::bytes) != Some(&[expected]) {
+            return Err(LinkError::Message("another answer is expected".into()));
+        }
+        let records = task.records.rows();
+        let indices = (0..task.queries.rows()).flat_map(|row| [row % records, (row + 1) % records]);
+        Ok(Links::without_similarities(2, 2, indices.map(|record| record as u32).collect()))
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        vec!["a foreign warning".into()]
+    }
+}
+
+// An encoder: each neighbour by itself.
+
+recipe!(dyn Encoder, SlimSettings, "foreign-slim", |context: EncoderContext<'_>| {
+    let mut init = Init::new(context.weights.clone(), context.device);
+    let layer = Perceptron::new(&mut init, context.feature_columns, &[], context.shape.hidden, 0.0);
+    LocalModel::new(Slim { layer }, context)
+});
+
+#[derive(Module, Debug)]
+struct Slim {
+    layer: Perceptron,
+}
+
+impl Network for Slim {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let encoded = self.layer.forward(batch.features.clone(), pass);
+        let width = encoded.dims()[1];
+        encoded.select(0, batch.slots.clone()).reshape([batch.rows, batch.neighbours, width])
+    }
+}
+
+// An aggregator: the parts side by side, as methods that join records need them.
+
+recipe!(dyn Aggregator, BesideSettings, "foreign-beside", |_context: ()| Beside);
+
+struct Beside;
+
+impl Aggregator for Beside {
+    fn width(&self, parties: usize, hidden: usize) -> usize {
+        parties * hidden
+    }
+
+    fn keeps_parts_apart(&self) -> bool {
+        true
+    }
+
+    fn role(&self) -> Role<'_> {
+        Role::Combine(self)
+    }
+
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+        let width = round.shapes[0][2];
+        let own = |&party: &usize| gradient.clone().narrow(2, party * width, width);
+        let repeats = |shape: &[usize; 3], all: usize| shape[1] == 1 && all > 1;
+        let shares = round.active.iter().map(own).zip(&round.shapes);
+        shares
+            .map(|(share, shape)| if repeats(shape, share.dims()[1]) { share.sum_dim(1) } else { share })
+            .collect()
+    }
+}
+
+impl Combine for Beside {
+    fn combine(&self, parts: Vec<Tensor<3>>, round: &Aggregation) -> Tensor<3> {
+        let longest = parts.iter().max_by_key(|part| part.dims()[1]).expect("a party is active").clone();
+        let mut all = vec![longest.zeros_like(); round.parties];
+        for (part, &party) in parts.into_iter().zip(&round.active) {
+            // A part of one position is broadcast along those of the longest.
+            all[party] = longest.zeros_like() + part;
+        }
+        Tensor::cat(all, 2)
+    }
+}
+
+// A privacy mechanism that changes nothing.
+
+recipe!(dyn PrivacyMechanism, OpenSettings, "foreign-open", |_context: ()| Open);
+
+struct Open;
+
+impl PrivacyMechanism for Open {
+    fn is_identity(&self) -> bool {
+        true
+    }
+
+    fn bound(&self, representation: Tensor<3>, _active: usize) -> Tensor<3> {
+        representation
+    }
+
+    fn share(&self, values: Vec<f32>, _release: &mut Release<'_>) -> Share {
+        Share::Floats(values)
+    }
+
+    fn form(&self, _active: usize, _block: usize) -> Option<Form> {
+        None
+    }
+
+    fn selection(&self) -> Selection {
+        Selection::ALL
+    }
+
+    fn prepare(&mut self, _releases: &Releases) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn spent(&self, _releases: &Releases, _epochs: usize) -> Spent {
+        Spent { epsilon: None, delta: 0.0, statement: "none".into(), guarantee: None }
+    }
+}
+
+// A method: a linear model of the primary's features and the mean of the memory.
+
+recipe!(dyn Method, PlainSettings, "foreign-plain", |_context: ()| Plain);
+
+struct Plain;
+
+impl Method for Plain {
+    fn plan(&self) -> Plan {
+        Plan { encoder: "foreign-slim", aggregator: "foreign-beside", width: 4, ..Plan::default() }
+    }
+
+    fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
+        if slots.linker.about().neighbours < 2 {
+            return Err(slots.refuse::<dyn Linker>("must give two neighbours"));
+        }
+        Ok(())
+    }
+
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let inputs = context.feature_columns + context.memory_width;
+        let layer = Perceptron::new(&mut init, inputs, &[], context.objective.outputs, 0.0);
+        Ok(Box::new(PrimaryModel::new(PlainHalf { layer }, &OptimizerSettings::adam(), context)))
+    }
+
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        encoder.build(&EncoderContext {
+            device: context.device,
+            weights: context.weights.clone(),
+            neighbours: context.neighbours,
+            key_columns: 0,
+            feature_columns: context.feature_columns,
+            computation: context.computation,
+            shape: &ModelShape {
+                hidden: 4,
+                heads: 1,
+                dropout: 0.0,
+                positional_encoding: false,
+                frequency_std: 1.0,
+                shared_norm: false,
+            },
+            optimizer: &OptimizerSettings::adam(),
+        })
+    }
+}
+
+#[derive(Module, Debug)]
+struct PlainHalf {
+    layer: Perceptron,
+}
+
+impl PrimaryNetwork for PlainHalf {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let memory = memory.expect("the plan has secondaries").tensor.clone();
+        let [rows, _, width] = memory.dims();
+        let mean = memory.mean_dim(1).reshape([rows, width]);
+        self.layer.forward(Tensor::cat(vec![batch.features.clone(), mean], 1), pass)
+    }
+}
+
+// A dataset and a source.
+
+recipe!(dyn Dataset, ThreeSettings, "foreign-three", |context: DatasetContext<'_>| Three(context.seed));
+
+struct Three(u64);
+
+impl Dataset for Three {
+    fn load(&self) -> Result<VerticalData, DataError> {
+        let mut rng = stream(self.0, 0, Purpose::Parties, 1);
+        let keys: Vec<f64> = (0..120).map(|_| rng.random()).collect();
+        let party = |name: &str, scale: f32| PartyTable {
+            name: name.to_string(),
+            keys: Matrix::new(2, keys.clone()).into(),
+            features: Matrix::new(1, keys.chunks(2).map(|key| scale * key[0] as f32).collect()),
+        };
+        Ok(VerticalData {
+            task: Task::Regression,
+            classes: 1,
+            labels: keys.chunks(2).map(|key| (key[0] + key[1]) as f32).collect(),
+            primary: party("one", 1.0),
+            secondaries: vec![party("two", 2.0), party("three", 3.0)],
+            standardise_keys: true,
+        })
+    }
+}
+
+recipe!(dyn Source, WaveSettings, "foreign-wave", |context: DatasetContext<'_>| Wave(context.seed));
+
+struct Wave(u64);
+
+impl Source for Wave {
+    fn read(&self) -> Result<Labelled, DataError> {
+        let mut rng = stream(self.0, 0, Purpose::Parties, 1);
+        let values: Vec<f32> = (0..60 * 8).map(|_| rng.random::<f32>()).collect();
+        let labels = values.chunks(8).map(|row| f32::from(u8::from(row[0] > row[1]))).collect();
+        Ok(Labelled { task: Task::Binary, classes: 2, features: Matrix::new(8, values), labels })
+    }
+}
+
+// The runs.
+
+fn experiment(sets: &[&str]) -> Result<Experiment, SettingsError> {
+    let base = [
+        "name=foreign",
+        "data.kind=foreign-three",
+        "linker.kind=nearest",
+        "linker.neighbours=3",
+        "train.epochs=1",
+        "train.batch_size=16",
+    ];
+    let mut table = toml::Table::new();
+    for assignment in base.iter().chain(sets) {
+        set(&mut table, assignment).expect("a well-formed assignment");
+    }
+    Experiment::from_table(table)
+}
+
+fn check(sets: &[&str]) {
+    let experiment = experiment(sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let place: &Path = &folder.path().join("run");
+    let outcome = run(&experiment, place, Log::Human, &AtomicBool::new(false));
+    let outcome = outcome.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    let Outcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
+    let report = std::fs::read_to_string(report).expect("a report");
+    let asks = sets.iter().any(|set| set.contains("foreign-asking"));
+    assert_eq!(report.contains("a foreign warning"), asks, "{sets:?}: the owner's warnings are told");
+}
+
+/// FeT, small.
+const FET: [&str; 3] = ["method.kind=fet", "method.hidden=8", "method.heads=2"];
+/// FedSim, small.
+const FEDSIM: [&str; 2] = ["method.kind=fedsim", "method.local={ hidden = [4], width = 4 }"];
+
+#[test]
+fn a_plug_in_of_each_slot_runs_beside_those_of_the_program() {
+    for foreign in [
+        "linker.kind=foreign-line",
+        "linker.kind=foreign-asking",
+        "encoder.kind=foreign-slim",
+        "aggregator.kind=foreign-beside",
+        "privacy.kind=foreign-open",
+    ] {
+        check(&[FET.as_slice(), &[foreign]].concat());
+    }
+    check(&["method.kind=foreign-plain"]);
+    let cut = ["data.kind=split", "data.parties=3", "data.key_dims=2", "data.source.kind=foreign-wave"];
+    check(&[FET.as_slice(), &cut].concat());
+}
+
+#[test]
+fn foreign_plug_ins_run_together() {
+    check(&["method.kind=foreign-plain", "linker.kind=foreign-line", "privacy.kind=foreign-open"]);
+    check(&["method.kind=foreign-plain", "linker.kind=foreign-asking", "aggregator.kind=secure-average"]);
+}
+
+/// What used to be granted by name: parts kept apart, no protection, links of each record by itself.
+#[test]
+fn capabilities_are_asked_for() {
+    check(&[FEDSIM.as_slice(), &["aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]].concat());
+    check(&[FEDSIM.as_slice(), &["linker.kind=foreign-line"]].concat());
+    check(&["method.kind=gbdt-top1", "aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]);
+    let protected = [
+        "aggregator.kind=secure-average",
+        "privacy.kind=discrete-gaussian",
+        "privacy.learning=frozen",
+        "privacy.max_occurrences=2",
+        "linker.kind=foreign-line",
+    ];
+    check(&[FET.as_slice(), &protected].concat());
+}
+
+#[test]
+fn what_a_foreign_plug_in_cannot_do_is_refused_by_its_name() {
+    let refused = |sets: &[&str], parts: &[&str]| {
+        let error = experiment(sets).expect_err("refused").to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{sets:?}: {error}");
+    };
+    let similar = ["linker.kind", "must give similarities", "method \"fedsim\"", "it is \"foreign-asking\""];
+    refused(&[FEDSIM.as_slice(), &["linker.kind=foreign-asking"]].concat(), &similar);
+    let apart = ["aggregator.kind", "parts apart", "\"concat\"", "it is \"average\""];
+    refused(&[FEDSIM.as_slice(), &["aggregator.kind=average"]].concat(), &apart);
+    let two = ["linker.kind", "two neighbours", "it is \"top1\""];
+    refused(&["method.kind=foreign-plain", "linker.kind=top1"], &two);
+    let clear = ["privacy.kind=gaussian", "privacy.sample_rate=0.5", "linker.kind=foreign-asking"];
+    refused(&[FET.as_slice(), &clear].concat(), &["linker.kind", "in the clear", "it is \"foreign-asking\""]);
+}
