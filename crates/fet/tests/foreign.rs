@@ -1,7 +1,8 @@
 //! A plug-in of each slot that no crate of this workspace knows, registered here and run: nothing is refused because of
 //! its name, and what a plug-in can do is asked of it.
 //!
-//! A binary of its own, so that the lists and suites over every plug-in of the program do not meet these.
+//! A binary of its own, so that the lists and suites over every plug-in of the program do not meet these; one file, long
+//! as it is, for eight plug-ins that nobody else uses.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
