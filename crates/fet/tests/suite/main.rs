@@ -11,6 +11,7 @@ mod link;
 mod plugins;
 mod primary;
 mod privacy;
+mod probe;
 mod provenance;
 mod repeat;
 mod support;

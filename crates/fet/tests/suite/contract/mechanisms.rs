@@ -1,11 +1,12 @@
 //! What every privacy mechanism keeps to.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Tensor, TensorData};
 use fet_core::parameters::host;
 use fet_core::privacy::{PrivacyMechanism, Release, Schedule, Share, Spent};
 use fet_core::registry::Slot;
 
 use super::{all, random, rng};
+use crate::probe::probe;
 use crate::support::devices;
 
 /// A run of ten epochs with three parties that are summed in secret.
@@ -67,7 +68,7 @@ fn mechanisms_bound_what_leaves_on_every_device() {
     }
 }
 
-/// The directional derivative of <clip(x), g> by central differences.
+/// Derivatives of <clip(x), g> by central differences, along the gradient and along directions of chance.
 #[test]
 fn clipping_is_differentiated_through_the_norm() {
     for backend in devices() {
@@ -84,9 +85,15 @@ fn clipping_is_differentiated_through_the_norm() {
         let squared: f64 = host(gradient.clone()).iter().map(|&g| f64::from(g * g)).sum();
         let plain = input.without_autodiff();
         let step = 1e-2 / squared.sqrt();
-        let moved = |sign: f64| value(plain.clone() + gradient.clone().mul_scalar(sign * step));
-        let numeric = (moved(1.0) - moved(-1.0)) / (2.0 * step);
+        let moved = |direction: Tensor<3>, step: f64| value(plain.clone() + direction.mul_scalar(step));
+        let along = |step: f64| moved(gradient.clone(), step);
+        let numeric = (along(step) - along(-step)) / (2.0 * step);
         assert!((numeric / squared - 1.0).abs() < 1e-2, "{}: {numeric} and {squared}", backend.name);
+        let name = format!("clipping on {}", backend.name);
+        probe(&name, &host(gradient.clone()), &[0..20, 20..40, 40..60], 1e-4, |direction, step| {
+            let data = TensorData::new(direction.to_vec(), [3, 4, 5]);
+            moved(Tensor::from_data(data, &backend.device), step)
+        });
     }
 }
 
