@@ -5,6 +5,7 @@ use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainer::{RunError, StepReport, Trainer};
+use fet_testing::left_out;
 use rand::RngExt;
 
 /// Every device that this build has and this machine can open.
@@ -13,8 +14,10 @@ pub(crate) fn devices() -> Vec<Backend> {
     for name in fet_backends::NAMES {
         match fet_backends::open(name) {
             Ok(backend) => found.push(backend),
-            Err(BackendError::NotCompiled { .. }) => eprintln!("skipped {name}: not compiled in"),
-            Err(BackendError::NoGpu { .. }) => eprintln!("skipped {name}: no GPU on this machine"),
+            Err(BackendError::NotCompiled { .. }) => {
+                left_out("libtorch", &format!("{name} is not compiled in"))
+            }
+            Err(BackendError::NoGpu { .. }) => eprintln!("left out: {name}: no GPU on this machine"),
             Err(error) => panic!("{name}: {error}"),
         }
     }
