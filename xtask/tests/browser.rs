@@ -67,7 +67,7 @@ addEventListener("load", () => {
 #[test]
 fn a_report_stands_in_chromium() {
     if Command::new("chromium").arg("--version").output().is_err() {
-        eprintln!("left out: there is no chromium here; `.ci/chromium` installs it");
+        fet_testing::left_out("chromium", "there is no chromium here; `.ci/chromium` installs it");
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");

@@ -16,6 +16,7 @@ use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use fet_testing::left_out;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -127,7 +128,7 @@ fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
         words.nth(1).is_some_and(|name| name.trim() == "fet")
     });
     if !is_ours {
-        eprintln!("left out: there is no Slurm for tests here; `.ci/slurm start` sets one up");
+        left_out("slurm", "there is no Slurm for tests here; `.ci/slurm start` sets one up");
         return;
     }
     let Some(reference) = reference() else { return };
@@ -172,7 +173,7 @@ fn reference() -> Option<&'static Sweep> {
         Some(sweep)
     });
     if made.is_none() {
-        eprintln!("left out: there is no `fet` beside xtask; `cargo xtask test` builds one");
+        left_out("fet", "there is no `fet` beside xtask; `cargo xtask test` builds one");
     }
     made.as_ref()
 }

@@ -148,19 +148,35 @@ fn drop_weights(
     );
 }
 
-/// Back from the gradient of the context to that of `projected`, which it overwrites, and of the mask, to which
-/// it adds.
-#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+/// What the way back needs of the way there.
+#[derive(Clone, Copy)]
+pub(crate) struct Saved<'a> {
+    /// Queries, keys and values, [K, 3H].
+    pub(crate) projected: &'a [f32],
+    /// What dropout multiplied the weights with that it let through.
+    pub(crate) scale: f32,
+    /// The weights, [heads, K, padded].
+    pub(crate) kept: &'a [f32],
+}
+
+/// What the way back leaves.
+pub(crate) struct Gradients<'a> {
+    /// Of `projected`, [K, 3H], which it overwrites.
+    pub(crate) projected: &'a mut [f32],
+    /// Of the mask, [K], to which it adds.
+    pub(crate) mask: &'a mut [f32],
+}
+
+/// Back from the gradient of the context.
 pub(crate) fn backward(
     shape: &Shape,
-    projected: &[f32],
-    scale: f32,
-    kept: &[f32],
+    saved: Saved<'_>,
     context_gradient: &[f32],
-    projected_gradient: &mut [f32],
-    mask_gradient: &mut [f32],
+    gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
+    let Saved { projected, scale, kept } = saved;
+    let Gradients { projected: projected_gradient, mask: mask_gradient } = gradients;
     let (positions, padded) = (shape.positions, shape.padded());
     let Scratch { logits, weights, mask: bias, .. } = scratch;
     logits.resize(positions * padded, 0.0);

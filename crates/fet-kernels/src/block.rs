@@ -194,19 +194,26 @@ pub(crate) fn forward(
     feed_forward::forward(width, &weights.feed_forward, x, trace.hidden, drawn, room);
 }
 
-/// Back through [`forward`]: `x_gradient` [K, H] becomes the gradient of the block's input by way of the residual
-/// paths; that of the projection stays in the scratch, that of the mask is added.
-#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+/// What the way back through one block leaves for one sequence.
+pub(crate) struct Gradients<'a> {
+    /// That of the block's result, [K, H], which becomes that of its input by way of the residual paths.
+    pub(crate) x: &'a mut [f32],
+    /// Of the mask, [K], to which it adds.
+    pub(crate) mask: &'a mut [f32],
+    /// Those of the parameters, to which it adds.
+    pub(crate) parameters: &'a mut BlockGradient,
+}
+
+/// Back through [`forward`]; the gradient of the projection stays in the scratch.
 pub(crate) fn backward(
     shape: &Shape,
     weights: &BlockWeights<'_>,
     masks: Option<Masks<'_>>,
     trace: &Trace<'_>,
-    x_gradient: &mut [f32],
-    mask_gradient: &mut [f32],
-    gradient: &mut BlockGradient,
+    gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
+    let Gradients { x: x_gradient, mask: mask_gradient, parameters: gradient } = gradients;
     let width = shape.width;
     let drawn = masks.map(|masks| {
         masks.draw(shape, 2, &mut scratch.numbers);
@@ -215,11 +222,8 @@ pub(crate) fn backward(
     feed_forward::backward(
         width,
         &weights.feed_forward,
-        trace.middle,
-        trace.hidden,
-        drawn,
-        x_gradient,
-        &mut gradient.feed_forward,
+        feed_forward::Saved { x: trace.middle, hidden: trace.hidden, drawn },
+        feed_forward::Gradients { x: x_gradient, parameters: &mut gradient.feed_forward },
         &mut scratch.feed_forward,
     );
 
@@ -238,14 +242,12 @@ pub(crate) fn backward(
     add_rows(&mut gradient.attention.output_bias, narrow);
     let right = View::new(weights.attention.output, width).transposed();
     multiply(1.0, above, right, Into::Set, ViewMut::new(normed, width));
+    let scale = masks.map_or(1.0, |masks| masks.dropout.scale());
     attention::backward(
         shape,
-        trace.projected,
-        masks.map_or(1.0, |masks| masks.dropout.scale()),
-        trace.weights,
+        attention::Saved { projected: trace.projected, scale, kept: trace.weights },
         normed,
-        projected_gradient,
-        mask_gradient,
+        attention::Gradients { projected: projected_gradient, mask: mask_gradient },
         &mut scratch.attention,
     );
 }

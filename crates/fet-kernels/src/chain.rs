@@ -6,7 +6,7 @@
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::block::{self, BlockGradient, BlockWeights, Masks, Scratch, Trace, masks_of_a_chain};
+use crate::block::{self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, masks_of_a_chain};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights};
@@ -177,7 +177,8 @@ pub fn backward(
                     let (trace, gradient) = (&traces[block], &mut total[block]);
                     let masks = dropout.as_ref();
                     let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
-                    block::backward(shape, weights, masks, trace, x, mask, gradient, &mut scratch);
+                    let gradients = Gradients { x: &mut *x, mask: &mut *mask, parameters: &mut *gradient };
+                    block::backward(shape, weights, masks, trace, gradients, &mut scratch);
                     if block == 0 {
                         projected.copy_from_slice(scratch.projected_gradient());
                     } else {

@@ -11,7 +11,7 @@ mod way;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use self::way::{Scratch, Trace, Way, masks};
+use self::way::{Gradients, Scratch, Trace, Way, masks};
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 use crate::shape::Shape;
@@ -153,7 +153,9 @@ pub fn decode_back(
         .map_init(Scratch::default, |scratch, (index, ((x, memory), traces))| {
             let mut total: Vec<_> = blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
             for (block, trace) in traces.iter().enumerate().rev() {
-                way.backward(block, trace, index * portion, x, memory, &mut total[block], scratch);
+                let parameters = &mut total[block];
+                let gradients = Gradients { x: &mut *x, memory: &mut *memory, parameters };
+                way.backward(block, trace, index * portion, gradients, scratch);
             }
             total
         })

@@ -17,6 +17,25 @@ pub(crate) struct Scratch {
 /// Which hidden values stay: dropout and a number for each of them.
 pub(crate) type Drawn<'a> = Option<(&'a Dropout, &'a [u16])>;
 
+/// What the way back needs of the way there.
+#[derive(Clone, Copy)]
+pub(crate) struct Saved<'a> {
+    /// x before the layer, [n, H].
+    pub(crate) x: &'a [f32],
+    /// What went into GELU, [n, 2H].
+    pub(crate) hidden: &'a [f32],
+    /// Which of it stayed.
+    pub(crate) drawn: Drawn<'a>,
+}
+
+/// What the way back leaves.
+pub(crate) struct Gradients<'a> {
+    /// That of the result, [n, H], which becomes that of x.
+    pub(crate) x: &'a mut [f32],
+    /// Those of the parameters, to which it adds.
+    pub(crate) parameters: &'a mut FeedForwardGradient,
+}
+
 /// `x` [n, H] becomes the result; `hidden` [n, 2H] keeps what goes into GELU.
 pub(crate) fn forward(
     width: usize,
@@ -42,17 +61,15 @@ pub(crate) fn forward(
 }
 
 /// Back through [`forward`] of `x`: the gradient of its result becomes that of `x`.
-#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
 pub(crate) fn backward(
     width: usize,
     weights: &FeedForwardWeights<'_>,
-    x: &[f32],
-    hidden: &[f32],
-    drawn: Drawn<'_>,
-    x_gradient: &mut [f32],
-    gradient: &mut FeedForwardGradient,
+    saved: Saved<'_>,
+    gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
+    let Saved { x, hidden, drawn } = saved;
+    let Gradients { x: x_gradient, parameters: gradient } = gradients;
     let wide = sized(&mut scratch.wide, hidden.len());
     let wide_gradient = sized(&mut scratch.wide_gradient, hidden.len());
     let normed = sized(&mut scratch.normed, x.len());

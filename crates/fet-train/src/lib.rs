@@ -21,7 +21,7 @@ mod privacy;
 pub mod report;
 pub mod schedule;
 pub mod secondary;
-mod secret_sum;
+pub mod secret_sum;
 pub mod simulation;
 pub mod state_file;
 pub mod trainer;

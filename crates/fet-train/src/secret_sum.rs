@@ -5,7 +5,7 @@ use fet_core::privacy::Form;
 use fet_privacy::secure_sum::{BudgetError, Units};
 
 /// The fixed-point form of a sum over `active` parties; refuses one that could wrap around.
-pub(crate) fn units(sum: SecureSum, form: Option<Form>, active: usize) -> Result<Units, BudgetError> {
+pub fn units(sum: SecureSum, form: Option<Form>, active: usize) -> Result<Units, BudgetError> {
     match form {
         None => Units::finest(sum.bits, sum.range * active as f64, FINEST),
         Some(Form { bound, noise, scale: Some(scale) }) => Units::new(scale, sum.bits, bound, noise),
@@ -16,7 +16,7 @@ pub(crate) fn units(sum: SecureSum, form: Option<Form>, active: usize) -> Result
 }
 
 /// The form of sums of parameters: 64 bits, so that no precision of the floats is lost.
-pub(crate) fn parameters(active: usize) -> Result<Units, BudgetError> {
+pub fn parameters(active: usize) -> Result<Units, BudgetError> {
     Units::finest(64, PARAMETER_RANGE * active as f64, 40)
 }
 /// Units finer than 2^-30 are below the precision of the floats.

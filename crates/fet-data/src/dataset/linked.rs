@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn the_real_tables_are_read_where_they_are() {
         let Some(folder) = std::env::var_os("FET_DATA").map(PathBuf::from) else {
-            eprintln!("skipped: FET_DATA is not set");
+            fet_testing::left_out("data", "FET_DATA is not set");
             return;
         };
         let settings = r#"

@@ -30,19 +30,26 @@ impl Scratch {
     }
 }
 
-/// absorbed [n, heads, H] → weights kept with the sign of dropout [n, heads, K], context [n, heads, H] and the sums
-/// of the weights [n, heads].
-#[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+/// What the way back needs of the way there.
+pub(super) struct Saved<'a> {
+    /// Weights, with the sign of dropout, [n, heads, K].
+    pub(super) kept: &'a mut [f32],
+    /// Weighted sums of the memory, [n, heads, H].
+    pub(super) context: &'a mut [f32],
+    /// Sums of the weights, [n, heads].
+    pub(super) total: &'a mut [f32],
+}
+
+/// absorbed [n, heads, H] → weights, context and sums of the weights.
 pub(super) fn attend(
     shape: &Shape,
     memory: Memory<'_>,
     absorbed: &[f32],
     drawn: Drawn<'_>,
-    kept: &mut [f32],
-    context: &mut [f32],
-    total: &mut [f32],
+    saved: Saved<'_>,
     scratch: &mut Scratch,
 ) {
+    let Saved { kept, context, total } = saved;
     let Shape { width, heads, positions } = *shape;
     let logits = sized(&mut scratch.logits, heads * positions);
     let weights = sized(&mut scratch.weights, heads * positions);

@@ -73,6 +73,16 @@ pub(super) struct Scratch {
     numbers: Vec<u16>,
 }
 
+/// What the way back through one block leaves for a portion of n samples.
+pub(super) struct Gradients<'a> {
+    /// That of the block's result, [n, H], which becomes that of `x`.
+    pub(super) x: &'a mut [f32],
+    /// Of the memory, [n, K, H], to which it adds.
+    pub(super) memory: &'a mut [f32],
+    /// Those of the parameters, to which it adds.
+    pub(super) parameters: &'a mut DecoderBlockGradient,
+}
+
 /// What all portions' ways through the decoder share.
 pub(super) struct Way<'a> {
     pub(super) shape: &'a Shape,
@@ -147,17 +157,9 @@ impl<'a> Way<'a> {
             multiply(1.0, queries, stacked(part, 1, h * head, head).transposed(), Into::Set, target);
         }
         let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
-        let (values, kept) = (self.memory(first, n), &mut trace.weights);
-        memory::attend(
-            self.shape,
-            values,
-            &trace.absorbed,
-            drawn,
-            kept,
-            &mut trace.context,
-            &mut trace.total,
-            memory,
-        );
+        let saved =
+            memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
+        memory::attend(self.shape, self.memory(first, n), &trace.absorbed, drawn, saved, memory);
         for h in 0..heads {
             let bias = &part.projection_bias[2 * width + h * head..2 * width + (h + 1) * head];
             let rows = trace.attended.chunks_exact_mut(width).zip(trace.total.chunks_exact(heads));
@@ -182,22 +184,20 @@ impl<'a> Way<'a> {
         trace
     }
 
-    /// Back through [`Way::forward`]: the gradient of its result becomes that of `x`; that of the memory is added.
-    #[expect(clippy::too_many_arguments, reason = "the two ends of one operation, and what lies between")]
+    /// Back through [`Way::forward`].
     pub(super) fn backward(
         &self,
         block: usize,
         trace: &Trace,
         first: usize,
-        x_gradient: &mut [f32],
-        memory_gradient: &mut [f32],
-        gradient: &mut DecoderBlockGradient,
+        gradients: Gradients<'_>,
         scratch: &mut Scratch,
     ) {
+        let Gradients { x: x_gradient, memory: memory_gradient, parameters: gradient } = gradients;
         let Shape { width, heads, .. } = *self.shape;
         let weights = &self.blocks[block];
         let (n, head) = (x_gradient.len() / width, width / heads);
-        let Scratch { feed_forward, memory, normed, narrow, other, numbers } = scratch;
+        let Scratch { feed_forward: room, memory, normed, narrow, other, numbers } = scratch;
         let (normed, narrow, other) =
             (sized(normed, n * width), sized(narrow, n * width), sized(other, n * width));
 
@@ -205,12 +205,9 @@ impl<'a> Way<'a> {
         feed_forward::backward(
             width,
             &weights.feed_forward,
-            &trace.middle,
-            &trace.hidden,
-            drawn,
-            x_gradient,
-            &mut gradient.feed_forward,
-            feed_forward,
+            feed_forward::Saved { x: &trace.middle, hidden: &trace.hidden, drawn },
+            feed_forward::Gradients { x: &mut *x_gradient, parameters: &mut gradient.feed_forward },
+            room,
         );
 
         let (part, found) = (&weights.memory, &mut gradient.memory);

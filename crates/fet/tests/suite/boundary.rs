@@ -92,7 +92,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
         let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
             Box::new(Recorded { party, transcript: Arc::clone(&transcripts[index]) })
         };
-        let (mut first, parties) = watched(&experiment, data.clone(), wrap).expect("a trainer");
+        let (mut first, parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
         while !first.is_done() {
             losses(&mut first);
         }
@@ -135,7 +135,7 @@ fn messages_that_become_bytes_change_nothing() {
             let simulation = Simulation::new(&experiment, &machine);
             let wrap = |_: usize, party: Watched| simulation.wired(party);
             let (mut trainer, parties) =
-                watched(&experiment, square(120, Task::Regression), wrap).expect("a trainer");
+                watched(&experiment, square(120, Task::Regression), &flex(), wrap).expect("a trainer");
             while !trainer.is_done() {
                 losses(&mut trainer);
             }
@@ -235,7 +235,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
         let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
             if index == 1 { Box::new(Hostile(party, twist)) } else { Box::new(party) }
         };
-        let error = match watched(&experiment, square(100, Task::Regression), wrap) {
+        let error = match watched(&experiment, square(100, Task::Regression), &flex(), wrap) {
             Err(error) => error.to_string(),
             Ok((mut trainer, _)) => trainer.epoch(&mut |_| true).expect_err("refused").to_string(),
         };
@@ -362,7 +362,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
 
 /// A party that has joined and is linked, and its trainer's terms.
 fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
-    crate::support::open(&experiment(sets), square(100, Task::Regression))
+    crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
 }
 
 fn own(sets: &[&str]) -> Own {

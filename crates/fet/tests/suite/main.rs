@@ -12,6 +12,7 @@ mod link;
 mod plugins;
 mod primary;
 mod privacy;
+mod probe;
 mod provenance;
 mod repeat;
 mod support;

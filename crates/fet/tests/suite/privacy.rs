@@ -45,7 +45,7 @@ fn secret_sums_train_like_plain_ones() {
 fn encodings_are_averaged_in_secret_too() {
     let average = |sets: &[&str]| {
         let experiment = experiment(&[&["method.pe_average_every=1"], sets].concat());
-        let (mut trainer, parties) = open(&experiment, three(200));
+        let (mut trainer, parties) = open(&experiment, three(200), &flex());
         losses(&mut trainer);
         let all = model(&trainer, &parties);
         let name = |party: &str| format!("{party}.embedding.position.frequencies");
@@ -66,7 +66,7 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
         let wrap = |index: usize, party| -> Box<dyn Party> {
             Box::new(Vanishing { party, from: Arc::clone(&from[index]) })
         };
-        let (trainer, _) = watched(&experiment(sets), three(200), wrap).expect("a trainer");
+        let (trainer, _) = watched(&experiment(sets), three(200), &flex(), wrap).expect("a trainer");
         (trainer, from)
     };
     let (mut trainer, from) = vanishing(&[SECURE]);
@@ -136,7 +136,7 @@ fn frozen_secondaries_release_every_row_once() {
         "privacy.neighbouring=record",
         "privacy.noise=1",
     ];
-    let (mut trainer, parties) = open(&experiment(&[&PRIVATE[..], &sets].concat()), three(200));
+    let (mut trainer, parties) = open(&experiment(&[&PRIVATE[..], &sets].concat()), three(200), &flex());
     let before = model(&trainer, &parties);
     losses(&mut trainer);
     let after_one = trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");

@@ -197,9 +197,15 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
 fn results_of_another_kind_need_another_version() {
     const TOLERANCE: f64 = 1e-3;
     const FIGURES: (u32, [(&str, f64); 4]) =
-        (2, [("fet", 2.3161), ("solo", 1.9481), ("top1sim", 2.2940), ("fedsim", 2.3014)]);
+        (2, [("fet", 2.3161), ("solo", 1.9481), ("top1sim", 2.2940), ("fedsim", 1.2818)]);
     let loss = |method: &str| {
-        let sets = [&format!("method.kind={method}"), "data.rows=300", "data.parties=3", "train.epochs=2"];
+        // Ten small steps leave FedSim at ln 10 = 2.3026, where a model that learns nothing would be too: it gets more.
+        let sets: &[&str] = match method {
+            "fedsim" => &["data.rows=600", "train.batch_size=16", "method.optimizer.learning_rate=0.01"],
+            _ => &["data.rows=300"],
+        };
+        let kind = format!("method.kind={method}");
+        let sets = [&[kind.as_str(), "data.parties=3", "train.epochs=2"], sets].concat();
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
         let mut arguments = vec!["run", "tiny.toml", "--out", "out"];

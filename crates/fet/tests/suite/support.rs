@@ -10,6 +10,7 @@ use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
+use fet_testing::left_out;
 use fet_train::prepare::divide;
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{RunError, StepReport, Trainer};
@@ -21,8 +22,10 @@ pub(crate) fn devices() -> Vec<Backend> {
     for name in fet_backends::NAMES {
         match fet_backends::open(name) {
             Ok(backend) => found.push(backend),
-            Err(BackendError::NotCompiled { .. }) => eprintln!("skipped {name}: not compiled in"),
-            Err(BackendError::NoGpu { .. }) => eprintln!("skipped {name}: no GPU on this machine"),
+            Err(BackendError::NotCompiled { .. }) => {
+                left_out("libtorch", &format!("{name} is not compiled in"))
+            }
+            Err(BackendError::NoGpu { .. }) => eprintln!("left out: {name}: no GPU on this machine"),
             Err(error) => panic!("{name}: {error}"),
         }
     }
@@ -107,9 +110,10 @@ pub(crate) fn trainer(
 pub(crate) fn watched(
     experiment: &Experiment,
     data: VerticalData,
+    backend: &Backend,
     mut wrap: impl FnMut(usize, Watched) -> Box<dyn Party>,
 ) -> Result<(Trainer, Vec<Watched>), RunError> {
-    let machine = fet::run::machine(&flex());
+    let machine = fet::run::machine(backend);
     let (primary, tables) = divide(data);
     let secondaries = Simulation::new(experiment, &machine).secondaries(tables)?;
     let watched: Vec<Watched> = secondaries.into_iter().map(Watched::new).collect();
@@ -117,9 +121,13 @@ pub(crate) fn watched(
     Ok((Trainer::new(experiment, primary, parties, Vec::new(), &machine)?, watched))
 }
 
-/// A trainer on `flex` and its parties, which can be looked into.
-pub(crate) fn open(experiment: &Experiment, data: VerticalData) -> (Trainer, Vec<Watched>) {
-    watched(experiment, data, |_, party| Box::new(party)).expect("a trainer")
+/// A trainer and its parties, which can be looked into.
+pub(crate) fn open(
+    experiment: &Experiment,
+    data: VerticalData,
+    backend: &Backend,
+) -> (Trainer, Vec<Watched>) {
+    watched(experiment, data, backend, |_, party| Box::new(party)).expect("a trainer")
 }
 
 /// The parameters of all parties, each name prefixed with its party: `primary`, `party1`, ...

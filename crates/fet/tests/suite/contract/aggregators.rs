@@ -3,8 +3,10 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::parameters::host;
+use fet_core::privacy::Form;
 use fet_core::registry::Slot;
-use fet_privacy::secure_sum::{MaskId, Member, Units, total};
+use fet_privacy::secure_sum::{CollectError, MaskId, Member, Units, Word, collect, total};
+use fet_train::secret_sum;
 
 use super::{all, random, rng};
 use crate::support::{devices, flex};
@@ -80,6 +82,77 @@ fn aggregators_have_their_width_spread_by_the_adjoint_and_do_not_mind_the_order(
             }
         }
     }
+}
+
+/// Whoever hides parts in a sum comes to the plain mean of those that are left, whoever was not asked and whoever
+/// vanished on the way. It may be off by half a unit for each party of the sum, and by a rounding of the mean itself.
+#[test]
+fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
+    const PARTIES: usize = 6;
+    let device = flex().device;
+    let tensors: Vec<Tensor<3>> = (0..PARTIES as u64).map(|name| random([3, 4, 5], name, &device)).collect();
+    let mut members: Vec<Member> =
+        (0..PARTIES).map(|index| Member::from_secret(index, [index as u8 + 1; 32])).collect();
+    let keys: Vec<_> = members.iter().map(Member::public).collect();
+    members.iter_mut().for_each(|member| member.agree(&keys).expect("keys that were just made"));
+    let clipped = Form { bound: 4.0, noise: 2.0, scale: None };
+    let forms = [None, Some(clipped), Some(Form { scale: Some(4096.0), ..clipped })];
+    // Who is asked, and who of them does not answer.
+    let cases: [(&[usize], &[usize]); 5] = [
+        (&[0, 1, 2, 3, 4, 5], &[]),
+        (&[1, 4], &[]),
+        (&[0, 2, 3, 5], &[]),
+        (&[0, 1, 2, 3, 4, 5], &[0]),
+        (&[0, 1, 3, 4, 5], &[3, 5]),
+    ];
+    let mut tried = 0;
+    for slot in all::<dyn Aggregator>() {
+        let aggregator = slot.build(&()).expect("sound defaults");
+        let Role::Sum(hidden) = aggregator.role() else { continue };
+        let secure = hidden.form();
+        for (form, (asked, vanished)) in forms.iter().flat_map(|form| cases.map(|case| (form, case))) {
+            let name = format!("{slot:?}, {form:?}, {asked:?} without {vanished:?}");
+            let units =
+                |active: &[usize]| secret_sum::units(secure, *form, active.len()).expect("room for so many");
+            let bits = units(asked).bits;
+            let collected = collect::<u32, CollectError>(asked, bits, |attempt| {
+                let own = units(&attempt.active);
+                assert_eq!(own.bits, bits, "{name}");
+                let answer = |&party: &usize| {
+                    let values = host(tensors[party].clone());
+                    let mut words: Vec<u32> =
+                        values.iter().map(|&value| u32::from_signed(own.round(value))).collect();
+                    let id = MaskId { round: 7, name: 0, attempt: attempt.number };
+                    members[party].mask(&mut words, bits, &attempt.active, secure.degree, id);
+                    (!vanished.contains(&party)).then_some(words)
+                };
+                Ok(attempt.active.iter().map(answer).collect())
+            })
+            .expect("enough are left");
+            let left: Vec<usize> = asked.iter().copied().filter(|party| !vanished.contains(party)).collect();
+            assert_eq!(collected.attempt.active, left, "{name}");
+            let count = left.len();
+            let own = units(&left);
+            let sum = TensorData::new(own.values(&collected.sum), [3, 4, 5]);
+            let round = Aggregation {
+                parties: PARTIES,
+                active: left.clone(),
+                shapes: vec![[3, 4, 5]; count],
+                similarities: Vec::new(),
+            };
+            let found = host(hidden.mean(Tensor::from_data(sum, &device), &round));
+            assert_eq!(found.len(), 60, "{name}");
+            for (place, found) in found.into_iter().enumerate() {
+                let parts = left.iter().map(|&party| f64::from(host(tensors[party].clone())[place]));
+                let mean = parts.sum::<f64>() / count as f64;
+                let limit = 0.5 / own.scale + 1e-7;
+                let off = (f64::from(found) - mean).abs();
+                assert!(off <= limit, "{name}: {found} and {mean}, {off:.1e} above {limit:.1e}");
+            }
+            tried += 1;
+        }
+    }
+    assert!(tried >= 15, "no aggregator hides parts in a sum");
 }
 
 #[test]

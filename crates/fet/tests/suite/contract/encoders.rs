@@ -8,6 +8,7 @@ use fet_core::parameters::{Parameters, host};
 use fet_core::registry::Slot;
 
 use super::{all, random, rng};
+use crate::probe::probe;
 use crate::support::{devices, flex};
 
 struct EncoderCase {
@@ -66,8 +67,8 @@ impl EncoderCase {
     }
 }
 
-/// The directional derivative of <R(θ), g> by central differences, against the gradient that backward
-/// leaves; dropout is on, with the same masks each time.
+/// Derivatives of <R(θ), g> by central differences, along the gradient that backward leaves and along directions of
+/// chance, against that gradient; dropout is on, with the same masks each time.
 #[test]
 fn encoders_differentiate_what_they_compute() {
     for backend in devices() {
@@ -86,24 +87,27 @@ fn encoders_differentiate_what_they_compute() {
             let found = encoder.learner().gradient().values.clone();
             let length = found.iter().map(|g| f64::from(g * g)).sum::<f64>().sqrt();
             assert!(length > 0.0, "{slot:?} has a gradient");
-            let step = 1e-2 / length;
-            let mut value = |sign: f64| {
+            let mut value = |direction: &[f32], step: f64| {
                 let mut moved = Parameters::default();
                 for segment in start.segments() {
                     let values =
-                        start.values()[segment.range.clone()].iter().zip(&found[segment.range.clone()]);
+                        start.values()[segment.range.clone()].iter().zip(&direction[segment.range.clone()]);
                     let values: Vec<f32> =
-                        values.map(|(w, g)| (f64::from(*w) + sign * step * f64::from(*g)) as f32).collect();
+                        values.map(|(w, d)| (f64::from(*w) + step * f64::from(*d)) as f32).collect();
                     moved.push(&segment.name, &segment.shape, &values);
                 }
                 encoder.learner_mut().load(&moved).expect("the same names");
                 let output = host(encoder.forward(&case.batch(true), &mut pass(), true));
                 output.iter().zip(&weights).map(|(a, b)| f64::from(a * b)).sum::<f64>()
             };
-            let numeric = (value(1.0) - value(-1.0)) / (2.0 * step);
+            let name = format!("{slot:?} on {}, {how:?}", backend.name);
+            let step = 1e-2 / length;
+            let numeric = (value(&found, step) - value(&found, -step)) / (2.0 * step);
             let analytic = length * length;
             let difference = (numeric - analytic).abs() / analytic;
-            assert!(difference < 1e-2, "{slot:?} on {}, {how:?}: {numeric} and {analytic}", backend.name);
+            assert!(difference < 1e-2, "{name}: {numeric} and {analytic}");
+            let parts: Vec<_> = start.segments().iter().map(|segment| segment.range.clone()).collect();
+            probe(&name, &found, &parts, 1e-4, value);
         }
     }
 }
