@@ -43,7 +43,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
-        crate::output::write_atomically(&path, svg.as_bytes())?;
+        fet_files::write(&path, svg.as_bytes())?;
         written.push(path);
     }
     Ok(written)

@@ -18,7 +18,7 @@ use fet_core::trainer::{Machine, RunError, StepReport, Trainer};
 
 use crate::experiment_file::data_folder;
 use crate::lock;
-use crate::output::{peak_memory, write_atomically};
+use crate::memory::peak_memory;
 use crate::provenance::Provenance;
 use crate::watch::Watch;
 
@@ -203,7 +203,7 @@ fn report(
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    write_atomically(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    fet_files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

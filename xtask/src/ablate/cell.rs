@@ -9,7 +9,6 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 use super::fet::{Base, Fet, Shown};
 use super::plan::Plan;
@@ -56,7 +55,7 @@ impl Identity {
     fn address(&self) -> String {
         let text =
             json!({"experiment": self.experiment, "data": self.data, "results": self.results}).to_string();
-        Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+        fet_files::hex(&fet_files::sha256(text.as_bytes())[..8])
     }
 }
 

@@ -7,7 +7,7 @@
 //! party that links.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use sha2::{Digest, Sha256};
@@ -95,16 +95,14 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
     links.all_indices().iter().for_each(|&index| writer.number(index));
     links.all_similarities().unwrap_or_default().iter().for_each(|s| writer.number(s.to_bits()));
     let mut bytes = [key.as_slice(), &writer.bytes()].concat();
-    let sum: [u8; 32] = Sha256::digest(&bytes).into();
-    bytes.extend(sum);
+    bytes.extend(fet_files::sha256(&bytes));
     bytes
 }
 
 /// The links of a file, or what is wrong with it.
 fn from_bytes(key: &[u8; 32], bytes: &[u8], records: usize) -> Result<Links, &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
-    let actual: [u8; 32] = Sha256::digest(content).into();
-    if actual != *sum {
+    if fet_files::sha256(content) != *sum {
         return Err("does not have the checksum that it states: it is damaged");
     }
     let Some((stated, body)) = content.split_first_chunk::<32>() else { return Err("is too short") };
@@ -129,16 +127,6 @@ fn from_bytes(key: &[u8; 32], bytes: &[u8], records: usize) -> Result<Links, &'s
         Ok(Links::new(neighbours, available, indices, similarities))
     };
     parse().map_err(|_| "holds no links")
-}
-
-/// Writes by way of a file of its own name and a rename.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    fs::write(&part, bytes)?;
-    fs::rename(&part, path)
 }
 
 impl Linker for Cached {
@@ -214,8 +202,7 @@ impl Linker for Cached {
         let concealed =
             if matches!(queries, Keys::Sealed(_)) { queries.clone() } else { self.conceal(queries, seed)? };
         let key = self.key(&concealed, records, seed);
-        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        let path = self.folder.join(format!("{name}.links"));
+        let path = self.folder.join(format!("{}.links", fet_files::hex(&key)));
         match fs::read(&path) {
             Ok(bytes) => match from_bytes(&key, &bytes, records.rows()) {
                 Ok(links) => return Ok(links),
@@ -225,7 +212,7 @@ impl Linker for Cached {
             Err(error) => self.warn(format!("{} cannot be read ({error}); linked anew", path.display())),
         }
         let links = self.inner.link_telling(&concealed, records, seed, done)?;
-        if let Err(error) = write(&path, &to_bytes(&key, &links)) {
+        if let Err(error) = fet_files::write(&path, &to_bytes(&key, &links)) {
             self.warn(format!("{} cannot be written ({error}); the links are not kept", path.display()));
         }
         Ok(links)
@@ -234,6 +221,8 @@ impl Linker for Cached {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::data::Matrix;
     use crate::registry::Slot;
