@@ -1,6 +1,8 @@
 //! The secondaries as the trainer meets them: a group that answers messages, on threads where that pays,
 //! with a meter of the bytes a deployment would have sent.
 
+pub use fet_records::Traffic;
+
 use crate::protocol::{Reply, Request};
 use crate::secondary::{Secondary, SecondaryError};
 
@@ -11,23 +13,6 @@ pub struct Federation {
     threads: usize,
     /// By party, in their order.
     traffic: Vec<Traffic>,
-}
-
-/// Bytes of payload between the primary and one secondary, or all of them together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Traffic {
-    /// From the primary.
-    pub sent: u64,
-    /// To the primary.
-    pub received: u64,
-}
-
-impl Traffic {
-    /// What has been sent since the meter stood at `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self { sent: self.sent - earlier.sent, received: self.received - earlier.received }
-    }
 }
 
 impl Federation {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::aggregator::{Aggregator, SecureSum};
 use crate::data::Matrix;
 use crate::experiment::{Batches, TrainSettings};
-use crate::federation::{Federation, Traffic};
+use crate::federation::Federation;
 use crate::method::{Memory, Plan, Primary, PrimaryBatch};
 use crate::model::Pass;
 use crate::objective::Objective;
@@ -33,6 +33,7 @@ use crate::secondary::gather;
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
+pub use fet_records::EpochReport;
 
 /// A run under way.
 pub struct Trainer {
@@ -87,23 +88,6 @@ pub struct Progress {
     pub best: Option<usize>,
     /// How many representations each secondary has released, in training and evaluation.
     pub releases: u64,
-}
-
-/// What an epoch gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EpochReport {
-    /// Counted from 1.
-    pub epoch: usize,
-    /// The step size.
-    pub learning_rate: f64,
-    /// Mean training loss over the epoch's batches.
-    pub train_loss: f64,
-    /// Validation metric after the epoch.
-    pub validation: f64,
-    /// Test metric after the epoch; computed only where the validation metric is the best so far.
-    pub test: Option<f64>,
-    /// Bytes of payload that the epoch sent, its evaluations included.
-    pub traffic: Traffic,
 }
 
 /// What a training step tells whoever watches.

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 
 use fet_core::experiment::Experiment;
 use fet_core::prepare::Split;
-use fet_core::report::RESULTS_VERSION;
 use fet_files::{hex, sha256, sha256_of_file};
-use serde_json::{Value, json};
+use fet_records::{Identity, RESULTS_VERSION};
+use serde_json::Value;
 
 use crate::experiment_file::resolved;
 
@@ -51,9 +51,10 @@ impl Provenance {
         Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
     }
 
-    /// As one value: what must be the same for a run to be continued, and what its address follows from.
-    pub fn to_json(&self) -> Value {
-        json!({"experiment": self.experiment, "data": self.files, "results": RESULTS_VERSION})
+    /// With the version of the results: what must be the same for a run to be continued, and what its address follows
+    /// from.
+    pub fn identity(&self) -> Identity {
+        Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
     }
 }
 

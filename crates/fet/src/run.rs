@@ -13,8 +13,9 @@ use anyhow::{Context, bail};
 use fet_backends::Backend;
 use fet_core::checkpoint::{self, Saved};
 use fet_core::experiment::Experiment;
-use fet_core::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
+use fet_core::report;
 use fet_core::trainer::{Machine, RunError, StepReport, Trainer};
+use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 
 use crate::experiment_file::data_folder;
 use crate::lock;
@@ -68,11 +69,11 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
-    let identity = made_from.to_json();
+    let identity = serde_json::to_value(made_from.identity())?;
     let mut saved = resume(&mut trainer, &identity, folder)?;
     let earlier = saved.seconds;
     let setup_seconds = start.elapsed().as_secs_f64();
-    let rows = Rows::of(&trainer);
+    let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
@@ -111,7 +112,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let report = report(&trainer, experiment, made_from, &saved.best, cost)?;
+    let report = report_of(&trainer, experiment, made_from, &saved.best, cost)?;
     let metadata = HashMap::from([("experiment".to_string(), report.experiment.to_string())]);
     write(&folder.join(MODEL), &checkpoint::to_safetensors(&saved.best, metadata))?;
     let path = folder.join(REPORT);
@@ -143,13 +144,13 @@ fn input(error: impl std::fmt::Display) -> anyhow::Error {
 fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outcome>> {
     let path = folder.join(REPORT);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let report: serde_json::Value = serde_json::from_str(&text)
+    let report: Report = serde_json::from_str(&text)
         .map_err(|e| input(format!("{} is no report of a run ({e}); move it away", path.display())))?;
-    let other = if report["experiment"] != made_from.experiment {
+    let other = if report.experiment != made_from.experiment {
         "with other settings"
-    } else if report["data"]["files"] != made_from.files.as_str() {
+    } else if report.data.files != made_from.files {
         "on other data"
-    } else if report["program"]["results"] != RESULTS_VERSION {
+    } else if report.program.results != RESULTS_VERSION {
         "by a program whose results were others"
     } else {
         return Ok(Some(Outcome::WasDone(path)));
@@ -171,7 +172,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
     }
 }
 
-fn report(
+fn report_of(
     trainer: &Trainer,
     experiment: &Experiment,
     made_from: Provenance,
@@ -190,14 +191,14 @@ fn report(
         device: experiment.device.clone(),
         warnings: trainer.warnings().to_vec(),
         metric: trainer.objective().metric(),
-        rows: Rows::of(trainer),
+        rows: report::rows(trainer),
         secondaries: trainer.federation().len(),
         parameters: best.values().len(),
         epochs: trainer.progress().epochs.clone(),
-        best: Best::of(trainer).context("no epoch had a metric that is a number")?,
+        best: report::best(trainer).context("no epoch had a metric that is a number")?,
         privacy: trainer.spent(),
         traffic: trainer.federation().traffic(),
-        traffic_by_party: PartyTraffic::of(trainer),
+        traffic_by_party: report::traffic_by_party(trainer),
         cost,
     })
 }

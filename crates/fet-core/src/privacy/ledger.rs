@@ -2,7 +2,7 @@
 
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
-use serde::Serialize;
+pub use fet_records::{Guarantee, Spent};
 
 use super::settings::{Learning, Neighbouring, NoiseSettings};
 
@@ -28,54 +28,6 @@ pub struct Schedule {
     pub block: usize,
     /// Whether only sums over the parties become known.
     pub summed: bool,
-}
-
-/// A privacy loss, with what it assumes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Spent {
-    /// ε; nothing where the loss is not bounded.
-    pub epsilon: Option<f64>,
-    /// δ.
-    pub delta: f64,
-    /// What the figure assumes and what it protects, in words.
-    pub statement: String,
-    /// How it came about; nothing where there is no guarantee.
-    pub guarantee: Option<Guarantee>,
-}
-
-/// How a privacy loss came about.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Guarantee {
-    /// The mechanism.
-    pub mechanism: &'static str,
-    /// C.
-    pub clip: f64,
-    /// σ: the noise on the sum of all parties, in units of C.
-    pub noise: f64,
-    /// The noise in units of the sensitivity of a whole release in training.
-    pub noise_multiplier: f64,
-    /// Which data sets are indistinguishable.
-    pub neighbouring: Neighbouring,
-    /// What became of the models' learning.
-    pub learning: Learning,
-    /// For how many rows of a release a record counts.
-    pub occurrences: usize,
-    /// The share of records in each release.
-    pub sample_rate: f64,
-    /// Whether ε counts on that.
-    pub amplification: bool,
-    /// Whether only sums became known.
-    pub secure_sum: bool,
-    /// How many colluding secondaries are provided for.
-    pub colluding: usize,
-    /// How many releases were counted.
-    pub releases: u64,
-    /// ε by Rényi divergences, for comparison.
-    pub epsilon_by_rdp: f64,
-    /// ε after each epoch.
-    pub epsilon_by_epoch: Vec<f64>,
-    /// What must hold, one sentence each.
-    pub assumptions: Vec<String>,
 }
 
 /// The account of one mechanism in one run.

@@ -1,5 +1,6 @@
 //! Settings of a mechanism that clips and adds Gaussian noise, and what follows from them alone.
 
+pub use fet_records::{Learning, Neighbouring};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Violation;
@@ -28,31 +29,6 @@ pub struct NoiseSettings {
     pub max_occurrences: usize,
     /// How many secondaries may collude with the primary.
     pub colluding: usize,
-}
-
-/// Which data sets are to be indistinguishable, and how far apart their sums can be for one row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Neighbouring {
-    /// One record replaced in every secondary at once: 2C.
-    Replace,
-    /// One record of one secondary added or removed: C.
-    AddRemove,
-    /// One record of one secondary added, removed or replaced, by the tight bound: 2C/|A|.
-    Record,
-}
-
-/// What the guarantee makes of the secondaries' models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Learning {
-    /// They learn, and a record may through them change every row of every later release. All of it is counted.
-    Counted,
-    /// They learn, and ε is that of the records' direct part in each release, as in the paper: that the models have
-    /// learned from the record is not counted. Not a guarantee against whoever exploits it.
-    Assumed,
-    /// They keep their initial weights, and every row is released once for the whole run. All of it is counted.
-    Frozen,
 }
 
 impl Default for NoiseSettings {

@@ -122,8 +122,8 @@ fn many_cells_are_shown_at_once() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");
-    let questions =
-        "{\"set\":[\"method.hidden=8\"],\"seed\":4}\n{\"set\":[\"method.hiden=8\"]}\n{}\nnonsense\n";
+    let questions = "{\"set\":[\"method.hidden=8\"],\"seed\":4}\n{\"set\":[\"method.hiden=8\"],\"seed\":null}\n\
+         {\"set\":[],\"seed\":null}\nnonsense\n";
     child.stdin.take().expect("piped").write_all(questions.as_bytes()).expect("listens");
     let output = child.wait_with_output().expect("ended");
     let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)
