@@ -1,0 +1,46 @@
+//! The report of a cell: where it is, whether it counts, and what to do with one that does not.
+//!
+//! A report counts only if it is of this very experiment on this very data. The record itself is in `fet-records`.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
+
+use fet_records::{Identity, Report, Spent};
+
+use super::cell::Cell;
+
+/// The report of a cell, if the cell is done.
+pub(crate) fn of(cell: &Cell) -> Option<Report> {
+    let report = serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()?;
+    counts(&report, &cell.identity).then_some(report)
+}
+
+/// Whether a report is of the run that `identity` describes, and has a result.
+fn counts(report: &Report, identity: &Identity) -> bool {
+    report.experiment == identity.experiment
+        && report.data.files == identity.data
+        && report.program.results == identity.results
+        && !report.best.test.is_nan()
+}
+
+/// Moves a report away that does not count, for `fet` refuses to write over one. Returns what is wrong with it if it
+/// cannot be read; nothing where it is of another run, or where there is none.
+pub(crate) fn move_away(cell: &Cell) -> io::Result<Option<String>> {
+    let path = path(cell);
+    let bytes = match fs::read(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        bytes => bytes?,
+    };
+    fs::rename(&path, path.with_extension("old.json"))?;
+    Ok(serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string()))
+}
+
+/// ε; infinite where it has no bound.
+pub(crate) fn epsilon(privacy: &Spent) -> f64 {
+    privacy.epsilon.unwrap_or(f64::INFINITY)
+}
+
+fn path(cell: &Cell) -> PathBuf {
+    cell.folder.join("report.json")
+}
