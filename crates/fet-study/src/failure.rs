@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
+use super::report;
 use crate::output::write;
 
 /// Why a cell failed.
@@ -53,7 +54,10 @@ pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> St
     match (code, signal) {
         (_, Some(9)) | (Some(137), _) => format!("was killed (signal 9): {OUT_OF_MEMORY}"),
         (_, Some(signal)) => format!("was ended by signal {signal}"),
-        (Some(0), _) => "left no report of this experiment".to_string(),
+        (Some(0), _) => match report::problem(cell) {
+            Some(problem) => format!("left a report that cannot be read: {problem}"),
+            None => "left no report of this experiment".to_string(),
+        },
         (Some(code), _) if log.contains("training diverged") => format!("diverged (exit code {code})"),
         (Some(101), _) => "panicked (exit code 101)".to_string(),
         (Some(code), _) => format!("ended with exit code {code}"),

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-/// What xtask reads of an experiment file.
+/// What a study reads of an experiment file.
 #[derive(Debug, Deserialize)]
 pub(crate) struct File {
     /// The experiment's name.

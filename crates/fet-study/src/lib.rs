@@ -164,6 +164,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
             done.iter().map(|result| &result.cell.folder).collect();
         cells.iter().filter(|cell| !is_done.contains(&cell.folder)).collect()
     };
+    say_unreadable(&missing);
     if arguments.dry_run {
         dry_run(arguments, &cells, &done, &missing, &fet, &base);
         return Ok(ExitCode::SUCCESS);
@@ -211,6 +212,18 @@ fn engine(arguments: &Arguments) -> Box<dyn Engine> {
 
 fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
     cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
+}
+
+/// Says which reports this version cannot read: their cells count as missing.
+fn say_unreadable(missing: &[&Cell]) {
+    let unreadable: Vec<_> =
+        missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
+    if let Some((title, problem)) = unreadable.first() {
+        eprintln!(
+            "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
+            unreadable.len()
+        );
+    }
 }
 
 fn dry_run(

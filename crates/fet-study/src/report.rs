@@ -3,7 +3,7 @@
 //! A report counts only if it is of this very experiment on this very data. The record itself is in `fet-records`.
 
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::PathBuf;
 
 use fet_records::{Identity, Report, Spent};
@@ -24,16 +24,16 @@ fn counts(report: &Report, identity: &Identity) -> bool {
         && !report.best.test.is_nan()
 }
 
-/// Moves a report away that does not count, for `fet` refuses to write over one. Returns what is wrong with it if it
-/// cannot be read; nothing where it is of another run, or where there is none.
-pub(crate) fn move_away(cell: &Cell) -> io::Result<Option<String>> {
+/// What is wrong with the report of a cell, if there is one and it cannot be read.
+pub(crate) fn problem(cell: &Cell) -> Option<String> {
+    let bytes = fs::read(path(cell)).ok()?;
+    serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
+}
+
+/// Moves a report away that does not count: `fet` refuses to write over one.
+pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     let path = path(cell);
-    let bytes = match fs::read(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        bytes => bytes?,
-    };
-    fs::rename(&path, path.with_extension("old.json"))?;
-    Ok(serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string()))
+    if path.exists() { fs::rename(&path, path.with_extension("old.json")) } else { Ok(()) }
 }
 
 /// ε; infinite where it has no bound.

@@ -94,16 +94,6 @@ impl View {
         }
     }
 
-    /// A report in a cell's folder could not be read, and why: the cell is run again.
-    pub(crate) fn say_unreadable(&self, cell: &Cell, problem: Option<String>) {
-        if let Some(problem) = problem {
-            self.say(&format!(
-                "{}: its report cannot be read and is computed again: {problem}",
-                cell.title()
-            ));
-        }
-    }
-
     /// A line of JSON, where that is wanted.
     pub(crate) fn event(&self, event: Value) {
         if self.log == Log::Json {

@@ -239,8 +239,8 @@ fn reports_that_do_not_count_are_moved_away() {
     let good = fs::read_to_string(&report).expect("a report");
     let renamed = good.replace("\"train_loss\"", "\"loss\"");
     let bad = [
-        ("", "its report cannot be read"),
-        ("{\"half\":", "its report cannot be read"),
+        ("", "1 of the missing cells have a report that cannot be read"),
+        ("{\"half\":", "1 of the missing cells have a report that cannot be read"),
         (&renamed, "unknown field `loss`"),
         (&good.replace("\"seed\":3}", "\"seed\":4}"), "[1/1]"),
     ];

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Stands in for `sbatch` and `squeue` in the tests of xtask, by the name that it is called with: a cluster of one node
+# Stands in for `sbatch` and `squeue` in the tests of the harness, by the name that it is called with: a cluster of one node
 # whose jobs end at once. What it is told and what waits there stands in $FAKE_SLURM.
 #
 # FAKE_LOSE=TASK: that task of the first job vanishes without a trace.

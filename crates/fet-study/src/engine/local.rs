@@ -115,7 +115,7 @@ impl Runner<'_> {
 
     fn train(&self, cell: &Cell, line: &mut Line<'_>) -> io::Result<ExitStatus> {
         fs::create_dir_all(&cell.folder)?;
-        self.work.view.say_unreadable(cell, report::move_away(cell)?);
+        report::move_away(cell)?;
         Failure::forget(cell)?;
         File::create(failure::log(cell))?;
         // Two hands write it: the child's complaints and what it says that is no event.
@@ -148,8 +148,8 @@ fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<
     Ok(())
 }
 
-/// Asks the children of an interrupted queue to stop, where they have not: a signal that was sent to xtask
-/// alone did not reach them.
+/// Asks the children of an interrupted queue to stop if they have not: a signal that was sent to this process alone did
+/// not reach them.
 fn remind(stop: &AtomicBool, ended: &AtomicBool, children: &Mutex<Vec<u32>>) {
     let mut since = None;
     while !ended.load(Ordering::SeqCst) {

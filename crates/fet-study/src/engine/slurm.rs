@@ -122,7 +122,7 @@ impl Slurm {
             let cell = open[index].cell;
             let prepare = || -> std::io::Result<()> {
                 fs::create_dir_all(&cell.folder)?;
-                work.view.say_unreadable(cell, report::move_away(cell)?);
+                report::move_away(cell)?;
                 Failure::forget(cell)?;
                 remove(&cell.folder.join(EXIT))?;
                 remove(&cell.folder.join(EVENTS))
