@@ -1,8 +1,8 @@
 //! A cell: one variant with one seed, what it follows from, and the folder that is its own.
 //!
 //! The folder's name ends with an address: a hash of settings, seed, data and the version of the program's results.
-//! A changed study never meets old results, and a variant that is only called otherwise keeps its own. Cells are not
-//! run here; an `engine` does.
+//! If a study changes, old results are not taken for new ones; if a variant is only renamed, it keeps its results. Cells
+//! are not run here; an `engine` does that.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};

@@ -1,8 +1,7 @@
 //! Engines: what runs the cells that are missing. One is this machine, one a Slurm cluster.
 //!
-//! Law: when `run` has ended uninterrupted, every cell has a report of its own or a failure that stands in its folder.
-//! Cells are addressed by what they follow from and locked while they run, so that any number of engines may be at
-//! the same study.
+//! Law: when `run` has ended uninterrupted, every cell has a report or a failure in its folder. Cells are addressed by what
+//! they follow from and locked while they run, so that several engines can work on one study. Engines sum nothing up.
 
 pub(crate) mod local;
 pub(crate) mod slurm;
@@ -19,7 +18,7 @@ use super::view::View;
 
 /// Something that runs cells.
 pub(crate) trait Engine {
-    /// Runs `cells`, and tells the view. A cell that fails is noted, and the others go on.
+    /// Runs `cells` and shows their progress. If a cell fails, its failure is written down and the others go on.
     fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome>;
 }
 
@@ -30,7 +29,7 @@ pub(crate) struct Work<'a> {
     pub(crate) fet: &'a Fet,
     /// What all cells have in common.
     pub(crate) base: &'a Base<'a>,
-    /// Who is told.
+    /// Where progress is shown.
     pub(crate) view: &'a View,
     /// Set by Ctrl-C.
     pub(crate) stop: &'a AtomicBool,
@@ -41,11 +40,11 @@ pub(crate) struct Work<'a> {
 pub(crate) enum Outcome {
     /// Every cell has run or failed.
     Ended,
-    /// Some did not run, for the user stopped it.
+    /// The user stopped the study before every cell had run.
     Interrupted,
 }
 
-/// The exit code with which `fet run` says that another process is at the run.
+/// The exit code of `fet run` if another process works on the run.
 const ELSEWHERE: i32 = 75;
 
 /// A flag that Ctrl-C sets.
@@ -56,7 +55,7 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Whether another process is at a cell now: `fet run` holds a lock in its folder.
+/// Whether another process works on a cell now: `fet run` holds a lock in its folder.
 fn is_elsewhere(cell: &Cell) -> bool {
     let Ok(file) = File::open(cell.folder.join("lock")) else { return false };
     matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))

@@ -1,7 +1,7 @@
 //! How long the cells that are missing may take, from those that are done.
 //!
-//! A variant's own cells say best what its others will take; where it has none, all others stand in for it. Nothing is
-//! guessed where nothing was measured.
+//! The estimate for a cell is the mean of its variant's finished cells, or of all variants if that variant has none. If
+//! no cell is finished, there is no estimate.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;

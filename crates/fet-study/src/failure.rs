@@ -1,6 +1,7 @@
-//! A cell that failed: why, and the end of its log. It stands in the cell's folder until the cell is tried again.
+//! Why a cell failed, and the end of its log. The failure is a file in the cell's folder until the cell is run again.
 //!
-//! Which cells failed is read from the folders, so that every engine and every later report tells the same.
+//! It is read from the folders alone, so that every engine and every later report gives the same answer. Nothing is run
+//! here.
 
 use std::fs;
 use std::io;
@@ -29,7 +30,7 @@ impl Failure {
         serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
     }
 
-    /// Notes that a cell failed. That it cannot be noted is said in the log of the study, not here.
+    /// Writes down that a cell failed. If that file cannot be written, the view still shows the failure.
     pub(crate) fn note(cell: &Cell, problem: &str) -> Self {
         let failure = Self { problem: problem.to_string() };
         let text = serde_json::to_string(&failure).unwrap_or_default();
@@ -37,7 +38,7 @@ impl Failure {
         failure
     }
 
-    /// Forgets the failure of a cell that is tried again.
+    /// Removes the failure of a cell that is run again.
     pub(crate) fn forget(cell: &Cell) -> io::Result<()> {
         match fs::remove_file(path(cell)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -46,7 +47,7 @@ impl Failure {
     }
 }
 
-/// What a run's exit says, in words.
+/// Why a run failed, from its exit code or signal and its log.
 pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> String {
     const OUT_OF_MEMORY: &str = "most often the system does that when memory runs out; \
                                  a smaller batch, or `train.recompute=true`, needs less";
@@ -77,7 +78,7 @@ pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
 }
 
-/// What a cell's run complained of.
+/// The log of a cell: the standard error of its run, and its lines that are no events.
 pub(crate) fn log(cell: &Cell) -> PathBuf {
     cell.folder.join("cell.log")
 }

@@ -1,6 +1,6 @@
 //! The `fet` command as a child process: asking it what a cell is, running a cell.
 //!
-//! How `fet` is built is known by the caller of the harness. The lines of a run are read by the engines, not here.
+//! The caller of the harness builds `fet`; the engines read the lines of a run.
 
 use std::env;
 use std::fs::File;
@@ -52,7 +52,7 @@ impl Fet {
         Ok(Some(Self::new(program, Vec::new())))
     }
 
-    /// What each of many cells follows from, in one process: their changes and seeds, in order.
+    /// Asks one process what each of many cells follows from; a cell is given by its changes and its seed.
     pub(crate) fn show(&self, base: &Base<'_>, cells: &[(&[String], u64)]) -> Result<Vec<Answer>> {
         let mut command = self.command("show", base);
         command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -91,17 +91,18 @@ impl Fet {
         Ok(answers)
     }
 
-    /// Starts the run of a cell: its lines can be read from the child, what it complains goes to `log`.
+    /// Starts the run of a cell: its events can be read from the child's standard output; its standard error goes to `log`.
     pub(crate) fn start(&self, base: &Base<'_>, cell: &Cell, log: File) -> std::io::Result<Child> {
         self.run(base, cell, &cell.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 
-    /// The command of a cell, to be read or typed.
+    /// The command of a cell, to be shown to people.
     pub(crate) fn run_line(&self, base: &Base<'_>, cell: &Cell) -> String {
         format!("fet {}", words(&self.run(base, cell, &cell.folder)))
     }
 
-    /// The command of a cell as a line of a script: its events, complaints and exit code go to files in `folder`.
+    /// The command of a cell as a line of a script: its standard output, standard error and exit code go to files in
+    /// `folder`.
     pub(crate) fn shell_line(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Result<String> {
         let mut line = String::new();
         for (name, value) in &self.environment {

@@ -1,8 +1,9 @@
 //! Ablation studies: from an ablation file to a report.
 //!
-//! A cell is one variant with one seed. The order of things: read the file, find or build `fet`, let `fet show` check
-//! every cell, leave out the cells that are done, have an engine run the others, sum up, write. Nothing is trained
-//! here, and no setting is understood here: both are `fet`'s. How `fet` is built is the caller's knowledge.
+//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, has `fet show` check every cell,
+//! leaves out the cells that are done, has an engine run the others, sums up, and writes the report.
+//!
+//! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
 
 mod cell;
 mod engine;
@@ -193,7 +194,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         }
         Outcome::Ended => {
             let code = conclude(arguments, &grid, &cells, &done, &folder)?;
-            // A cell whose folder cannot be written leaves no note of its failure either; the view has told it.
+            // If a cell's folder cannot be written, its failure is not noted there; the view has shown it.
             Ok(if done.len() < cells.len() { ExitCode::from(1) } else { code })
         }
     }

@@ -1,6 +1,7 @@
-//! The report of a cell: where it is, whether it counts, and what to do with one that does not.
+//! The report of a cell: where it is, whether it counts, and what happens to one that does not.
 //!
-//! A report counts only if it is of this very experiment on this very data. The record itself is in `fet-records`.
+//! A report counts only if its experiment, its data and its version of results are those of the cell. The record itself
+//! is in `fet-records`.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
 //! The tables for programs: `results.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
 //!
-//! Numbers stand here as the reports hold them; only `write` rounds. `results.csv` and `curves.csv` follow from
+//! Numbers are not rounded here; `write` does that. `results.csv` and `curves.csv` follow from
 //! settings, seed and data: the same study gives the same bytes, however often it was interrupted. What differs from
-//! run to run stands in `costs.csv`.
+//! run to run is in `costs.csv`.
 
 use std::path::Path;
 

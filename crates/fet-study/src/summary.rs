@@ -1,5 +1,5 @@
-//! What a study found, before it is written in any form: a row per variant, each compared with its base, the failures,
-//! and what a reader must know.
+//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the failures,
+//! and notes for the reader.
 //!
 //! It rounds nothing; `write` does that.
 
@@ -16,22 +16,22 @@ use super::results::Finished;
 use super::statistics::paired::{Comparison, FEWEST, correct};
 use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
 
-/// What a study found.
+/// The summary of a study.
 #[derive(Debug)]
 pub(crate) struct Summary<'a> {
-    /// What was asked.
+    /// The study.
     pub(crate) grid: &'a Grid,
     /// Every cell.
     pub(crate) cells: &'a [Cell],
     /// Those that are done.
     pub(crate) results: &'a [Finished<'a>],
-    /// The metric of all results; none where they differ, for then they cannot be compared.
+    /// The metric of all results; none if they have different metrics and cannot be compared.
     pub(crate) metric: Option<&'a Metric>,
     /// One for each variant of the grid, in its order.
     pub(crate) rows: Vec<Row<'a>>,
     /// Cells that failed.
     pub(crate) failures: Vec<(&'a Cell, Failure)>,
-    /// What a reader must know.
+    /// Notes for the reader.
     pub(crate) notes: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Row<'a> {
     pub(crate) base: Option<usize>,
     /// How it compares.
     pub(crate) comparison: Option<Comparison>,
-    /// In a word.
+    /// The outcome of the comparison.
     pub(crate) verdict: Verdict,
 }
 

@@ -1,7 +1,7 @@
-//! What is seen while cells run: bars on a terminal, plain lines elsewhere, on standard error; or JSON lines on
-//! standard output.
+//! Progress while cells run: bars on a terminal or plain lines elsewhere, on standard error; or JSON lines on standard
+//! output.
 //!
-//! The result of the study is not told here; `write` does that.
+//! The result of the study is not shown here; `write` does that.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use super::failure::{self, Failure};
 use super::metric::MetricText;
 use crate::output::answer;
 
-/// In what form progress is told.
+/// The form in which progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Log {
     /// Bars on a terminal, lines elsewhere.
@@ -41,7 +41,7 @@ pub(crate) struct Line<'a> {
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar counts already.
     counted: u64,
-    /// When the cell first told how far it is, and how far that was: a cell that goes on begins in its middle.
+    /// When the cell first reported its progress, and that progress: a cell that is continued does not begin at 0.
     first: Option<(Instant, f64)>,
     /// The last validation metric.
     validation: Option<f64>,
@@ -51,7 +51,7 @@ pub(crate) struct Line<'a> {
 /// The overall bar counts this much per cell.
 const STEPS: u64 = 1000;
 
-/// Where there is no terminal, a cell's epochs are told no more often than this.
+/// Without a terminal, a cell's epochs are shown no more often than this.
 const PAUSE: Duration = Duration::from_secs(10);
 
 impl View {
@@ -85,16 +85,16 @@ impl View {
         line
     }
 
-    /// Something about the study as a whole.
+    /// Shows a message about the study as a whole.
     pub(crate) fn say(&self, text: &str) {
         match &self.bars {
-            // Where the terminal has gone there is nobody to tell.
+            // If the terminal is gone, the message is lost.
             Some((bars, _)) => drop(bars.println(text)),
             None => eprintln!("{text}"),
         }
     }
 
-    /// A line of JSON, where that is wanted.
+    /// Prints a line of JSON if the user asked for JSON.
     pub(crate) fn event(&self, event: Value) {
         if self.log == Log::Json {
             answer(event);
@@ -111,7 +111,7 @@ impl Drop for View {
 }
 
 impl Line<'_> {
-    /// The cell's run says how far it is.
+    /// Shows the progress that an event of the cell's run reports.
     pub(crate) fn tell(&mut self, event: &Event) {
         let Some(share) = event.share() else { return };
         let left = self.left(share);
@@ -192,7 +192,7 @@ impl Line<'_> {
         self.end(&format!("FAILED: {title}: {problem}; the end of {log}:\n  {}", tail.replace('\n', "\n  ")));
     }
 
-    /// How long the cell still takes, if it goes on as it went.
+    /// How long the cell still takes at its present speed.
     fn left(&mut self, share: f64) -> Option<Duration> {
         let (since, from) = *self.first.get_or_insert((Instant::now(), share));
         let gone = share - from;
@@ -216,7 +216,7 @@ impl Line<'_> {
         self.tell_text(text);
     }
 
-    /// Tells people; programs have been told by an event.
+    /// Shows a line to people; programs get an event instead.
     fn tell_text(&self, text: &str) {
         if self.view.log == Log::Human {
             self.view.say(text);
@@ -233,7 +233,7 @@ impl Line<'_> {
     }
 }
 
-/// A length of time as people say it.
+/// A duration in one or two units.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {

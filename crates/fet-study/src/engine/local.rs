@@ -1,7 +1,7 @@
 //! The engine `local`: runs cells on this machine, some at a time.
 //!
-//! Ctrl-C reaches the children by itself, for they are in the same process group; here it means that no
-//! further cell starts and that those under way are waited for. Nothing is drawn here; `view` does.
+//! Ctrl-C reaches the children directly, since they are in the same process group. After it no further cell starts, and
+//! the engine waits for those that run. It draws nothing; `view` does.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -32,7 +32,7 @@ pub(crate) struct Local {
 /// How long an interrupted child may take until it is asked again.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long to wait before another look at a cell that another process is at.
+/// How long to wait before the next look at a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Engine for Local {
@@ -49,7 +49,7 @@ impl Engine for Local {
                 .collect();
             scope.spawn(|| remind(work.stop, &ended, &runner.children));
             let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-            // Before a panic goes on, for it waits for every thread of the scope.
+            // Set before a panic is passed on: the scope waits for the thread that reads it.
             ended.store(true, Ordering::SeqCst);
             if let Some(panic) = ends.into_iter().find_map(Result::err) {
                 std::panic::resume_unwind(panic);
@@ -61,7 +61,7 @@ impl Engine for Local {
 
 struct Runner<'a> {
     work: Work<'a>,
-    /// Cells to run, and whether another process was at it when it was looked at last.
+    /// Cells to run, and whether another process worked on the cell at the last look.
     waiting: Mutex<VecDeque<(&'a Cell, bool)>>,
     children: Mutex<Vec<u32>>,
 }
@@ -85,7 +85,7 @@ impl Runner<'_> {
         true
     }
 
-    /// Runs one cell; false where another process turns out to be at it.
+    /// Runs one cell; false if another process works on it.
     fn run(&self, cell: &Cell) -> bool {
         let mut line = self.work.view.begin(cell);
         // Another process may have done it since the study was read.
@@ -118,7 +118,7 @@ impl Runner<'_> {
         report::move_away(cell)?;
         Failure::forget(cell)?;
         File::create(failure::log(cell))?;
-        // Two hands write it: the child's complaints and what it says that is no event.
+        // It gets the child's standard error, and the lines of its standard output that are no events.
         let mut log = OpenOptions::new().append(true).open(failure::log(cell))?;
         let mut child = self.work.fet.start(self.work.base, cell, log.try_clone()?)?;
         lock(&self.children).push(child.id());

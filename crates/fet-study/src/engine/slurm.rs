@@ -1,5 +1,5 @@
 //! The engine `slurm`: submits the missing cells as a job array, collects them from the shared folder, and submits
-//! again what was lost on the way.
+//! again the cells whose jobs were lost.
 //!
 //! It keeps what it submitted in `slurm/` of the study's folder, so that a second command, or one after a crash, waits
 //! for the jobs that are there instead of doubling them. It starts no cluster and reads no accounting: `sbatch` and
@@ -37,10 +37,10 @@ pub(crate) struct Slurm {
     pub(crate) interval: Duration,
 }
 
-/// A cell that is lost this often is given up: something takes its jobs away.
+/// A cell whose job is lost this often fails.
 const MOST_SUBMISSIONS: u32 = 4;
 
-/// A cell that is neither in the queue nor reported may yet be written: shared folders lag.
+/// How long a report may take to appear after its job has left the queue: shared folders lag.
 const LAG: Duration = Duration::from_secs(3);
 
 /// The jobs of a study that were submitted and not yet seen to end: the folder of each cell and its task.
@@ -197,9 +197,9 @@ impl<'a> Awaited<'a> {
     }
 }
 
-/// The exit code of a task, written when it has ended by itself.
+/// The exit code of a task; missing if the cluster ended it.
 const EXIT: &str = "exit";
-/// The lines that a task has said.
+/// The standard output of a task.
 const EVENTS: &str = "events.jsonl";
 
 /// The batch script: task i runs line i.
@@ -213,7 +213,7 @@ fn script(lines: &[String], folder: &Path) -> String {
     text
 }
 
-/// Calls a program of Slurm's and gives what it said.
+/// Calls a program of Slurm and returns its standard output.
 fn answer(command: &mut Command) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = match command.stdin(Stdio::null()).output() {
@@ -229,7 +229,7 @@ fn answer(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The last whole event that a task has said.
+/// The last complete event of a task.
 fn last_event(path: &Path) -> Option<Event> {
     let text = fs::read(path).ok()?;
     let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(2_000)..]).into_owned();

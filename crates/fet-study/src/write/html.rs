@@ -1,4 +1,4 @@
-//! `report.html`: one page that needs nothing else, for a person who was not there.
+//! `report.html`: one page that needs no other file, for readers who did not run the study.
 //!
 //! The page itself is `report.html.jinja` beside this file; here its parts are put together. Everything but the pictures
 //! is escaped by the template.
