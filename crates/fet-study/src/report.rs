@@ -45,3 +45,40 @@ pub(crate) fn epsilon(privacy: &Spent) -> f64 {
 fn path(cell: &Cell) -> PathBuf {
     cell.folder.join("report.json")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::{RMSE, finished};
+    use super::*;
+
+    #[test]
+    fn only_a_report_of_the_cell_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut cell, report) = finished(0, 0, RMSE, 0.5);
+        cell.folder = folder.path().into();
+        let check = |text: &str, counts: bool, wrong: Option<&str>| {
+            fs::write(path(&cell), text).expect("written");
+            assert_eq!(of(&cell).is_some(), counts, "{text}");
+            let found = problem(&cell);
+            assert_eq!(found.is_some(), wrong.is_some(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().contains(wrong.unwrap_or_default()), "{text}");
+        };
+        let whole = serde_json::to_string(&report).expect("plain data");
+        check(&whole, true, None);
+        let changed = |change: &dyn Fn(&mut Report)| {
+            let mut other = report.clone();
+            change(&mut other);
+            serde_json::to_string(&other).expect("plain data")
+        };
+        check(&changed(&|report| report.experiment = 1.into()), false, None);
+        check(&changed(&|report| report.data.files = "others".into()), false, None);
+        check(&changed(&|report| report.program.results += 1), false, None);
+        check(&changed(&|report| report.best.test = f64::NAN), false, None);
+        check(&whole.replace("\"best\"", "\"finest\""), false, Some("unknown field `finest`"));
+        check(&whole.replace("\"seconds\"", "\"time\""), false, Some("unknown field `time`"));
+        check("", false, Some("EOF"));
+        move_away(&cell).expect("moved");
+        assert!(problem(&cell).is_none() && folder.path().join("report.old.json").exists());
+        move_away(&cell).expect("nothing to move");
+    }
+}

@@ -1,10 +1,13 @@
 //! Small data with a known answer, experiments on it, and the devices of this build.
 
+use std::path::Path;
+
 use fet_backends::{Backend, BackendError};
 use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainer::{RunError, StepReport, Trainer};
+use fet_records::{Cost, Report};
 use rand::RngExt;
 
 /// Every device that this build has and this machine can open.
@@ -104,4 +107,11 @@ pub(crate) fn losses(trainer: &mut Trainer) -> Vec<f64> {
     };
     trainer.epoch(&mut watch).expect("the epoch is trained");
     losses
+}
+
+/// The report of a run, without the only part that may differ between runs of the same seed.
+pub(crate) fn report(folder: &Path) -> Report {
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("a report");
+    let report: Report = serde_json::from_str(&text).expect("a report");
+    Report { cost: Cost::default(), ..report }
 }
