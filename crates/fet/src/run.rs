@@ -65,7 +65,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
-    // Whoever held the lock until now may have finished the run.
+    // The process that held the lock until now may have finished the run.
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
