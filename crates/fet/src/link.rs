@@ -1,7 +1,7 @@
 //! `fet link`: links two tables by their keys, writes the neighbours, and says how good and how quick it was.
 //!
-//! The user has both tables, so nothing is protected here; `fet list linker` says what a linker protects between parties. Nothing is written before everything is checked, and the output is there whole
-//! or not at all.
+//! The user has both tables, so nothing is protected here; `fet list linker` says what a linker protects between parties.
+//! Nothing is written before everything is checked, and the output is there whole or not at all.
 
 mod summary;
 mod truth;
