@@ -36,7 +36,7 @@ Exit codes: 0 done; 1 a cell, a test or a build failed; 2 the input is at fault;
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run an ablation study: every variant with every seed; resumes where it was left.
-    Ablate(ablate::Arguments),
+    Ablate(fet_study::Arguments),
     /// Set LibTorch up, for the device `libtorch`.
     Libtorch(libtorch::Arguments),
     /// Run every test of the workspace.

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use fet::output::peak_memory;
+use fet::memory::peak_memory;
 use fet_bench::{Workload, distinct_neighbours, operations};
 use fet_train::simulation::Simulation;
 use fet_train::trainer::{Phases, StepReport};

@@ -7,7 +7,7 @@ mod cost;
 
 use std::path::PathBuf;
 
-use fet::experiment_file::{Source, load};
+use fet::experiment_file::{ExperimentArguments, load};
 use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::rng::{Purpose, stream};
@@ -95,7 +95,8 @@ impl Workload {
     pub fn experiment(&self) -> Experiment {
         let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments"));
         let file = folder.join(format!("{}.toml", self.preset));
-        load(&Source { file, sets: self.sets.clone(), ..Source::default() }).expect("the preset is sound")
+        load(&ExperimentArguments { file, sets: self.sets.clone(), ..ExperimentArguments::default() })
+            .expect("the preset is sound")
     }
 
     /// The tables.

@@ -32,6 +32,7 @@ pub mod data;
 pub mod encoder;
 #[cfg(feature = "tensor")]
 pub mod experiment;
+#[cfg(feature = "tensor")]
 pub mod learning_rate;
 pub mod linker;
 pub mod message;
@@ -39,6 +40,7 @@ pub mod message;
 pub mod method;
 #[cfg(feature = "tensor")]
 pub mod model;
+#[cfg(feature = "tensor")]
 pub mod objective;
 pub mod optimizer;
 pub mod parameters;

@@ -2,10 +2,9 @@
 //!
 //! The loss is computed on the device, on scaled labels; the metric on the host, in the label's own unit.
 
-#[cfg(feature = "tensor")]
 mod tensor;
 
-use serde::Serialize;
+pub use fet_records::{Direction, Metric, MetricName};
 
 use crate::data::Task;
 
@@ -22,41 +21,14 @@ pub struct Objective {
     pub range: f64,
 }
 
-/// A metric's name and which way is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Metric {
-    /// `rmse` or `accuracy`.
-    pub name: &'static str,
-    /// `minimise` or `maximise`.
-    pub direction: Direction,
-}
-
-/// Which way a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Smaller is better.
-    Minimise,
-    /// Larger is better.
-    Maximise,
-}
-
-impl Direction {
-    /// Whether `new` is better than `old` by more than rounding.
-    pub fn improves(self, new: f64, old: f64) -> bool {
-        match self {
-            Self::Minimise => new < old,
-            Self::Maximise => new > old,
-        }
-    }
-}
-
 impl Objective {
     /// The metric of the task.
     pub fn metric(&self) -> Metric {
         match self.task {
-            Task::Regression => Metric { name: "rmse", direction: Direction::Minimise },
-            Task::Binary | Task::Multiclass => Metric { name: "accuracy", direction: Direction::Maximise },
+            Task::Regression => Metric { name: MetricName::Rmse, direction: Direction::Minimise },
+            Task::Binary | Task::Multiclass => {
+                Metric { name: MetricName::Accuracy, direction: Direction::Maximise }
+            }
         }
     }
 

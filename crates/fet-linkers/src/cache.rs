@@ -10,7 +10,7 @@
 //! that links under an old secret are not found again; the secret itself stands nowhere.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
@@ -78,7 +78,7 @@ struct Searched {
 impl Owner for Searched {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let key = self.key(task.queries, task.records);
-        let name: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+        let name = fet_files::hex(&key);
         let path = self.folder.join(format!("{name}.links"));
         match fs::read(&path) {
             Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
@@ -94,7 +94,7 @@ impl Owner for Searched {
             }
         }
         let links = self.inner.link(task)?;
-        if let Err(error) = write(&path, &to_bytes(&key, &links)) {
+        if let Err(error) = fet_files::write(&path, &to_bytes(&key, &links)) {
             let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
             self.warnings.push(warning);
         }
@@ -154,8 +154,7 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
     links.all_indices().iter().for_each(|&index| writer.number(index));
     links.all_similarities().unwrap_or_default().iter().for_each(|s| writer.number(s.to_bits()));
     let mut bytes = [key.as_slice(), &writer.bytes()].concat();
-    let sum: [u8; 32] = Sha256::digest(&bytes).into();
-    bytes.extend(sum);
+    bytes.extend(fet_files::sha256(&bytes));
     bytes
 }
 
@@ -166,8 +165,7 @@ fn from_bytes(
     (queries, records): (usize, usize),
 ) -> Result<Links, &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
-    let actual: [u8; 32] = Sha256::digest(content).into();
-    if actual != *sum {
+    if fet_files::sha256(content) != *sum {
         return Err("does not have the checksum that it states: it is damaged");
     }
     let Some((stated, body)) = content.split_first_chunk::<32>() else { return Err("is too short") };
@@ -196,18 +194,10 @@ fn from_bytes(
     parse().map_err(|_| "holds no links")
 }
 
-/// Writes by way of a file of its own name and a rename.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let part = path.with_extension(format!("{}.part", std::process::id()));
-    fs::write(&part, bytes)?;
-    fs::rename(&part, path)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use fet_core::data::Matrix;
     use fet_core::linker::link_between;

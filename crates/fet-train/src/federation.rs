@@ -7,29 +7,14 @@
 use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
 
+pub use fet_records::Traffic;
+
 /// All secondary parties.
 pub struct Federation {
     parties: Vec<Box<dyn Party>>,
     threads: usize,
     /// By party, in their order.
     traffic: Vec<Traffic>,
-}
-
-/// Bytes of payload between the primary and one secondary, or all of them together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct Traffic {
-    /// From the primary.
-    pub sent: u64,
-    /// To the primary.
-    pub received: u64,
-}
-
-impl Traffic {
-    /// What has been sent since the meter stood at `earlier`.
-    #[must_use]
-    pub fn since(self, earlier: Self) -> Self {
-        Self { sent: self.sent - earlier.sent, received: self.received - earlier.received }
-    }
 }
 
 /// What was asked of whom: the head of an error about the reply.

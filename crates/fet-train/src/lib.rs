@@ -11,7 +11,6 @@ pub mod aggregators;
 pub mod checkpoint;
 pub mod encoders;
 pub mod federation;
-mod files;
 mod gather;
 pub mod mechanisms;
 pub mod methods;

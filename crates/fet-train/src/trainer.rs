@@ -26,7 +26,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases, Spent};
 use fet_core::rng::{Purpose, stream};
 use serde::{Deserialize, Serialize};
 
-use crate::federation::{Federation, Traffic};
+use crate::federation::Federation;
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
 use crate::schedule::{Part, Schedule, Split};
@@ -34,6 +34,7 @@ use crate::schedule::{Part, Schedule, Split};
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
+pub use fet_records::EpochReport;
 
 /// A run under way.
 pub struct Trainer {
@@ -94,23 +95,6 @@ pub struct Progress {
     pub releases: Releases,
     /// Secondaries that vanished, from 0; no round asks for them again.
     pub gone: Vec<usize>,
-}
-
-/// What an epoch gave.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct EpochReport {
-    /// Counted from 1.
-    pub epoch: usize,
-    /// The step size.
-    pub learning_rate: f64,
-    /// Mean training loss over the epoch's batches.
-    pub train_loss: f64,
-    /// Validation metric after the epoch.
-    pub validation: f64,
-    /// Test metric after the epoch; computed only where the validation metric is the best so far.
-    pub test: Option<f64>,
-    /// Bytes of payload that the epoch sent, its evaluations included.
-    pub traffic: Traffic,
 }
 
 /// What a training step tells whoever watches.

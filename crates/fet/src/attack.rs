@@ -36,7 +36,7 @@ pub fn attack(experiment: &Experiment, stop: &AtomicBool) -> anyhow::Result<Valu
     let truth = victim.look().nearest_features(&rows)?;
     let own = trainer.own_columns(&rows);
     let seen = seen(&mut trainer, &rows)?;
-    let metric = trainer.objective().metric().name;
+    let metric = trainer.objective().metric().name.as_str();
     let best = trainer.progress().best.and_then(|best| trainer.progress().epochs[best].test);
     let spent = trainer.spent();
     Ok(json!({

@@ -10,7 +10,7 @@ use fet_core::registry::SettingsError;
 
 /// What the command line says about an experiment.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct Source {
+pub struct ExperimentArguments {
     /// The experiment, a TOML file.
     pub file: PathBuf,
     /// Changes a setting, as in `--set train.epochs=5`; can be given many times.
@@ -55,17 +55,17 @@ pub enum FileError {
 }
 
 /// Reads and checks an experiment.
-pub fn load(source: &Source) -> Result<Experiment, FileError> {
-    let path = source.file.clone();
+pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
+    let path = arguments.file.clone();
     let mut table = read(&path)?;
     let refused = |source| FileError::Settings { path: path.clone(), source };
-    for assignment in &source.sets {
+    for assignment in &arguments.sets {
         set(&mut table, assignment).map_err(refused)?;
     }
-    if let Some(device) = &source.device {
+    if let Some(device) = &arguments.device {
         table.insert("device".into(), device.clone().into());
     }
-    if let Some(seed) = source.seed {
+    if let Some(seed) = arguments.seed {
         let seed = i64::try_from(seed).map_err(|_| {
             let message = format!("must be below 2^63; it is {seed}");
             refused(SettingsError::Field { field: "seed".into(), message })

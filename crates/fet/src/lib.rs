@@ -9,7 +9,7 @@ pub mod golden;
 pub mod link;
 pub mod list;
 mod lock;
-pub mod output;
+pub mod memory;
 pub mod plot;
 pub mod provenance;
 pub mod run;

@@ -1,14 +1,12 @@
 //! `fet link`: links two tables by their keys, writes the neighbours, and says how good and how quick it was.
 //!
-//! Both tables are at hand here, so that nothing is protected from whoever runs it; what a linker protects between
-//! parties stands in `fet list linker`. Nothing is written before everything is checked, and the output is there whole
-//! or not at all.
+//! The user has both tables, so nothing is protected here; `fet list linker` says what a linker protects between parties.
+//! Nothing is written before everything is checked, and the output is there whole or not at all.
 
 mod summary;
 mod truth;
 
-use std::fs::File;
-use std::io::{BufWriter, IsTerminal, Write};
+use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,7 +18,7 @@ use fet_data::{read_columns, read_keys};
 use fet_linkers::{CACHE_VARIABLE, Cached};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::peak_memory;
+use crate::memory::peak_memory;
 use crate::run::InputError;
 
 /// What the command line says.
@@ -251,24 +249,10 @@ fn bar(rows: usize) -> ProgressBar {
 
 /// Writes the pairs that count, and tells how many they are.
 fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
-    let mut name = out.file_name().unwrap_or_default().to_os_string();
-    name.push(".part");
-    let part = out.with_file_name(name);
-    let mut file = BufWriter::with_capacity(1 << 20, File::create(&part)?);
-    let written = rows(&mut file, pairs, ids).and_then(|written| {
-        file.flush()?;
-        file.get_ref().sync_all()?;
-        std::fs::rename(&part, out)?;
-        Ok(written)
-    });
-    if written.is_err() {
-        // Half a file is worse than none; that it cannot be removed either changes nothing.
-        let _ = std::fs::remove_file(&part);
-    }
-    written
+    fet_files::write_with(out, |file| rows(file, pairs, ids))
 }
 
-fn rows(file: &mut impl Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
     write!(file, "primary_row,secondary_row,rank,similarity")?;
     writeln!(file, "{}", if ids.is_some() { ",primary_id,secondary_id" } else { "" })?;
     let mut written = 0;

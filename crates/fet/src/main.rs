@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 use clap::{Parser, Subcommand};
-use fet::experiment_file::{self, Source};
+use fet::experiment_file::{self, ExperimentArguments};
 use fet::run::{InputError, Log, Outcome};
 use fet::{account, attack, golden, link, list, plot, run, show};
 
@@ -31,7 +31,7 @@ enum Command {
     /// Train an experiment; the same command continues an interrupted run.
     Run {
         #[command(flatten)]
-        source: Source,
+        experiment: ExperimentArguments,
         /// Where the results go [default: runs/NAME-sSEED].
         #[arg(long)]
         out: Option<PathBuf>,
@@ -42,7 +42,7 @@ enum Command {
     /// Show an experiment with every default filled in.
     Show {
         #[command(flatten)]
-        source: Source,
+        experiment: ExperimentArguments,
         /// As one JSON object instead of TOML.
         #[arg(long)]
         json: bool,
@@ -75,7 +75,7 @@ enum Command {
     /// Train an experiment, then reconstruct its first secondary's features from what the primary sees.
     Attack {
         #[command(flatten)]
-        source: Source,
+        experiment: ExperimentArguments,
     },
     /// Compare this program with figures that another implementation wrote.
     Golden {
@@ -100,13 +100,13 @@ fn main() -> ExitCode {
 
 fn answer(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run { source, out, log } => train(&source, out, log),
-        Command::Show { source, batch: true, .. } => {
-            show::batch(&source, std::io::stdin().lock(), std::io::stdout().lock())?;
+        Command::Run { experiment, out, log } => train(&experiment, out, log),
+        Command::Show { experiment, batch: true, .. } => {
+            show::batch(&experiment, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Show { source, json, .. } => {
-            let experiment = experiment_file::load(&source).map_err(|e| InputError(e.to_string()))?;
+        Command::Show { experiment, json, .. } => {
+            let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             fet_backends::open(&experiment.device).map_err(|e| InputError(e.to_string()))?;
             if json {
                 println!("{}", experiment_file::resolved(&experiment));
@@ -133,8 +133,8 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             println!("{}", account::answer(&question).map_err(|e| InputError(e.to_string()))?);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Attack { source } => {
-            let experiment = experiment_file::load(&source).map_err(|e| InputError(e.to_string()))?;
+        Command::Attack { experiment } => {
+            let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             println!("{}", attack::attack(&experiment, &AtomicBool::new(false))?);
             Ok(ExitCode::SUCCESS)
         }
@@ -147,8 +147,8 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn train(source: &Source, out: Option<PathBuf>, log: Log) -> anyhow::Result<ExitCode> {
-    let experiment = experiment_file::load(source).map_err(|e| InputError(e.to_string()))?;
+fn train(arguments: &ExperimentArguments, out: Option<PathBuf>, log: Log) -> anyhow::Result<ExitCode> {
+    let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
     let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
     let folder = out.unwrap_or_else(default);
     let stop = Arc::new(AtomicBool::new(false));

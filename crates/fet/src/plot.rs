@@ -2,8 +2,8 @@
 //!
 //! `curves.svg`: loss and metric by epoch, one line a run. `encodings.svg`: how far each party's positional
 //! encoding is from the primary's (paper, figure 4). `mask.svg`: what the dynamic mask makes of the neighbours of
-//! a few test rows (paper, figure 3). They look into all parties' models and data at once, as only whoever
-//! simulates them can; nothing here is a part of the protocol.
+//! a few test rows (paper, figure 3). They look into all parties' models and data at once, as only a simulation
+//! can; nothing here is a part of the protocol.
 
 mod chart;
 mod curves;
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
-use serde_json::Value;
+use fet_records::Report;
 
 use crate::run::{InputError, MODEL, PARTIES, REPORT};
 
@@ -25,7 +25,7 @@ pub(crate) struct Run {
     /// What it was.
     pub(crate) experiment: Experiment,
     /// `report.json`.
-    pub(crate) report: Value,
+    pub(crate) report: Report,
     /// The model of the best epoch, all parties'.
     pub(crate) model: Parameters,
 }
@@ -43,7 +43,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
-        crate::output::write_atomically(&path, svg.as_bytes())?;
+        fet_files::write(&path, svg.as_bytes())?;
         written.push(path);
     }
     Ok(written)
@@ -59,13 +59,13 @@ impl Run {
             })
         };
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
-        let report: Value = serde_json::from_slice(&bytes(REPORT)?)
+        let report: Report = serde_json::from_slice(&bytes(REPORT)?)
             .map_err(|error| bad(format!("{REPORT} is no report: {error}")))?;
-        let settings = toml::Table::try_from(&report["experiment"])
+        let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
         let experiment = Experiment::from_table(settings)
             .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
-        let secondaries = report["secondaries"].as_u64().unwrap_or(0);
+        let secondaries = report.secondaries;
         let files = std::iter::once(("primary".to_string(), MODEL.to_string()))
             .chain((1..=secondaries).map(|n| (format!("party{n}"), format!("{PARTIES}/party{n}/{MODEL}"))));
         let mut model = Parameters::default();

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use fet_core::experiment::Experiment;
-use fet_train::report::RESULTS_VERSION;
+use fet_files::{hex, sha256, sha256_of_file};
+use fet_records::{Identity, RESULTS_VERSION};
 use fet_train::schedule::Split;
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::Value;
 
 use crate::experiment_file::resolved;
 
@@ -42,29 +42,30 @@ impl Provenance {
         let experiment = resolved(experiment);
         let mut names = Vec::new();
         strings(&experiment["data"], &mut names);
-        let mut digest = Sha256::new();
+        let mut listed = String::new();
         for name in names {
             for (inner, sum) in checksums(&folder.join(name))? {
-                digest.update(format!("{name}\0{inner}\0{sum}\n"));
+                listed.push_str(&format!("{name}\0{inner}\0{sum}\n"));
             }
         }
-        Ok(Self { experiment, files: hex(&digest.finalize()) })
+        Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
     }
 
-    /// As one value: what must be the same for a run to be continued, and what its address follows from.
-    pub fn to_json(&self) -> Value {
-        json!({"experiment": self.experiment, "data": self.files, "results": RESULTS_VERSION})
+    /// With the version of the results: what must be the same for a run to be continued, and what its address follows
+    /// from.
+    pub fn identity(&self) -> Identity {
+        Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
     }
 }
 
 /// Checksum of which rows are trained on, validated on and tested on.
 pub fn split(split: &Split) -> String {
-    let mut digest = Sha256::new();
+    let mut bytes = Vec::new();
     for part in [&split.train, &split.validation, &split.test] {
-        digest.update((part.len() as u64).to_le_bytes());
-        part.iter().for_each(|&row| digest.update((row as u64).to_le_bytes()));
+        bytes.extend((part.len() as u64).to_le_bytes());
+        bytes.extend(part.iter().flat_map(|&row| (row as u64).to_le_bytes()));
     }
-    hex(&digest.finalize())
+    hex(&sha256(&bytes))
 }
 
 /// Every string among settings that could name a file, in their order.
@@ -106,22 +107,9 @@ fn checksum(path: &Path) -> io::Result<String> {
     if let Some(sum) = known().get(path) {
         return Ok(sum.clone());
     }
-    let mut digest = Sha256::new();
-    let mut file = fs::File::open(path)?;
-    let mut buffer = vec![0; 1 << 20];
-    loop {
-        match io::Read::read(&mut file, &mut buffer)? {
-            0 => break,
-            count => digest.update(&buffer[..count]),
-        }
-    }
-    let sum = hex(&digest.finalize());
+    let sum = hex(&sha256_of_file(path)?);
     known().insert(path.to_path_buf(), sum.clone());
     Ok(sum)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -12,14 +12,14 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use fet_backends::Backend;
 use fet_core::experiment::Experiment;
-use fet_train::checkpoint;
-use fet_train::report::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
+use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
+use fet_train::{checkpoint, report};
 
 use crate::experiment_file::data_folder;
 use crate::lock;
-use crate::output::{peak_memory, write_atomically};
+use crate::memory::peak_memory;
 use crate::provenance::Provenance;
 use crate::watch::Watch;
 
@@ -67,14 +67,14 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
-    // Whoever held the lock until now may have finished the run.
+    // The process that held the lock until now may have finished the run.
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
-    let identity = made_from.to_json();
+    let identity = serde_json::to_value(made_from.identity())?;
     let earlier = resume(&mut trainer, &identity, folder)?;
     let setup_seconds = start.elapsed().as_secs_f64();
-    let rows = Rows::of(&trainer);
+    let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
@@ -110,7 +110,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let report = report(&trainer, experiment, made_from, cost)?;
+    let report = report_of(&trainer, experiment, made_from, cost)?;
     trainer.finish()?;
     write(&folder.join(MODEL), &checkpoint::model(&trainer, &identity))?;
     let path = folder.join(REPORT);
@@ -152,13 +152,13 @@ fn input(error: impl std::fmt::Display) -> anyhow::Error {
 fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outcome>> {
     let path = folder.join(REPORT);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let report: serde_json::Value = serde_json::from_str(&text)
+    let report: Report = serde_json::from_str(&text)
         .map_err(|e| input(format!("{} is no report of a run ({e}); move it away", path.display())))?;
-    let other = if report["experiment"] != made_from.experiment {
+    let other = if report.experiment != made_from.experiment {
         "with other settings"
-    } else if report["data"]["files"] != made_from.files.as_str() {
+    } else if report.data.files != made_from.files {
         "on other data"
-    } else if report["program"]["results"] != RESULTS_VERSION {
+    } else if report.program.results != RESULTS_VERSION {
         "by a program whose results were others"
     } else {
         return Ok(Some(Outcome::WasDone(path)));
@@ -185,7 +185,7 @@ fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
 }
 
 /// The report of a run that is done.
-pub fn report(
+pub fn report_of(
     trainer: &Trainer,
     experiment: &Experiment,
     made_from: Provenance,
@@ -203,20 +203,20 @@ pub fn report(
         device: experiment.device.clone(),
         warnings: trainer.warnings().to_vec(),
         metric: trainer.objective().metric(),
-        rows: Rows::of(trainer),
+        rows: report::rows(trainer),
         secondaries: trainer.federation().len(),
         parameters: trainer.parameters(),
         epochs: trainer.progress().epochs.clone(),
-        best: Best::of(trainer).context("no epoch had a metric that is a number")?,
+        best: report::best(trainer).context("no epoch had a metric that is a number")?,
         privacy: trainer.spent(),
         traffic: trainer.federation().traffic(),
-        traffic_by_party: PartyTraffic::of(trainer),
+        traffic_by_party: report::traffic_by_party(trainer),
         cost,
     })
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    write_atomically(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    fet_files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

@@ -5,25 +5,17 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use fet_records::{Answer, Identity, Question};
 
-use crate::experiment_file::{self, Source, data_folder};
+use crate::experiment_file::{self, ExperimentArguments, data_folder};
 use crate::provenance::Provenance;
 
-/// One cell, as a line of JSON asks for it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Question {
-    /// Changes after those of the command line, each as `path=value`.
-    #[serde(default)]
-    set: Vec<String>,
-    /// In place of the command line's.
-    seed: Option<u64>,
-}
-
-/// Answers each line of `questions` with a line: an experiment's provenance, or `{"error": "..."}`.
-pub fn batch(base: &Source, questions: impl BufRead, mut answers: impl Write) -> anyhow::Result<()> {
+/// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
+pub fn batch(
+    base: &ExperimentArguments,
+    questions: impl BufRead,
+    mut answers: impl Write,
+) -> anyhow::Result<()> {
     // Opening a device is not free; a bad one is bad for every cell that names it.
     let mut devices: BTreeMap<String, Option<String>> = BTreeMap::new();
     for line in questions.lines() {
@@ -31,28 +23,31 @@ pub fn batch(base: &Source, questions: impl BufRead, mut answers: impl Write) ->
         if line.trim().is_empty() {
             continue;
         }
-        let answer = answer(base, &line, &mut devices).unwrap_or_else(|error| json!({"error": error}));
-        writeln!(answers, "{answer}")?;
+        let answer = match identity(base, &line, &mut devices) {
+            Ok(identity) => Answer::Identity(identity),
+            Err(error) => Answer::Refused(error),
+        };
+        writeln!(answers, "{}", serde_json::to_string(&answer)?)?;
     }
     Ok(answers.flush()?)
 }
 
-fn answer(
-    base: &Source,
+fn identity(
+    base: &ExperimentArguments,
     line: &str,
     devices: &mut BTreeMap<String, Option<String>>,
-) -> Result<Value, String> {
+) -> Result<Identity, String> {
     let question: Question =
         serde_json::from_str(line).map_err(|e| format!("standard input: no question for a cell: {e}"))?;
-    let mut source = base.clone();
-    source.sets.extend(question.set);
-    source.seed = question.seed.or(source.seed);
-    let experiment = experiment_file::load(&source).map_err(|e| e.to_string())?;
+    let mut arguments = base.clone();
+    arguments.sets.extend(question.set);
+    arguments.seed = question.seed.or(arguments.seed);
+    let experiment = experiment_file::load(&arguments).map_err(|e| e.to_string())?;
     let device = devices
         .entry(experiment.device.clone())
         .or_insert_with(|| fet_backends::open(&experiment.device).err().map(|e| e.to_string()));
     if let Some(error) = device {
         return Err(error.clone());
     }
-    Ok(Provenance::of(&experiment, &data_folder()).map_err(|e| e.to_string())?.to_json())
+    Ok(Provenance::of(&experiment, &data_folder()).map_err(|e| e.to_string())?.identity())
 }

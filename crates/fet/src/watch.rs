@@ -1,12 +1,13 @@
-//! Telling whoever watches a run how far it is: a bar on a terminal, plain lines elsewhere, or JSON lines.
+//! Telling how far a run is: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_records::Event`).
+//!
+//! It computes nothing; `run` says what there is to tell.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use fet_train::report::Rows;
-use fet_train::trainer::{EpochReport, StepReport};
+use fet_records::{EpochReport, Event, MetricName, Rows};
+use fet_train::trainer::StepReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde_json::{Value, json};
 
 /// In what form progress is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -22,16 +23,16 @@ pub enum Log {
 pub(crate) struct Watch {
     log: Log,
     epochs: usize,
-    metric: &'static str,
+    metric: MetricName,
     bar: Option<ProgressBar>,
     last: Instant,
 }
 
 impl Watch {
-    pub(crate) fn start(log: Log, epochs: usize, metric: &'static str, rows: Rows) -> Self {
+    pub(crate) fn start(log: Log, epochs: usize, metric: MetricName, rows: Rows) -> Self {
         let watch = Self { log, epochs, metric, bar: None, last: Instant::now() };
         match log {
-            Log::Json => tell(&json!({"event": "start", "epochs": epochs, "metric": metric, "rows": rows})),
+            Log::Json => tell(&Event::Start { epochs, metric, rows }),
             Log::Human => {
                 eprintln!("{} training, {} validation, {} test rows", rows.train, rows.validation, rows.test)
             }
@@ -56,14 +57,13 @@ impl Watch {
         }
         if self.log == Log::Json && self.last.elapsed() >= Duration::from_millis(250) {
             self.last = Instant::now();
-            tell(&json!({
-                "event": "progress",
-                "epoch": epoch,
-                "epochs": self.epochs,
-                "fraction": step.rows as f64 / step.of as f64,
-                "loss": step.loss,
-                "rows_per_second": step.rows_per_second,
-            }));
+            tell(&Event::Progress {
+                epoch,
+                epochs: self.epochs,
+                fraction: step.rows as f64 / step.of as f64,
+                loss: step.loss,
+                rows_per_second: step.rows_per_second,
+            });
         }
     }
 
@@ -72,15 +72,14 @@ impl Watch {
             bar.finish_and_clear();
         }
         match self.log {
-            Log::Json => tell(&json!({
-                "event": "epoch",
-                "epoch": report.epoch,
-                "epochs": self.epochs,
-                "loss": report.train_loss,
-                "validation": report.validation,
-                "test": report.test,
-                "seconds": seconds,
-            })),
+            Log::Json => tell(&Event::Epoch {
+                epoch: report.epoch,
+                epochs: self.epochs,
+                loss: report.train_loss,
+                validation: report.validation,
+                test: report.test,
+                seconds,
+            }),
             Log::Human => {
                 let test =
                     report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
@@ -94,12 +93,14 @@ impl Watch {
 
     pub(crate) fn done(&self, report: &std::path::Path) {
         if self.log == Log::Json {
-            tell(&json!({"event": "done", "report": report}));
+            tell(&Event::Done { report: report.to_path_buf() });
         }
     }
 }
 
-fn tell(event: &Value) {
-    // Whoever reads the lines may have gone; the run goes on all the same.
-    let _ = writeln!(std::io::stdout(), "{event}");
+fn tell(event: &Event) {
+    // A path that is not UTF-8 cannot be told; and the reader of the lines may have gone: the run goes on all the same.
+    if let Ok(line) = serde_json::to_string(event) {
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
 }

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 use super::wheels::{VERSION, WHEELS, Wheel};
-use crate::output::{Failed, write_atomically};
+use crate::output::{Failed, write};
 
 const SCRIPT: &str = include_str!("unpack.py");
 const MANIFEST: &str = "manifest.json";
@@ -80,9 +80,9 @@ fn finish(folder: &Path, bytes: u64) -> Result<()> {
     for (name, file) in [("libtorch.so", "libtorch_cpu.so"), ("libgomp.so", "libgomp.so.1")] {
         symlink(file, &folder.join("lib").join(name)).with_context(|| format!("cannot link {name}"))?;
     }
-    write_atomically(&folder.join("build-version"), &format!("{VERSION}\n"))?;
+    write(&folder.join("build-version"), &format!("{VERSION}\n"))?;
     let manifest = Manifest { version: VERSION.to_string(), wheels: sources(), bytes };
-    write_atomically(&folder.join(MANIFEST), &format!("{}\n", serde_json::to_string_pretty(&manifest)?))
+    write(&folder.join(MANIFEST), &format!("{}\n", serde_json::to_string_pretty(&manifest)?))
 }
 
 #[cfg(unix)]

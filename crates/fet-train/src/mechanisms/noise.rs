@@ -199,7 +199,7 @@ impl PrivacyMechanism for Noise {
             .collect();
         let delta = self.settings.delta;
         let guarantee = Guarantee {
-            mechanism: self.kind(),
+            mechanism: self.kind().to_string(),
             clip: self.settings.clip,
             noise: self.settings.noise,
             noise_multiplier: ledger.multiplier(self.settings.noise, schedule.train_active),

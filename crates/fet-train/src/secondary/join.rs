@@ -9,7 +9,6 @@ use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
 use fet_linkers::Cached;
-use sha2::{Digest, Sha256};
 
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, key_columns};
@@ -65,8 +64,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if let Some((field, ours, theirs)) = settings.difference(&terms.settings) {
         return Err(differs(&field, theirs, ours));
     }
-    let hash: [u8; 32] = Sha256::digest(terms.settings.as_bytes()).into();
-    if hash != terms.settings_hash {
+    if fet_files::sha256(terms.settings.as_bytes()) != terms.settings_hash {
         return Err(differs(
             "settings_hash",
             "another hash than that of its settings",

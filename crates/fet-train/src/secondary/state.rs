@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use fet_core::message::Saved;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 
 use super::{SecondaryError, Session};
 use crate::state_file::{Learned, StateError, StateFile, scalers};
@@ -55,7 +54,7 @@ impl Session {
         let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
         let header = Header { epoch, settings_hash: self.settings_hash, number: self.number, steps };
         let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
-        let hash = Sha256::digest(&bytes).into();
+        let hash = fet_files::sha256(&bytes);
         self.store.save(epoch, bytes)?;
         Ok(Saved { epoch, hash })
     }
@@ -105,8 +104,7 @@ impl Store {
                 let failed = |error| StateError::io(folder, error);
                 fs::create_dir_all(&*folder).map_err(failed)?;
                 let path = folder.join(file_name(epoch));
-                crate::files::write_atomically(&path, &bytes)
-                    .map_err(|error| StateError::io(&path, error))?;
+                fet_files::write(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
                 let mut epochs = epochs(folder);
                 epochs.retain(|other| *other != epoch);
                 // What is later than this epoch is of a course that the run did not take.
@@ -130,8 +128,11 @@ impl Store {
             Self::Folder(folder) => fs::read(folder.join(file_name(saved.epoch))).ok(),
         };
         let bytes = bytes.ok_or(missing)?;
-        let hash: [u8; 32] = Sha256::digest(&bytes).into();
-        if hash == saved.hash { Ok(bytes) } else { Err(StateError::OtherContent { epoch: saved.epoch }) }
+        if fet_files::sha256(&bytes) == saved.hash {
+            Ok(bytes)
+        } else {
+            Err(StateError::OtherContent { epoch: saved.epoch })
+        }
     }
 
     fn finish(&self, model: &[u8]) -> Result<(), StateError> {
@@ -140,7 +141,7 @@ impl Store {
             Self::Folder(folder) => {
                 fs::create_dir_all(&*folder).map_err(|error| StateError::io(folder, error))?;
                 let path = folder.join(MODEL);
-                crate::files::write_atomically(&path, model).map_err(|error| StateError::io(&path, error))
+                fet_files::write(&path, model).map_err(|error| StateError::io(&path, error))
             }
         }
     }

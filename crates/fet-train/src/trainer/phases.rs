@@ -2,24 +2,7 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
-
-/// Seconds spent in each phase since the trainer was made.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct Phases {
-    /// Training: the secondaries encode.
-    pub encode: f64,
-    /// Training: representations become a memory, and its gradient becomes theirs.
-    pub aggregate: f64,
-    /// Training: the primary decodes, forward and backward.
-    pub decode: f64,
-    /// Training: the secondaries go back through their encoders and step.
-    pub learn: f64,
-    /// Training: the primary steps.
-    pub step: f64,
-    /// Validation and test, all phases together.
-    pub evaluate: f64,
-}
+pub use fet_records::Phases;
 
 /// Measures laps.
 pub(super) struct Watch(Instant);

@@ -10,7 +10,6 @@ use fet_core::parameters::Parameters;
 use fet_core::party::Party;
 use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
-use sha2::{Digest, Sha256};
 
 use super::{Machine, Progress, RunError, Trainer};
 use crate::federation::Federation;
@@ -113,7 +112,7 @@ impl Trainer {
             protocol: PROTOCOL_VERSION,
             results: RESULTS_VERSION,
             settings: settings.to_string(),
-            settings_hash: Sha256::digest(settings.as_bytes()).into(),
+            settings_hash: fet_files::sha256(settings.as_bytes()),
             name: self.federation.name(index).to_string(),
             number: index + 1,
             parties,

@@ -68,7 +68,7 @@ pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
         let title = "Positional encodings: distance from the primary's";
         let mut chart = axes(canvas, title, ("secondary party", x), ("root mean square distance", y))?;
         for (index, (run, points)) in runs.iter().zip(&all).enumerate() {
-            let every = run.report["experiment"]["method"]["pe_average_every"].as_u64().unwrap_or(0);
+            let every = run.report.experiment["method"]["pe_average_every"].as_u64().unwrap_or(0);
             let averaged =
                 if every > 0 { format!("averaged every {every}") } else { "never averaged".into() };
             series(&mut chart, index, &format!("{} ({averaged})", run.name), points, false)?;

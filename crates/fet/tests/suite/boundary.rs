@@ -68,7 +68,7 @@ impl Party for Replayed {
 fn report(trainer: &Trainer, experiment: &fet_core::experiment::Experiment) -> serde_json::Value {
     let folder = std::path::Path::new("none");
     let made_from = fet::provenance::Provenance::of(experiment, folder).expect("no files");
-    let report = fet::run::report(trainer, experiment, made_from, Default::default()).expect("a report");
+    let report = fet::run::report_of(trainer, experiment, made_from, Default::default()).expect("a report");
     serde_json::to_value(report).expect("plain data")
 }
 
@@ -380,12 +380,11 @@ fn own(sets: &[&str]) -> Own {
 }
 
 fn terms(sets: &[&str]) -> Terms {
-    use sha2::{Digest, Sha256};
     let settings = experiment(sets).common().to_toml();
     Terms {
         protocol: fet_core::message::PROTOCOL_VERSION,
         results: fet_train::report::RESULTS_VERSION,
-        settings_hash: Sha256::digest(settings.as_bytes()).into(),
+        settings_hash: fet_files::sha256(settings.as_bytes()),
         settings,
         name: "first".to_string(),
         number: 1,

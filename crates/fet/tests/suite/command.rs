@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use fet_records::{Event, Report};
 use serde_json::Value;
 
 pub(crate) const TINY: &str = r#"
@@ -41,27 +42,28 @@ fn a_run_leaves_a_report_and_a_model() {
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let output = fet(folder.path(), &["run", "tiny.toml", "--seed", "3", "--log", "json", "--out", "result"]);
     assert!(output.status.success(), "{output:?}");
-    let events: Vec<Value> =
-        out(&output).lines().map(|line| serde_json::from_str(line).expect("a JSON line")).collect();
-    let count = |name: &str| events.iter().filter(|event| event["event"] == name).count();
-    assert_eq!((count("start"), count("epoch"), count("done")), (1, 2, 1), "{events:?}");
+    let events: Vec<Event> = out(&output).lines().map(|line| Event::parse(line).expect("an event")).collect();
+    let count = |is: fn(&Event) -> bool| events.iter().filter(|event| is(event)).count();
+    assert!(matches!(events[0], Event::Start { epochs: 2, .. }), "{events:?}");
+    assert_eq!(count(|event| matches!(event, Event::Epoch { .. })), 2, "{events:?}");
+    assert_eq!(events.last(), Some(&Event::Done { report: "result/report.json".into() }));
     let text = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
-    let report: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(report["seed"], 3);
-    assert_eq!(report["experiment"]["encoder"]["dynamic_mask"], true, "defaults are filled in");
-    assert_eq!(report["epochs"].as_array().map(Vec::len), Some(2));
-    assert_eq!(report["rows"]["train"], 140);
-    assert!(report["privacy"]["epsilon"].is_null(), "no guarantee, no number");
+    let report: Report = serde_json::from_str(&text).expect("a report");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(serde_json::to_string(&report).expect("plain data"), json.to_string(), "nothing is lost");
+    assert_eq!((report.seed, report.epochs.len(), report.rows.train), (3, 2, 140));
+    assert_eq!(report.experiment["encoder"]["dynamic_mask"], true, "defaults are filled in");
+    assert_eq!(report.privacy.map(|privacy| privacy.epsilon), Some(None), "no guarantee, no number");
     let shown = fet(folder.path(), &["show", "tiny.toml", "--seed", "3", "--json"]);
     let shown: Value = serde_json::from_str(&out(&shown)).expect("JSON");
-    assert_eq!(shown, report["experiment"], "show says what run does");
+    assert_eq!(shown, report.experiment, "show says what run does");
     let model = std::fs::read(folder.path().join("result/model.safetensors")).expect("a model");
     let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
     for name in ["primary.output.weight", "party1.embedding.input.weight", "party2.mask.hidden.bias"] {
         assert!(tensors.tensor(name).is_ok(), "{name} in {:?}", tensors.names());
     }
     let values: usize = tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>()).sum();
-    assert_eq!(report["parameters"], values);
+    assert_eq!(report.parameters, values);
 }
 
 #[test]

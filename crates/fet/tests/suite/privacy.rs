@@ -11,7 +11,9 @@ use serde_json::Value;
 
 use crate::command::{TINY, fet};
 use crate::errors::refuse;
-use crate::support::{Vanishing, devices, experiment, flex, losses, model, open, square, trainer, watched};
+use crate::support::{
+    Vanishing, devices, experiment, flex, losses, model, open, report, square, trainer, watched,
+};
 
 /// `square` with a third secondary, a copy of the first.
 fn three(rows: usize) -> VerticalData {
@@ -181,19 +183,17 @@ fn private_runs_repeat_and_resume_and_report() {
             ["--set", SECURE, "--set", "privacy.kind=discrete-gaussian", "--set", "privacy.target_epsilon=8"];
         let output = fet(folder.path(), &[&["run", "tiny.toml", "--out", out], sets.as_slice()].concat());
         assert!(output.status.success(), "{output:?}");
-        let text = std::fs::read_to_string(folder.path().join(out).join("report.json")).expect("a report");
-        serde_json::from_str::<Value>(&text).expect("JSON")
+        report(&folder.path().join(out))
     };
     let (a, b) = (run("a"), run("b"));
-    assert_eq!(a["epochs"], b["epochs"]);
-    let privacy = &a["privacy"];
-    let epsilon = privacy["epsilon"].as_f64().expect("a number");
-    assert!(epsilon <= 8.0 && epsilon > 7.99, "{privacy}");
-    assert_eq!(privacy["delta"], 1e-5);
-    let guarantee = &privacy["guarantee"];
-    assert_eq!(guarantee["mechanism"], "discrete-gaussian");
-    assert_eq!(guarantee["epsilon_by_epoch"].as_array().map(Vec::len), Some(2));
-    assert!(guarantee["assumptions"].as_array().is_some_and(|all| all.len() >= 5), "{guarantee}");
+    assert_eq!(a, b);
+    let privacy = a.privacy.expect("a privacy loss");
+    let epsilon = privacy.epsilon.expect("a bound");
+    assert!(epsilon <= 8.0 && epsilon > 7.99, "{privacy:?}");
+    assert_eq!(privacy.delta, 1e-5);
+    let guarantee = privacy.guarantee.expect("a guarantee");
+    assert_eq!((guarantee.mechanism.as_str(), guarantee.epsilon_by_epoch.len()), ("discrete-gaussian", 2));
+    assert!(guarantee.assumptions.len() >= 5, "{guarantee:?}");
 }
 
 #[test]

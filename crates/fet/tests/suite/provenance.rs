@@ -2,24 +2,16 @@
 //! the results count, one process at a time works on a folder, and every variant of a study has the same rows.
 
 use std::io::Write;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use fet::provenance;
 use fet_core::data::Task;
-use fet_train::report::RESULTS_VERSION;
+use fet_records::{Answer, Identity, RESULTS_VERSION, Traffic};
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
-use crate::support::{experiment, flex, losses, square, trainer};
-
-fn report(path: &Path) -> Value {
-    let text = std::fs::read_to_string(path.join("report.json")).expect("a report");
-    let mut report: Value = serde_json::from_str(&text).expect("JSON");
-    report.as_object_mut().expect("an object").remove("cost").expect("the cost");
-    report
-}
+use crate::support::{experiment, flex, losses, report, square, trainer};
 
 /// `kill -9` at a moment of chance, each time after another epoch: at most that epoch is lost, and the end is the same.
 #[test]
@@ -127,24 +119,31 @@ fn many_cells_are_shown_at_once() {
         .stdout(Stdio::piped())
         .spawn()
         .expect("started");
-    let questions =
-        "{\"set\":[\"method.hidden=8\"],\"seed\":4}\n{\"set\":[\"method.hiden=8\"]}\n{}\nnonsense\n";
+    let questions = "{\"set\":[\"method.hidden=8\"],\"seed\":4}\n{\"set\":[\"method.hiden=8\"],\"seed\":null}\n\
+         {\"set\":[],\"seed\":null}\nnonsense\n";
     child.stdin.take().expect("piped").write_all(questions.as_bytes()).expect("listens");
     let output = child.wait_with_output().expect("ended");
-    let answers: Vec<Value> = String::from_utf8_lossy(&output.stdout)
+    let answers: Vec<Answer> = String::from_utf8_lossy(&output.stdout)
         .lines()
-        .map(|line| serde_json::from_str(line).expect("a JSON line"))
+        .map(|line| serde_json::from_str(line).expect("an answer"))
         .collect();
-    assert_eq!((output.status.code(), answers.len()), (Some(0), 4), "{answers:?}");
-    let first = &answers[0]["experiment"];
+    assert_eq!(output.status.code(), Some(0), "{answers:?}");
+    let [
+        Answer::Identity(first),
+        Answer::Refused(misspelt),
+        Answer::Identity(plain),
+        Answer::Refused(nonsense),
+    ] = answers.as_slice()
+    else {
+        panic!("{answers:?}")
+    };
+    let Identity { experiment, data, results } = first;
     assert_eq!(
-        (&first["method"]["hidden"], &first["seed"], &first["train"]["epochs"]),
+        (&experiment["method"]["hidden"], &experiment["seed"], &experiment["train"]["epochs"]),
         (&8.into(), &4.into(), &9.into())
     );
-    assert_eq!(answers[0]["results"], RESULTS_VERSION);
-    assert_eq!(answers[0]["data"], answers[2]["data"], "the same data");
-    let error = |index: usize| answers[index]["error"].as_str().unwrap_or_default().to_string();
-    assert!(error(1).contains("hiden") && error(3).contains("standard input"), "{answers:?}");
+    assert_eq!((*results, data), (RESULTS_VERSION, &plain.data), "the same data");
+    assert!(misspelt.contains("hiden") && nonsense.contains("standard input"), "{answers:?}");
 }
 
 /// What makes the paired test of a study a paired one: with the same seed, every variant is trained, validated and
@@ -176,23 +175,22 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     assert!(fet(folder.path(), &["run", "tiny.toml", "--out", "out"]).status.success());
     let report = report(&folder.path().join("out"));
-    let sum = |list: &Value, of: &dyn Fn(&Value) -> u64| {
-        list.as_array().expect("a list").iter().map(of).sum::<u64>()
-    };
-    for way in ["sent", "received"] {
-        let all = report["traffic"][way].as_u64().expect("a number");
-        let parties = &report["traffic_by_party"];
-        assert_eq!(parties.as_array().map(Vec::len), Some(2), "{parties}");
-        assert_eq!(sum(parties, &|party| party[way].as_u64().expect("a number")), all, "{way}");
-        let epochs = sum(&report["epochs"], &|epoch| epoch["traffic"][way].as_u64().expect("a number"));
-        // Keys are sent before the first epoch, to be linked: 200 rows of 4 numbers of 8 bytes, to 2 parties.
-        let before = if way == "sent" { 200 * 4 * 8 * 2 } else { 0 };
-        assert_eq!(epochs + before, all, "{way}");
-    }
+    let add =
+        |sum: Traffic, sent, received| Traffic { sent: sum.sent + sent, received: sum.received + received };
+    assert_eq!(report.traffic_by_party.len(), 2);
+    let parties = report.traffic_by_party.iter();
+    assert_eq!(
+        parties.fold(Traffic::default(), |sum, party| add(sum, party.sent, party.received)),
+        report.traffic
+    );
+    // Keys are sent before the first epoch, to be linked: 200 rows of 4 numbers of 8 bytes, to 2 parties.
+    let keys = Traffic { sent: 200 * 4 * 8 * 2, received: 0 };
+    let epochs = report.epochs.iter().map(|epoch| epoch.traffic);
+    assert_eq!(epochs.fold(keys, |sum, epoch| add(sum, epoch.sent, epoch.received)), report.traffic);
 }
 
-/// The results of version 1, each the training loss of the second epoch: whoever changes one raises `RESULTS_VERSION`
-/// and puts the new figures here. Rounding of other processors stays far below the tolerance; a change of method does not.
+/// The results of version 1, each the training loss of the second epoch: if results change, increase `RESULTS_VERSION`
+/// and put the new figures here. Rounding of other processors stays far below the tolerance; a change of method does not.
 #[test]
 fn results_of_another_kind_need_another_version() {
     const TOLERANCE: f64 = 1e-3;
@@ -212,14 +210,14 @@ fn results_of_another_kind_need_another_version() {
         sets.iter().for_each(|set| arguments.extend(["--set", *set]));
         let output = fet(folder.path(), &arguments);
         assert!(output.status.success(), "{output:?}");
-        report(&folder.path().join("out"))["epochs"][1]["train_loss"].as_f64().expect("a loss")
+        report(&folder.path().join("out")).epochs[1].train_loss
     };
     let found: Vec<(&str, f64)> = FIGURES.1.iter().map(|(method, _)| (*method, loss(method))).collect();
     let is_same =
         found.iter().zip(FIGURES.1).all(|(found, known)| (found.1 - known.1).abs() < TOLERANCE * known.1);
     assert!(
         is_same && FIGURES.0 == RESULTS_VERSION,
-        "the results changed, or their version did: raise fet_train::report::RESULTS_VERSION, say so under \"Changed \
+        "the results changed, or their version did: increase fet_records::RESULTS_VERSION, say so under \"Changed \
          results\" in CHANGELOG.md, and put these here: {RESULTS_VERSION}, {found:?}"
     );
 }

@@ -1,5 +1,6 @@
 //! Small data with a known answer, experiments on it, and the devices of this build.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,6 +11,7 @@ use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
+use fet_records::{Cost, Report};
 use fet_testing::left_out;
 use fet_train::prepare::divide;
 use fet_train::simulation::{Simulation, Watched};
@@ -177,4 +179,11 @@ pub(crate) fn losses(trainer: &mut Trainer) -> Vec<f64> {
     };
     trainer.epoch(&mut watch).expect("the epoch is trained");
     losses
+}
+
+/// The report of a run, without the only part that may differ between runs of the same seed.
+pub(crate) fn report(folder: &Path) -> Report {
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("a report");
+    let report: Report = serde_json::from_str(&text).expect("a report");
+    Report { cost: Cost::default(), ..report }
 }

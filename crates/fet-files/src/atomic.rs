@@ -1,0 +1,119 @@
+//! Writing a file by way of a temporary file beside it and a rename.
+//!
+//! Readers see the old file or the new one, never a part. Two processes or threads that write the same file do not
+//! disturb each other: each has a temporary file of its own, and the last rename wins. A process that is killed while it
+//! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it.
+//!
+//! The crate `tempfile` would do the same, but it and what it depends on would be built before every `cargo xtask`.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes `bytes` to `path`; creates the folder where it is missing.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_with(path, |file| file.write_all(bytes))
+}
+
+/// Writes to `path` what `fill` writes; creates the folder where it is missing. Returns what `fill` returns.
+///
+/// If anything fails, the temporary file is removed and `path` is as it was.
+pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let (temporary, file) = create_beside(path)?;
+    let written = fill_and_rename(file, &temporary, path, fill);
+    if written.is_err() {
+        // The first error is the one to report; a temporary file that stays does no harm.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+fn fill_and_rename<T>(
+    file: File,
+    temporary: &Path,
+    path: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut file = BufWriter::with_capacity(1 << 20, file);
+    let result = fill(&mut file)?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
+    fs::rename(temporary, path)?;
+    Ok(result)
+}
+
+/// A new file beside `path`. Its name is unique among the threads of this process and the processes of this machine; a
+/// name that a process of another machine has taken on a shared folder is skipped.
+fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        let mut name = path.file_name().unwrap_or_default().to_os_string();
+        name.push(format!(".{}-{number}.part", std::process::id()));
+        let temporary = path.with_file_name(name);
+        match File::create_new(&temporary) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            file => return Ok((temporary, file?)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.expect("readable").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn files_are_written_whole_and_nothing_is_left_beside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let new = folder.path().join("new");
+        let path = new.join("file.txt");
+        for text in ["first, longer", "second"] {
+            write(&path, text.as_bytes()).expect("written");
+            assert_eq!(fs::read_to_string(&path).expect("there"), text);
+        }
+        fs::create_dir(new.join("taken")).expect("a folder");
+        write(&new.join("taken"), b"text").expect_err("a folder stands there");
+        let failed = write_with(&path, |file| {
+            file.write_all(b"half")?;
+            Err::<(), _>(io::Error::other("no more"))
+        });
+        assert_eq!(failed.expect_err("refused").to_string(), "no more");
+        assert_eq!(fs::read_to_string(&path).expect("there"), "second");
+        assert_eq!(names(&new), ["file.txt", "taken"]);
+    }
+
+    #[test]
+    fn writers_of_one_file_do_not_disturb_each_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let texts: Vec<Vec<u8>> = (0..8u8).map(|writer| vec![writer; 100_000]).collect();
+        std::thread::scope(|scope| {
+            for text in &texts {
+                scope.spawn(|| (0..5).for_each(|_| write(&path, text).expect("written")));
+            }
+        });
+        assert!(texts.contains(&fs::read(&path).expect("there")), "the file is one writer's, and whole");
+        assert_eq!(names(folder.path()), ["file"]);
+    }
+
+    #[test]
+    fn a_name_that_is_taken_is_skipped() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        let (first, _) = create_beside(&path).expect("created");
+        let (second, _) = create_beside(&path).expect("created");
+        assert!(first != second && first.exists() && second.exists());
+    }
+}

@@ -1,0 +1,24 @@
+//! The records that `fet` writes and other programs read: the report of a run, the progress events of a run, and the
+//! questions and answers of `fet show --batch`.
+//!
+//! Writer and readers use these types, so that a renamed field is a compile error on both sides. When a record is read,
+//! every field must be there and no other may be: nothing is filled in. Nothing is computed here, and no file is opened.
+
+mod event;
+mod nullable;
+mod privacy;
+mod report;
+mod show;
+
+pub use event::Event;
+pub use privacy::{Guarantee, Learning, Neighbouring, Spent};
+pub use report::{
+    Best, Cost, DataRecord, Direction, EpochReport, Metric, MetricName, PartyTraffic, Phases, Program,
+    Report, Rows, Traffic,
+};
+pub use show::{Answer, Identity, Question};
+
+/// The version of the program's results: the same settings, seed, data and device give the same figures, but for
+/// rounding, in every program with this number. If results change, increase it and say so under "Changed results" in
+/// CHANGELOG.md; `cargo xtask ablate` then computes every cell again.
+pub const RESULTS_VERSION: u32 = 2;

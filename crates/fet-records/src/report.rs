@@ -1,0 +1,241 @@
+//! The report of a run: `report.json`.
+//!
+//! Everything but `cost` is the same, bit for bit, for the same seed, device and data. Reports are made by `fet run`;
+//! whether one belongs to a certain experiment is for its readers to decide.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::nullable;
+use crate::privacy::Spent;
+
+/// The report of a finished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Report {
+    /// Which program made it.
+    pub program: Program,
+    /// Every setting, with its default filled in.
+    pub experiment: Value,
+    /// What was read, as checksums.
+    pub data: DataRecord,
+    /// The seed.
+    pub seed: u64,
+    /// The device.
+    pub device: String,
+    /// What is odd about the data, though it could be used.
+    pub warnings: Vec<String>,
+    /// What `validation` and `test` are.
+    pub metric: Metric,
+    /// How many rows each part has.
+    pub rows: Rows,
+    /// How many parties helped the primary.
+    pub secondaries: usize,
+    /// Trained parameters of all parties together.
+    pub parameters: usize,
+    /// What each epoch gave.
+    pub epochs: Vec<EpochReport>,
+    /// The epoch with the best validation metric.
+    pub best: Best,
+    /// Privacy spent; nothing where no other party takes part.
+    #[serde(deserialize_with = "nullable::given")]
+    pub privacy: Option<Spent>,
+    /// Bytes of payload a deployment would have sent, over all parties together.
+    pub traffic: Traffic,
+    /// The same for each secondary.
+    pub traffic_by_party: Vec<PartyTraffic>,
+    /// Time and memory.
+    pub cost: Cost,
+}
+
+/// Which program made a report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Its version.
+    pub version: String,
+    /// The commit it was built from, where that is known.
+    pub commit: String,
+    /// [`RESULTS_VERSION`](crate::RESULTS_VERSION).
+    pub results: u32,
+}
+
+/// What a run was computed from, besides its settings.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataRecord {
+    /// Checksum of the files that the settings of the data name.
+    pub files: String,
+    /// Checksum of which rows were trained on, validated on and tested on: runs that share it can be compared row
+    /// by row.
+    pub split: String,
+}
+
+/// A metric's name and which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Metric {
+    /// Which metric it is.
+    pub name: MetricName,
+    /// Which way is better.
+    pub direction: Direction,
+}
+
+/// The metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MetricName {
+    /// The root of the mean squared error, in the label's own unit.
+    Rmse,
+    /// The share of rows whose class is right, from 0 to 1.
+    Accuracy,
+}
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Smaller is better.
+    Minimise,
+    /// Larger is better.
+    Maximise,
+}
+
+/// Rows of each part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rows {
+    /// Trained on.
+    pub train: usize,
+    /// Validated on.
+    pub validation: usize,
+    /// Tested on.
+    pub test: usize,
+}
+
+/// What an epoch gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EpochReport {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// The step size.
+    pub learning_rate: f64,
+    /// Mean training loss over the epoch's batches.
+    #[serde(deserialize_with = "nullable::nan")]
+    pub train_loss: f64,
+    /// Validation metric after the epoch; may be NaN.
+    #[serde(deserialize_with = "nullable::nan")]
+    pub validation: f64,
+    /// Test metric after the epoch; computed only where the validation metric is the best so far.
+    #[serde(deserialize_with = "nullable::given")]
+    pub test: Option<f64>,
+    /// Bytes of payload that the epoch sent, its evaluations included.
+    pub traffic: Traffic,
+}
+
+/// The epoch that counts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Best {
+    /// Counted from 1.
+    pub epoch: usize,
+    /// Its validation metric, the best of all epochs.
+    pub validation: f64,
+    /// Its test metric: the result of the run; may be NaN.
+    #[serde(deserialize_with = "nullable::nan")]
+    pub test: f64,
+}
+
+/// Bytes of payload between the primary and one secondary, or all of them together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// From the primary.
+    pub sent: u64,
+    /// To the primary.
+    pub received: u64,
+}
+
+/// Bytes of payload between the primary and one secondary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartyTraffic {
+    /// The secondary's name.
+    pub party: String,
+    /// From the primary.
+    pub sent: u64,
+    /// To the primary.
+    pub received: u64,
+}
+
+/// Time and memory: what differs between runs of the same seed.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Cost {
+    /// From the start of the program to the end of training; of a run that was interrupted, up to its last
+    /// checkpoint too.
+    pub seconds: f64,
+    /// Loading, scaling, linking and building models, before the first step.
+    pub setup_seconds: f64,
+    /// Training rows per second, evaluation not counted.
+    pub train_rows_per_second: f64,
+    /// Where the seconds of this process went.
+    pub phases: Phases,
+    /// The most memory the process held; 0 where the system does not say.
+    pub peak_memory_bytes: u64,
+}
+
+/// Seconds spent in each phase since the trainer was made.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phases {
+    /// Training: the secondaries encode.
+    pub encode: f64,
+    /// Training: representations become a memory, and its gradient becomes theirs.
+    pub aggregate: f64,
+    /// Training: the primary decodes, forward and backward.
+    pub decode: f64,
+    /// Training: the secondaries go back through their encoders and step.
+    pub learn: f64,
+    /// Training: the primary steps.
+    pub step: f64,
+    /// Validation and test, all phases together.
+    pub evaluate: f64,
+}
+
+impl MetricName {
+    /// The name as it stands in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rmse => "rmse",
+            Self::Accuracy => "accuracy",
+        }
+    }
+}
+
+impl fmt::Display for MetricName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Direction {
+    /// Whether `new` is better than `old`.
+    pub fn improves(self, new: f64, old: f64) -> bool {
+        match self {
+            Self::Minimise => new < old,
+            Self::Maximise => new > old,
+        }
+    }
+}
+
+impl Traffic {
+    /// What has been sent since the meter stood at `earlier`.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Self {
+        Self { sent: self.sent - earlier.sent, received: self.received - earlier.received }
+    }
+}

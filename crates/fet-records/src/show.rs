@@ -1,0 +1,118 @@
+//! What a run follows from, and how `fet show --batch` is asked for it: a question and an answer on one line of JSON
+//! each.
+//!
+//! Which settings exist is for `fet` to know; here an experiment is a JSON value.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::nullable;
+
+/// What a run follows from: equal identity, equal report (but for cost).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Identity {
+    /// Every setting, with its default filled in.
+    pub experiment: Value,
+    /// Checksum of the files that the settings of the data name.
+    pub data: String,
+    /// [`RESULTS_VERSION`](crate::RESULTS_VERSION).
+    pub results: u32,
+}
+
+/// Asks for one experiment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Question {
+    /// Changes after those of the command line, each as `path=value`.
+    pub set: Vec<String>,
+    /// In place of the command line's, if not `null`.
+    #[serde(deserialize_with = "nullable::given")]
+    pub seed: Option<u64>,
+}
+
+/// What the experiment follows from, or why it is refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Line", into = "Line")]
+pub enum Answer {
+    /// A line with the fields of an [`Identity`].
+    Identity(Identity),
+    /// A line with the field `error`: what is wrong with the experiment.
+    Refused(String),
+}
+
+/// The fields of both kinds of answers.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experiment: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl From<Answer> for Line {
+    fn from(answer: Answer) -> Self {
+        match answer {
+            Answer::Identity(Identity { experiment, data, results }) => Self {
+                experiment: Some(experiment),
+                data: Some(data),
+                results: Some(results),
+                ..Self::default()
+            },
+            Answer::Refused(error) => Self { error: Some(error), ..Self::default() },
+        }
+    }
+}
+
+impl TryFrom<Line> for Answer {
+    type Error = &'static str;
+
+    fn try_from(line: Line) -> Result<Self, &'static str> {
+        match line {
+            Line { experiment: Some(experiment), data: Some(data), results: Some(results), error: None } => {
+                Ok(Self::Identity(Identity { experiment, data, results }))
+            }
+            Line { experiment: None, data: None, results: None, error: Some(error) } => {
+                Ok(Self::Refused(error))
+            }
+            _ => Err("an answer has `experiment`, `data` and `results`, or `error`"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_and_written_as_they_were() {
+        for line in [r#"{"experiment":{"b":1,"a":2},"data":"d","results":1}"#, r#"{"error":"a: unknown"}"#] {
+            let answer: Answer = serde_json::from_str(line).expect(line);
+            assert_eq!(serde_json::to_string(&answer).expect("plain data"), line);
+        }
+        for line in [
+            "{}",
+            r#"{"experiment":{},"data":"d"}"#,
+            r#"{"experiment":{},"data":"d","results":1,"error":"e"}"#,
+            r#"{"experiment":{},"data":"d","results":1,"new":2}"#,
+        ] {
+            serde_json::from_str::<Answer>(line).expect_err(line);
+        }
+    }
+
+    #[test]
+    fn questions_are_whole() {
+        let line = r#"{"set":["a=1"],"seed":0}"#;
+        let question: Question = serde_json::from_str(line).expect(line);
+        assert_eq!(serde_json::to_string(&question).expect("plain data"), line);
+        assert_eq!(serde_json::from_str::<Question>(r#"{"set":[],"seed":null}"#).expect("whole").seed, None);
+        for line in ["{}", r#"{"set":[]}"#, r#"{"seed":1}"#, r#"{"set":[],"seed":1,"new":2}"#] {
+            serde_json::from_str::<Question>(line).expect_err(line);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! A report that `fet` wrote is read and written again without a difference; one with another field is refused.
+//!
+//! `written-by-fet.json` is of a private run of three epochs; the suite of the crate `fet` does the same with the report
+//! of a run it has just made.
+
+use fet_records::{Report, Spent};
+use serde_json::{Value, json};
+
+const WRITTEN: &str = include_str!("written-by-fet.json");
+
+#[test]
+fn a_report_of_fet_is_read_whole() {
+    let report: Report = serde_json::from_str(WRITTEN).expect("a report");
+    assert_eq!((report.epochs.len(), report.epochs[1].test), (3, None));
+    assert!(report.privacy.as_ref().is_some_and(|privacy| privacy.guarantee.is_some()));
+    // As text: the order of the fields is part of it.
+    let expected: Value = serde_json::from_str(WRITTEN).expect("JSON");
+    assert_eq!(serde_json::to_string(&report).expect("plain data"), expected.to_string());
+}
+
+/// Figures are read as they were written, to the last digit: these two are not, by the quick way to read floats.
+#[test]
+fn figures_are_read_exactly() {
+    let mut report: Report = serde_json::from_str(WRITTEN).expect("a report");
+    for figure in [0.116_666_666_666_666_67, 0.233_333_333_333_333_34] {
+        report.best.test = figure;
+        let text = serde_json::to_string(&report).expect("plain data");
+        let read: Report = serde_json::from_str(&text).expect("a report");
+        assert_eq!(read.best.test.to_bits(), figure.to_bits(), "{figure}");
+    }
+}
+
+#[test]
+fn what_is_not_a_number_is_null_and_read_again() {
+    let mut report: Report = serde_json::from_str(WRITTEN).expect("a report");
+    report.epochs[1].validation = f64::NAN;
+    if let Some(Spent { epsilon, guarantee: Some(guarantee), .. }) = &mut report.privacy {
+        *epsilon = None;
+        guarantee.epsilon_by_rdp = f64::INFINITY;
+        guarantee.epsilon_by_epoch[2] = f64::INFINITY;
+    }
+    let text = serde_json::to_string(&report).expect("plain data");
+    assert!(text.contains(r#""validation":null"#) && text.contains(r#""epsilon_by_rdp":null"#), "{text}");
+    let read: Report = serde_json::from_str(&text).expect("a report");
+    assert!(read.epochs[1].validation.is_nan());
+    assert_eq!(read.privacy, report.privacy);
+    assert_eq!(serde_json::to_string(&read).expect("plain data"), text);
+}
+
+/// Every field of every record: without it, or under another name, the report is refused.
+#[test]
+fn a_missing_or_renamed_field_is_an_error() {
+    let whole: Value = serde_json::from_str(WRITTEN).expect("JSON");
+    let mut fields = Vec::new();
+    collect("", &whole, &mut fields);
+    for path in &fields {
+        let (record, name) = path.rsplit_once('/').expect("a path");
+        let refused = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+            let mut changed = whole.clone();
+            change(changed.pointer_mut(record).and_then(Value::as_object_mut).expect("a record"));
+            serde_json::from_value::<Report>(changed).expect_err(path).to_string()
+        };
+        let missing = refused(&|record| {
+            record.remove(name);
+        });
+        assert!(missing.contains(&format!("missing field `{name}`")), "{path}: {missing}");
+        let unknown = refused(&|record| {
+            record.insert("renamed".into(), json!(null));
+        });
+        assert!(unknown.contains("unknown field `renamed`"), "{path}: {unknown}");
+    }
+    assert!(fields.len() > 60, "{fields:?}");
+}
+
+/// The paths of all fields; those of the settings apart, which are no record.
+fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = format!("{path}/{name}");
+                if path != "/experiment" {
+                    collect(&path, value, found);
+                }
+                found.push(path);
+            }
+        }
+        Value::Array(values) => {
+            values.iter().take(1).for_each(|value| collect(&format!("{path}/0"), value, found))
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,155 @@
+//! A cell: one variant with one seed, what it follows from, and the folder that is its own.
+//!
+//! The folder's name ends with an address: a hash of settings, seed, data and the version of the program's results.
+//! If a study changes, old results are not taken for new ones; if a variant is only renamed, it keeps its results. Cells
+//! are not run here; an `engine` does that.
+
+use std::collections::HashMap;
+use std::path::{Component, Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use fet_records::{Answer, Identity};
+use serde_json::Value;
+
+use super::fet::{Base, Fet};
+use super::grid::Grid;
+
+/// One variant with one seed.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    /// The variant's place in the grid.
+    pub(crate) index: usize,
+    /// The variant's name.
+    pub(crate) variant: String,
+    /// The seed.
+    pub(crate) seed: u64,
+    /// What the variant changes, each as `path=value`.
+    pub(crate) sets: Vec<String>,
+    /// What it follows from, as `fet show` gives it: what the report must repeat.
+    pub(crate) identity: Identity,
+    /// The study's folder.
+    pub(crate) study: PathBuf,
+    /// The cell's folder, inside it.
+    pub(crate) folder: PathBuf,
+}
+
+impl Cell {
+    /// What the cell is called in lines of progress.
+    pub(crate) fn title(&self) -> String {
+        format!("{}, seed {}", self.variant, self.seed)
+    }
+}
+
+/// The cells of a grid, by variant and then seed. `fet` checks each; the first bad one is the error.
+pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
+    let pairs: Vec<(usize, u64)> = (0..grid.variants.len())
+        .flat_map(|index| grid.seeds.iter().map(move |&seed| (index, seed)))
+        .collect();
+    let questions: Vec<(&[String], u64)> =
+        pairs.iter().map(|&(index, seed)| (grid.variants[index].sets.as_slice(), seed)).collect();
+    let shown = fet.show(base, &questions)?;
+    let mut cells: Vec<Cell> = Vec::new();
+    let mut folders: Option<(PathBuf, HashMap<String, PathBuf>)> = None;
+    let mut addresses: HashMap<String, usize> = HashMap::new();
+    for ((index, seed), shown) in pairs.into_iter().zip(shown) {
+        let variant = &grid.variants[index];
+        let identity = match shown {
+            Answer::Identity(identity) => identity,
+            Answer::Refused(error) => bail!("{}, seed {seed}: {error}", variant.name),
+        };
+        let (study, known) = match &mut folders {
+            Some(folders) => folders,
+            None => {
+                let study = out.join(study_name(&identity.experiment)?);
+                let known = by_address(&study);
+                folders.insert((study, known))
+            }
+        };
+        let address = address(&identity)?;
+        if let Some(&twin) = addresses.get(&address) {
+            let twin = &grid.variants[twin].name;
+            bail!("variants must differ, but {twin:?} and {:?} are the same experiment", variant.name);
+        }
+        let folder = known.get(&address).cloned().unwrap_or_else(|| {
+            study.join("cells").join(format!("{}-s{seed}-{address}", slug(&variant.name)))
+        });
+        addresses.insert(address, index);
+        let (name, sets) = (variant.name.clone(), variant.sets.clone());
+        cells.push(Cell { index, variant: name, seed, sets, identity, study: study.clone(), folder });
+    }
+    Ok(cells)
+}
+
+/// The address of a cell: 16 hexadecimal digits of the SHA-256 of what it follows from, as JSON.
+fn address(identity: &Identity) -> Result<String> {
+    let text = serde_json::to_string(identity).context("an identity is plain data")?;
+    Ok(fet_files::hex(&fet_files::sha256(text.as_bytes())[..8]))
+}
+
+/// The folders of a study's cells by the addresses at the end of their names.
+fn by_address(study: &Path) -> HashMap<String, PathBuf> {
+    let entries = std::fs::read_dir(study.join("cells")).into_iter().flatten().flatten();
+    let address = |path: PathBuf| {
+        let address = path.file_name()?.to_str()?.rsplit('-').next()?.to_string();
+        Some((address, path))
+    };
+    entries.filter_map(|entry| address(entry.path())).collect()
+}
+
+fn study_name(resolved: &Value) -> Result<&str> {
+    let name = resolved["name"].as_str().context("the experiment has no name")?;
+    let is_plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
+    ensure!(is_plain, "name: must be a plain file name, but is {name:?}");
+    Ok(name)
+}
+
+/// A name as part of a file's name: lower-case letters, digits and single dashes, 60 at most.
+fn slug(name: &str) -> String {
+    let lower = name.to_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let mut slug = words.collect::<Vec<_>>().join("-");
+    slug.truncate(60);
+    let slug = slug.trim_end_matches('-');
+    if slug.is_empty() { "variant".to_string() } else { slug.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn slugs_are_safe_file_names() {
+        let check = |name: &str, expected: &str| assert_eq!(slug(name), expected, "{name}");
+        check("FeT", "fet");
+        check("FeT without mask", "fet-without-mask");
+        check("A · kind=grid · k=0.5", "a-kind-grid-k-0-5");
+        check("../..//etc", "etc");
+        check("  --x--  ", "x");
+        check("§ Ω", "variant");
+        check(&"ab ".repeat(30), &"ab-".repeat(20)[..59]);
+    }
+
+    #[test]
+    fn addresses_follow_what_a_cell_follows_from() {
+        let of = |experiment: Value, data: &str, results: u32| {
+            address(&Identity { experiment, data: data.into(), results }).expect("plain data")
+        };
+        let one = of(json!({"a": 1}), "d", 3);
+        // printf '{"experiment":{"a":1},"data":"d","results":3}' | sha256sum
+        assert_eq!(one, "3ced30bd65b221d4");
+        let others = [(json!({"a": 2}), "d", 3), (json!({"a": 1}), "e", 3), (json!({"a": 1}), "d", 4)];
+        for (experiment, data, results) in others {
+            assert_ne!(one, of(experiment, data, results));
+        }
+    }
+
+    #[test]
+    fn a_study_is_named_by_a_plain_file_name() {
+        assert_eq!(study_name(&json!({"name": "quickstart"})).expect("plain"), "quickstart");
+        for bad in [json!({}), json!({"name": ""}), json!({"name": "../x"}), json!({"name": "a/b"})] {
+            assert!(study_name(&bad).is_err(), "{bad}");
+        }
+    }
+}

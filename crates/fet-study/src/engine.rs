@@ -1,0 +1,62 @@
+//! Engines: what runs the cells that are missing. One is this machine, one a Slurm cluster.
+//!
+//! Law: when `run` has ended uninterrupted, every cell has a report or a failure in its folder. Cells are addressed by what
+//! they follow from and locked while they run, so that several engines can work on one study. Engines sum nothing up.
+
+pub(crate) mod local;
+pub(crate) mod slurm;
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result};
+
+use super::cell::Cell;
+use super::fet::{Base, Fet};
+use super::view::View;
+
+/// Something that runs cells.
+pub(crate) trait Engine {
+    /// Runs `cells` and shows their progress. If a cell fails, its failure is written down and the others go on.
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome>;
+}
+
+/// What an engine needs besides the cells.
+#[derive(Clone, Copy)]
+pub(crate) struct Work<'a> {
+    /// The program.
+    pub(crate) fet: &'a Fet,
+    /// What all cells have in common.
+    pub(crate) base: &'a Base<'a>,
+    /// Where progress is shown.
+    pub(crate) view: &'a View,
+    /// Set by Ctrl-C.
+    pub(crate) stop: &'a AtomicBool,
+}
+
+/// How an engine came to its end.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// Every cell has run or failed.
+    Ended,
+    /// The user stopped the study before every cell had run.
+    Interrupted,
+}
+
+/// The exit code of `fet run` if another process works on the run.
+const ELSEWHERE: i32 = 75;
+
+/// A flag that Ctrl-C sets.
+pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || asked.store(true, Ordering::SeqCst)).context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// Whether another process works on a cell now: `fet run` holds a lock in its folder.
+fn is_elsewhere(cell: &Cell) -> bool {
+    let Ok(file) = File::open(cell.folder.join("lock")) else { return false };
+    matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))
+}

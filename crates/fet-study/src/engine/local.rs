@@ -1,0 +1,172 @@
+//! The engine `local`: runs cells on this machine, some at a time.
+//!
+//! Ctrl-C reaches the children directly, since they are in the same process group. After it no further cell starts, and
+//! the engine waits for those that run. It draws nothing; `view` does.
+
+use std::collections::VecDeque;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::num::NonZeroUsize;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use fet_records::Event;
+
+use super::super::cell::Cell;
+use super::super::failure::{self, Failure};
+use super::super::report;
+use super::super::view::Line;
+use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
+
+/// This machine.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// Cells at a time.
+    pub(crate) jobs: NonZeroUsize,
+}
+
+/// How long an interrupted child may take until it is asked again.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// How long to wait before the next look at a cell that another process works on.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+impl Engine for Local {
+    fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome> {
+        let ended = AtomicBool::new(false);
+        let runner = Runner {
+            work: *work,
+            waiting: Mutex::new(cells.iter().map(|cell| (*cell, false)).collect()),
+            children: Mutex::new(Vec::new()),
+        };
+        thread::scope(|scope| {
+            let workers: Vec<_> = (0..self.jobs.get().min(cells.len()))
+                .map(|_| scope.spawn(|| while runner.next() {}))
+                .collect();
+            scope.spawn(|| remind(work.stop, &ended, &runner.children));
+            let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
+            // Set before a panic is passed on: the scope waits for the thread that reads it.
+            ended.store(true, Ordering::SeqCst);
+            if let Some(panic) = ends.into_iter().find_map(Result::err) {
+                std::panic::resume_unwind(panic);
+            }
+        });
+        Ok(if work.stop.load(Ordering::SeqCst) { Outcome::Interrupted } else { Outcome::Ended })
+    }
+}
+
+struct Runner<'a> {
+    work: Work<'a>,
+    /// Cells to run, and whether another process worked on the cell at the last look.
+    waiting: Mutex<VecDeque<(&'a Cell, bool)>>,
+    children: Mutex<Vec<u32>>,
+}
+
+impl Runner<'_> {
+    /// Runs the next cell; whether there was one.
+    fn next(&self) -> bool {
+        if self.work.stop.load(Ordering::SeqCst) {
+            return false;
+        }
+        let Some((cell, was_elsewhere)) = lock(&self.waiting).pop_front() else { return false };
+        if was_elsewhere {
+            thread::sleep(PATIENCE);
+        }
+        if is_elsewhere(cell) || !self.run(cell) {
+            if !was_elsewhere {
+                self.work.view.say(&format!("{}: another process is at it; waiting for it", cell.title()));
+            }
+            lock(&self.waiting).push_back((cell, true));
+        }
+        true
+    }
+
+    /// Runs one cell; false if another process works on it.
+    fn run(&self, cell: &Cell) -> bool {
+        let mut line = self.work.view.begin(cell);
+        // Another process may have done it since the study was read.
+        if let Some(report) = report::of(cell) {
+            line.done(&report);
+            return true;
+        }
+        let status = self.train(cell, &mut line);
+        match (status, report::of(cell)) {
+            (Ok(status), Some(report)) if status.success() => line.done(&report),
+            (Ok(status), _) if status.code() == Some(ELSEWHERE) => {
+                line.put_off();
+                return false;
+            }
+            (Ok(status), _) if is_interrupt(status) => {
+                self.work.stop.store(true, Ordering::SeqCst);
+                line.interrupted();
+            }
+            (Ok(status), _) => {
+                let problem = failure::explain(cell, status.code(), failure::signal(status));
+                line.failed(&Failure::note(cell, &problem));
+            }
+            (Err(error), _) => line.failed(&Failure::note(cell, &format!("could not run: {error}"))),
+        }
+        true
+    }
+
+    fn train(&self, cell: &Cell, line: &mut Line<'_>) -> io::Result<ExitStatus> {
+        fs::create_dir_all(&cell.folder)?;
+        report::move_away(cell)?;
+        Failure::forget(cell)?;
+        File::create(failure::log(cell))?;
+        // It gets the child's standard error, and the lines of its standard output that are no events.
+        let mut log = OpenOptions::new().append(true).open(failure::log(cell))?;
+        let mut child = self.work.fet.start(self.work.base, cell, log.try_clone()?)?;
+        lock(&self.children).push(child.id());
+        let read = follow(&mut child, &mut log, line);
+        let status = child.wait();
+        let id = child.id();
+        lock(&self.children).retain(|other| *other != id);
+        read.and(status)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Reads a child's lines to their end; those that are no events go to its log.
+fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<()> {
+    let Some(stdout) = child.stdout.take() else { return Ok(()) };
+    for text in BufReader::new(stdout).split(b'\n') {
+        let text = text?;
+        let text = String::from_utf8_lossy(&text);
+        match Event::parse(&text) {
+            Some(event) => line.tell(&event),
+            None => writeln!(log, "{text}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Asks the children of an interrupted queue to stop if they have not: a signal that was sent to this process alone did
+/// not reach them.
+fn remind(stop: &AtomicBool, ended: &AtomicBool, children: &Mutex<Vec<u32>>) {
+    let mut since = None;
+    while !ended.load(Ordering::SeqCst) {
+        thread::sleep(Duration::from_millis(50));
+        if !stop.load(Ordering::SeqCst) {
+            continue;
+        }
+        if since.get_or_insert_with(Instant::now).elapsed() >= GRACE {
+            since = Some(Instant::now());
+            for id in lock(children).iter() {
+                let _ = Command::new("kill").args(["-INT", &id.to_string()]).stderr(Stdio::null()).status();
+            }
+        }
+    }
+}
+
+fn is_interrupt(status: ExitStatus) -> bool {
+    const SIGINT: i32 = 2;
+    status.code() == Some(130) || failure::signal(status) == Some(SIGINT)
+}

@@ -1,0 +1,71 @@
+//! How long the cells that are missing may take, from those that are done.
+//!
+//! The estimate for a cell is the mean of its variant's finished cells, or of all variants if that variant has none. If
+//! no cell is finished, there is no estimate.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::time::Duration;
+
+use super::cell::Cell;
+use super::results::Finished;
+use super::statistics::mean;
+
+/// What was measured.
+#[derive(Debug)]
+pub(crate) struct Estimate {
+    by_variant: BTreeMap<usize, f64>,
+    overall: Option<f64>,
+    /// How many cells were measured.
+    pub(crate) measured: usize,
+}
+
+impl Estimate {
+    /// From the cells that are done.
+    pub(crate) fn of(results: &[Finished<'_>]) -> Self {
+        let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for Finished { cell, report } in results {
+            seconds.entry(cell.index).or_default().push(report.cost.seconds);
+        }
+        let by_variant: BTreeMap<usize, f64> =
+            seconds.iter().map(|(&index, all)| (index, mean(all))).collect();
+        let means: Vec<f64> = by_variant.values().copied().collect();
+        let overall = (!means.is_empty()).then(|| mean(&means));
+        Self { by_variant, overall, measured: results.len() }
+    }
+
+    /// Of one cell.
+    pub(crate) fn cell(&self, cell: &Cell) -> Option<Duration> {
+        let seconds = self.by_variant.get(&cell.index).copied().or(self.overall)?;
+        Duration::try_from_secs_f64(seconds).ok()
+    }
+
+    /// Of all these cells, `jobs` at a time. Cells that share cores slow each other down: it is a lower bound.
+    pub(crate) fn all(&self, cells: &[&Cell], jobs: NonZeroUsize) -> Option<Duration> {
+        let each: Option<Vec<Duration>> = cells.iter().map(|cell| self.cell(cell)).collect();
+        let total: Duration = each?.iter().sum();
+        Some(total / u32::try_from(jobs.get()).unwrap_or(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::{RMSE, finished};
+    use super::*;
+
+    #[test]
+    fn a_variants_own_cells_count_first() {
+        // They took 10, 11 and 13 seconds.
+        let cells = [finished(0, 0, RMSE, 1.0), finished(0, 1, RMSE, 1.0), finished(1, 3, RMSE, 1.0)];
+        let results: Vec<_> =
+            cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
+        let estimate = Estimate::of(&results);
+        let (own, other) = (finished(0, 9, RMSE, 1.0).0, finished(2, 9, RMSE, 1.0).0);
+        let seconds = |cell| estimate.cell(cell).expect("measured").as_secs_f64();
+        assert_eq!((seconds(&own), seconds(&other)), (10.5, (10.5 + 13.0) / 2.0));
+        let two = NonZeroUsize::new(2).expect("not 0");
+        let all = estimate.all(&[&own, &other], two).expect("measured").as_secs_f64();
+        assert!((all - (10.5 + 11.75) / 2.0).abs() < 1e-9, "{all}");
+        assert_eq!(Estimate::of(&[]).all(&[&own], two), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! Why a cell failed, and the end of its log. The failure is a file in the cell's folder until the cell is run again.
+//!
+//! It is read from the folders alone, so that every engine and every later report gives the same answer. Nothing is run
+//! here.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use serde::{Deserialize, Serialize};
+
+use super::cell::Cell;
+use super::report;
+use crate::output::write;
+
+/// Why a cell failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Failure {
+    /// In a few words.
+    pub(crate) problem: String,
+}
+
+/// How many lines of a failed cell's log are shown.
+const TAIL: usize = 12;
+
+impl Failure {
+    /// The failure of a cell, where it has one.
+    pub(crate) fn of(cell: &Cell) -> Option<Self> {
+        serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
+    }
+
+    /// Writes down that a cell failed. If that file cannot be written, the view still shows the failure.
+    pub(crate) fn note(cell: &Cell, problem: &str) -> Self {
+        let failure = Self { problem: problem.to_string() };
+        let text = serde_json::to_string(&failure).unwrap_or_default();
+        let _ = write(&path(cell), &format!("{text}\n"));
+        failure
+    }
+
+    /// Removes the failure of a cell that is run again.
+    pub(crate) fn forget(cell: &Cell) -> io::Result<()> {
+        match fs::remove_file(path(cell)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a run failed, from its exit code or signal and its log.
+pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> String {
+    const OUT_OF_MEMORY: &str = "most often the system does that when memory runs out; \
+                                 a smaller batch, or `train.recompute=true`, needs less";
+    let log = tail(cell);
+    match (code, signal) {
+        (_, Some(9)) | (Some(137), _) => format!("was killed (signal 9): {OUT_OF_MEMORY}"),
+        (_, Some(signal)) => format!("was ended by signal {signal}"),
+        (Some(0), _) => match report::problem(cell) {
+            Some(problem) => format!("left a report that cannot be read: {problem}"),
+            None => "left no report of this experiment".to_string(),
+        },
+        (Some(code), _) if log.contains("training diverged") => format!("diverged (exit code {code})"),
+        (Some(101), _) => "panicked (exit code 101)".to_string(),
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, None) => "ended in an unknown way".to_string(),
+    }
+}
+
+/// The signal that ended a process.
+#[cfg(unix)]
+pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+/// The signal that ended a process.
+#[cfg(not(unix))]
+pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
+    None
+}
+
+/// The log of a cell: the standard error of its run, and its lines that are no events.
+pub(crate) fn log(cell: &Cell) -> PathBuf {
+    cell.folder.join("cell.log")
+}
+
+/// The end of a cell's log.
+pub(crate) fn tail(cell: &Cell) -> String {
+    let text = fs::read(log(cell)).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let lines: Vec<&str> = text.lines().collect();
+    let end = &lines[lines.len().saturating_sub(TAIL)..];
+    if end.is_empty() { "(it is empty)".to_string() } else { end.join("\n") }
+}
+
+fn path(cell: &Cell) -> PathBuf {
+    cell.folder.join("failure.json")
+}

@@ -1,0 +1,157 @@
+//! The `fet` command as a child process: asking it what a cell is, running a cell.
+//!
+//! The caller of the harness builds `fet`; the engines read the lines of a run.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use fet_records::{Answer, Question};
+
+use super::cell::Cell;
+use crate::output::{Failed, shell_quoted};
+
+/// A `fet` that can be run.
+#[derive(Debug, Clone)]
+pub struct Fet {
+    program: PathBuf,
+    environment: Vec<(String, String)>,
+}
+
+/// What all cells have in common: the file and what the command line says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Base<'a> {
+    /// The experiment file.
+    pub(crate) file: &'a Path,
+    /// Changes that come before a variant's own.
+    pub(crate) sets: &'a [String],
+    /// The tensor backend, if not the file's.
+    pub(crate) device: Option<&'a str>,
+}
+
+impl Fet {
+    /// The program at `program`, to be run with `environment` added to the environment of this process.
+    pub fn new(program: PathBuf, environment: Vec<(String, String)>) -> Self {
+        Self { program, environment }
+    }
+
+    /// The program that the environment variable FET_BIN names; nothing where it is not set.
+    pub fn from_environment() -> Result<Option<Self>> {
+        let Some(program) = env::var_os("FET_BIN").filter(|program| !program.is_empty()) else {
+            return Ok(None);
+        };
+        let program = PathBuf::from(program);
+        if !program.is_file() {
+            bail!("FET_BIN must name the `fet` program, but {} is no file", program.display());
+        }
+        // A bare name would be looked for in PATH.
+        let program = program.canonicalize().context("cannot resolve FET_BIN")?;
+        Ok(Some(Self::new(program, Vec::new())))
+    }
+
+    /// Asks one process what each of many cells follows from; a cell is given by its changes and its seed.
+    pub(crate) fn show(&self, base: &Base<'_>, cells: &[(&[String], u64)]) -> Result<Vec<Answer>> {
+        let mut command = self.command("show", base);
+        command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
+        let mut questions = Vec::new();
+        for &(set, seed) in cells {
+            let question = Question { set: set.to_vec(), seed: Some(seed) };
+            serde_json::to_writer(&mut questions, &question).context("a question is plain data")?;
+            questions.push(b'\n');
+        }
+        let stdin = child.stdin.take();
+        // On a thread of its own: the child answers while it is still being asked.
+        let asking =
+            std::thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&questions)));
+        let output = child.wait_with_output().with_context(|| format!("cannot run {command:?}"))?;
+        if !output.status.success() {
+            let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
+            match output.status.code() {
+                Some(2) => bail!("{message}"),
+                _ => bail!(Failed(format!("`fet show` ended with {}: {message}", output.status))),
+            }
+        }
+        if let Ok(asked) = asking.join() {
+            asked.context("`fet show --batch` did not listen")?;
+        }
+        let answers = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+        let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<Answer>, _>>();
+        let answers =
+            answers.context("`fet show --batch` printed no answers; is FET_BIN of this version?")?;
+        ensure!(
+            answers.len() == cells.len(),
+            "`fet show --batch` answered {} cells of {}",
+            answers.len(),
+            cells.len()
+        );
+        Ok(answers)
+    }
+
+    /// Starts the run of a cell: its events can be read from the child's standard output; its standard error goes to `log`.
+    pub(crate) fn start(&self, base: &Base<'_>, cell: &Cell, log: File) -> std::io::Result<Child> {
+        self.run(base, cell, &cell.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
+    }
+
+    /// The command of a cell, to be shown to people.
+    pub(crate) fn run_line(&self, base: &Base<'_>, cell: &Cell) -> String {
+        format!("fet {}", words(&self.run(base, cell, &cell.folder)))
+    }
+
+    /// The command of a cell as a line of a script: its standard output, standard error and exit code go to files in
+    /// `folder`.
+    pub(crate) fn shell_line(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Result<String> {
+        let mut line = String::new();
+        for (name, value) in &self.environment {
+            line.push_str(&format!("export {name}={}; ", shell_quoted(value)));
+        }
+        let program = std::path::absolute(&self.program).context("cannot resolve the path of `fet`")?;
+        let file = |name: &str| shell_quoted(&folder.join(name).display().to_string());
+        line.push_str(&format!(
+            "{} {} >>{} 2>{}; echo $? >{}",
+            shell_quoted(&program.display().to_string()),
+            words(&self.run(base, cell, folder)),
+            file("events.jsonl"),
+            file("cell.log"),
+            file("exit"),
+        ));
+        Ok(line)
+    }
+
+    fn run(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Command {
+        let mut command = self.command("run", base);
+        for set in &cell.sets {
+            command.args(["--set", set]);
+        }
+        command.args(["--seed", &cell.seed.to_string()]);
+        command.arg("--out").arg(folder).args(["--log", "json"]);
+        command
+    }
+
+    fn command(&self, verb: &str, base: &Base<'_>) -> Command {
+        let mut command = Command::new(&self.program);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.arg(verb).arg(base.file);
+        for set in base.sets {
+            command.args(["--set", set]);
+        }
+        if let Some(device) = base.device {
+            command.args(["--device", device]);
+        }
+        command
+    }
+}
+
+/// The arguments of a command as a shell reads them.
+fn words(command: &Command) -> String {
+    let words = command.get_args().map(|word| {
+        let word = word.to_string_lossy();
+        let is_plain =
+            !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:".contains(c));
+        if is_plain { word.into_owned() } else { shell_quoted(&word) }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,218 @@
+//! The grid of a study: its variants (every variant with every combination of the axes, less what is excluded), its
+//! seeds, and which variant each is compared with.
+//!
+//! It does not know what a setting means; `fet` checks that, cell by cell.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+
+use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
+
+/// What is compared, in the order of the tables.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Grid {
+    /// The study's name, which is the experiment's.
+    pub(crate) name: String,
+    /// At least one.
+    pub(crate) variants: Vec<Variant>,
+    /// At least one; all differ.
+    pub(crate) seeds: Vec<u64>,
+    /// What a profile changes in the base: its name and that of the results among it.
+    pub(crate) sets: Vec<String>,
+    /// The profile, where one was picked.
+    pub(crate) profile: Option<String>,
+    /// What is asked, as the head of the file has it.
+    pub(crate) head: Head,
+    /// Figures of others.
+    pub(crate) paper: Vec<Published>,
+    /// The base that the file names.
+    base: Option<String>,
+}
+
+/// The base with some settings changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Variant {
+    /// As it stands in the tables.
+    pub(crate) name: String,
+    /// Each as `path=value`, in order.
+    pub(crate) sets: Vec<String>,
+    /// The name before the axes were joined in.
+    pub(crate) root: String,
+    /// Setting and value for each axis.
+    pub(crate) point: Vec<(String, String)>,
+}
+
+/// What the command line picks of a file's study.
+#[derive(Debug, Default)]
+pub(crate) struct Scope {
+    /// In place of the file's seeds.
+    pub(crate) seeds: Option<Vec<u64>>,
+    /// Names of variants, before or after the axes are joined in; empty means all.
+    pub(crate) only: Vec<String>,
+    /// The profile to use.
+    pub(crate) profile: Option<String>,
+}
+
+impl Grid {
+    /// The grid of the file at `path`.
+    pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        let file = File::read(path)?;
+        Self::of(file, &stem, scope).with_context(|| path.display().to_string())
+    }
+
+    /// The grid of a file's text.
+    #[cfg(test)]
+    pub(crate) fn parse(text: &str, scope: &Scope) -> Result<Self> {
+        Self::of(toml::from_str(text)?, "stem", scope)
+    }
+
+    fn of(file: File, stem: &str, scope: &Scope) -> Result<Self> {
+        let name = file.name.unwrap_or_else(|| stem.to_string());
+        let profile = match &scope.profile {
+            None => Profile::default(),
+            Some(wanted) => file.profile.get(wanted).cloned().with_context(|| {
+                let known: Vec<&String> = file.profile.keys().collect();
+                format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+            })?,
+        };
+        let mut study = file.ablation.unwrap_or_default();
+        let own_seeds = if study.seeds.is_empty() { vec![file.seed] } else { study.seeds };
+        if study.variants.is_empty() {
+            study.variants.push(VariantTable { name: name.clone(), set: Vec::new() });
+        }
+        let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
+        check_seeds("--seeds", &seeds)?;
+        // Rules and names are checked against the whole study: a smaller form of it may lack what they name.
+        let whole = combinations(&study.variants, &study.axes);
+        for rule in &study.exclude {
+            let hits = whole.iter().any(|variant| is_excluded(variant, rule));
+            ensure!(
+                hits,
+                "ablation.exclude: must leave something out, but nothing is {{ {} }}",
+                inline(rule)
+            );
+        }
+        let known: Vec<&str> = whole.iter().map(|variant| variant.name.as_str()).collect();
+        let is_variant =
+            |wanted: &str| whole.iter().any(|variant| variant.name == wanted || variant.root == wanted);
+        if let Some(base) = &study.base {
+            ensure!(is_variant(base), "ablation.base: there is no variant {base:?}; there are {known:?}");
+        }
+        for published in &study.paper {
+            let wanted = &published.variant;
+            let is_one = whole.iter().any(|variant| variant.name == *wanted);
+            ensure!(is_one, "ablation.paper: there is no variant {wanted:?}; there are {known:?}");
+        }
+        let mut axes = study.axes.clone();
+        axes.extend(profile.axes);
+        let mut variants = combinations(&study.variants, &axes);
+        variants.retain(|variant| !study.exclude.iter().any(|rule| is_excluded(variant, rule)));
+        ensure!(!variants.is_empty(), "ablation.exclude: must leave a variant or more, but leaves out all");
+        for (index, variant) in variants.iter().enumerate() {
+            let is_new = variants[..index].iter().all(|other| other.name != variant.name);
+            ensure!(is_new, "ablation.axes: variants must differ, but {:?} is there twice", variant.name);
+        }
+        let only = if scope.only.is_empty() { &profile.only } else { &scope.only };
+        for wanted in only {
+            let is_known = variants.iter().any(|variant| *wanted == variant.name || *wanted == variant.root);
+            let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+            ensure!(is_known, "--only: there is no variant {wanted:?}; there are {known:?}");
+        }
+        variants.retain(|variant| {
+            only.is_empty() || only.contains(&variant.name) || only.contains(&variant.root)
+        });
+        let mut sets = profile.set;
+        sets.extend(scope.profile.iter().map(|profile| format!("name={name}-{profile}")));
+        Ok(Self {
+            name,
+            variants,
+            seeds,
+            sets,
+            profile: scope.profile.clone(),
+            head: file.head,
+            // Figures of the whole study say nothing about a smaller form of it.
+            paper: if scope.profile.is_some() { Vec::new() } else { study.paper },
+            base: study.base,
+        })
+    }
+
+    /// The variant that number `index` is compared with: the base at the same values of the axes; the base itself, at
+    /// other values, with its first. None for that one, and where there is no base at the same values.
+    pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
+        let own = &self.variants[index];
+        if let Some(base) = self.variants.iter().position(|variant| Some(&variant.name) == self.base.as_ref())
+            && (!self.variants[base].point.is_empty() || own.point.is_empty())
+        {
+            return (base != index).then_some(base);
+        }
+        let root = self.base.as_ref().unwrap_or(&self.variants.first()?.root);
+        let base = self
+            .variants
+            .iter()
+            .position(|variant| variant.root == *root && (own.root == *root || variant.point == own.point));
+        base.filter(|base| *base != index)
+    }
+}
+
+/// Every variant with every combination of the axes' values; the last axis changes fastest.
+fn combinations(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
+    let variant = |root: &VariantTable| {
+        let (name, sets) = (root.name.clone(), root.set.clone());
+        expand(Variant { root: name.clone(), name, sets, point: Vec::new() }, axes)
+    };
+    roots.iter().flat_map(variant).collect()
+}
+
+fn expand(variant: Variant, axes: &toml::Table) -> Vec<Variant> {
+    let mut all = vec![variant];
+    for (key, values) in axes {
+        let values = values.as_array().map(Vec::as_slice).unwrap_or_default();
+        let with = |variant: &Variant, value: &toml::Value| {
+            let (label, mut next) = (label(key), variant.clone());
+            next.name = format!("{} · {label}={}", variant.name, shown(value));
+            next.sets.push(format!("{key}={value}"));
+            next.point.push((key.clone(), shown(value)));
+            next
+        };
+        all = all.iter().flat_map(|variant| values.iter().map(move |value| with(variant, value))).collect();
+    }
+    all
+}
+
+/// Whether every condition of a rule holds; one that names several values holds for any of them.
+fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
+    rule.iter().all(|(key, wanted)| {
+        let own = if key == "variant" {
+            &variant.root
+        } else {
+            match variant.point.iter().find(|(axis, _)| axis == key) {
+                Some((_, value)) => value,
+                None => return false,
+            }
+        };
+        match wanted.as_array() {
+            Some(values) => values.iter().any(|value| shown(value) == *own),
+            None => shown(wanted) == *own,
+        }
+    })
+}
+
+/// The last word of a setting's path.
+pub(crate) fn label(key: &str) -> &str {
+    key.rsplit('.').next().unwrap_or(key)
+}
+
+/// A value as it stands in a name: text without its quotes.
+fn shown(value: &toml::Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
+}
+
+fn inline(rule: &toml::Table) -> String {
+    rule.iter().map(|(key, value)| format!("{key:?} = {value}")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[path = "grid/tests.rs"]
+mod tests;

@@ -1,0 +1,294 @@
+//! Ablation studies: from an ablation file to a report.
+//!
+//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, has `fet show` check every cell,
+//! leaves out the cells that are done, has an engine run the others, sums up, and writes the report.
+//!
+//! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
+
+mod cell;
+mod engine;
+mod estimate;
+mod failure;
+mod fet;
+mod file;
+mod grid;
+mod metric;
+pub mod output;
+mod report;
+mod results;
+mod statistics;
+mod summary;
+mod view;
+mod write;
+
+use std::io::{IsTerminal, stdout};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use cell::Cell;
+use engine::local::Local;
+use engine::slurm::Slurm;
+use engine::{Engine, Outcome, Work};
+use estimate::Estimate;
+use failure::Failure;
+use fet::Base;
+pub use fet::Fet;
+use grid::{Grid, Scope};
+use results::Finished;
+use summary::Summary;
+use view::{Log, View, duration};
+
+use crate::output::answer;
+
+/// The arguments of `ablate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The experiment file with its table `ablation`.
+    #[arg(default_value = "experiments/quickstart.toml")]
+    file: PathBuf,
+    /// Change a setting of the base; can be given many times. A variant's own change wins.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    sets: Vec<String>,
+    /// Cells at a time; here they then share the cores, so that their seconds and rows/s say less.
+    /// [default: 1 here, as many as the cluster gives on Slurm]
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZeroUsize>,
+    /// What runs the cells: this machine, or the Slurm cluster that shares this folder.
+    #[arg(long, value_enum, default_value_t)]
+    engine: EngineName,
+    /// Passed on to sbatch, as in `--sbatch=--partition=gpu`; can be given many times.
+    #[arg(long, value_name = "OPTION")]
+    sbatch: Vec<String>,
+    /// Seconds between two looks at Slurm's queue.
+    #[arg(long, value_name = "SECONDS", default_value = "5", hide_default_value = true)]
+    poll: f64,
+    /// How progress is told.
+    #[arg(long, value_enum, default_value_t)]
+    log: Log,
+    /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// Seeds in place of the file's.
+    #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
+    seeds: Option<Vec<u64>>,
+    /// Only this variant; can be given many times. The tables then hold these alone.
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// A smaller form of the study, as the file's table `profile.NAME` has it; its results are DIR/STUDY-NAME.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// The same as `--profile quick`.
+    #[arg(long, conflicts_with = "profile")]
+    quick: bool,
+    /// The folder of the results.
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    out: PathBuf,
+    /// Say what would run, and for how long by what was measured so far, and run nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Run nothing, and write the report anew from the cells that are done.
+    #[arg(long, conflicts_with = "dry_run")]
+    report: bool,
+}
+
+/// What can run cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum EngineName {
+    /// This machine.
+    #[default]
+    Local,
+    /// A Slurm cluster.
+    Slurm,
+}
+
+const AFTER_HELP: &str = "\
+An ablation file is an experiment file with one more table:
+
+  [ablation]
+  seeds = [0, 1, 2, 3, 4]
+  base = \"FeT\"                           # optional: what the others are compared with; else the first
+  [[ablation.variants]]
+  name = \"FeT\"
+  [[ablation.variants]]
+  name = \"FeT without mask\"
+  set = [\"encoder.dynamic_mask=false\"]
+  [ablation.axes]                        # optional: every variant with every value
+  \"linker.neighbours\" = [1, 5, 10]
+  [[ablation.exclude]]                   # optional: combinations that are left out
+  variant = \"FeT without mask\"
+  \"linker.neighbours\" = [1, 5]
+  [profile.quick]                        # optional: what --quick changes
+  set = [\"data.rows=2000\", \"train.epochs=3\"]
+  seeds = [0]
+
+The results are in DIR/NAME: report.html for people; table.md, table.tex, results.csv, costs.csv, curves.csv and
+results.json; and a folder per cell in cells/. A cell is addressed by its settings, its seed, the content of its data
+files and the version of the program's results. One that is done is not run again, so the same command continues
+a study that was interrupted, and a second command beside the first does the cells that the first is not at.
+The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.
+
+Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is at fault; 130 interrupted.";
+
+/// Runs the study that `arguments` name, with the `fet` that `locate` finds or builds.
+///
+/// The exit code is 0 if every cell is done, 1 if a cell failed, and 130 if the study was interrupted. An error that is
+/// [`output::Failed`] means exit code 1; any other means that the input is at fault.
+pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
+    let quick = arguments.quick.then(|| "quick".to_string());
+    let scope = Scope {
+        seeds: arguments.seeds.clone(),
+        only: arguments.only.clone(),
+        profile: arguments.profile.clone().or(quick),
+    };
+    ensure!(
+        arguments.poll >= 0.1 && arguments.poll <= 3600.0,
+        "--poll: must be from 0.1 to 3600 seconds, but is {}",
+        arguments.poll
+    );
+    let grid = Grid::read(&arguments.file, &scope)?;
+    let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
+    let base = Base { file: &arguments.file, sets: &sets, device: arguments.device.as_deref() };
+    let fet = locate()?;
+    // All are checked before the first one starts.
+    let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;
+    let Some(first) = cells.first() else { return Ok(ExitCode::SUCCESS) };
+    let folder = first.study.clone();
+    let done = finished(&cells);
+    let missing: Vec<&Cell> = {
+        let is_done: std::collections::HashSet<&PathBuf> =
+            done.iter().map(|result| &result.cell.folder).collect();
+        cells.iter().filter(|cell| !is_done.contains(&cell.folder)).collect()
+    };
+    say_unreadable(&missing);
+    if arguments.dry_run {
+        dry_run(arguments, &cells, &done, &missing, &fet, &base);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !done.is_empty() {
+        eprintln!("{} of {} cells were done", done.len(), cells.len());
+    }
+    if arguments.report || missing.is_empty() {
+        return conclude(arguments, &grid, &cells, &done, &folder);
+    }
+    drop(done);
+    let view = View::new(arguments.log, cells.len() - missing.len(), cells.len());
+    let stop = engine::stop_on_interrupt()?;
+    let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
+    let outcome = engine(arguments).run(&missing, &work)?;
+    drop(view);
+    let done = finished(&cells);
+    match outcome {
+        Outcome::Interrupted => {
+            eprintln!(
+                "interrupted: {} of {} cells are done; the same command resumes",
+                done.len(),
+                cells.len()
+            );
+            Ok(ExitCode::from(130))
+        }
+        Outcome::Ended => {
+            let code = conclude(arguments, &grid, &cells, &done, &folder)?;
+            // If a cell's folder cannot be written, its failure is not noted there; the view has shown it.
+            Ok(if done.len() < cells.len() { ExitCode::from(1) } else { code })
+        }
+    }
+}
+
+fn engine(arguments: &Arguments) -> Box<dyn Engine> {
+    match arguments.engine {
+        EngineName::Local => Box::new(Local { jobs: arguments.jobs.unwrap_or(NonZeroUsize::MIN) }),
+        EngineName::Slurm => Box::new(Slurm {
+            jobs: arguments.jobs,
+            options: arguments.sbatch.clone(),
+            interval: Duration::from_secs_f64(arguments.poll),
+        }),
+    }
+}
+
+fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
+    cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
+}
+
+/// Says which reports this version cannot read: their cells count as missing.
+fn say_unreadable(missing: &[&Cell]) {
+    let unreadable: Vec<_> =
+        missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
+    if let Some((title, problem)) = unreadable.first() {
+        eprintln!(
+            "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
+            unreadable.len()
+        );
+    }
+}
+
+fn dry_run(
+    arguments: &Arguments,
+    cells: &[Cell],
+    done: &[Finished<'_>],
+    missing: &[&Cell],
+    fet: &Fet,
+    base: &Base<'_>,
+) {
+    let estimate = Estimate::of(done);
+    let is_missing: std::collections::HashSet<&PathBuf> = missing.iter().map(|cell| &cell.folder).collect();
+    for cell in cells {
+        let state = match is_missing.contains(&cell.folder) {
+            false => "done   ",
+            true if Failure::of(cell).is_some() => "failed ",
+            true if cell.folder.join("checkpoint.safetensors").exists() => "begun  ",
+            true => "missing",
+        };
+        let time = estimate.cell(cell).filter(|_| is_missing.contains(&cell.folder));
+        let time = time.map_or_else(String::new, |time| format!(", about {}", duration(time)));
+        answer(format!("{state}  {}, seed {}{time}", cell.variant, cell.seed));
+        answer(format!("         {}", fet.run_line(base, cell)));
+    }
+    let jobs = arguments.jobs.unwrap_or(NonZeroUsize::MIN);
+    let time = match estimate.all(missing, jobs) {
+        _ if missing.is_empty() => String::new(),
+        Some(time) => format!(
+            "; about {} with {jobs} at a time, by the {} cells that are done",
+            duration(time),
+            estimate.measured
+        ),
+        None => "; how long that takes is not known before a cell is done".to_string(),
+    };
+    answer(format!("{} cells, {} to run{time}", cells.len(), missing.len()));
+}
+
+/// Writes every file of the study and shows the table; the exit code says whether a cell failed.
+fn conclude(
+    arguments: &Arguments,
+    grid: &Grid,
+    cells: &[Cell],
+    done: &[Finished<'_>],
+    folder: &Path,
+) -> Result<ExitCode> {
+    let summary = Summary::new(grid, cells, done);
+    let table = write::all(&summary, folder)?;
+    let failed = summary.failures.len();
+    match arguments.log {
+        Log::Json => answer(json!({
+            "event": "end", "cells": cells.len(), "done": done.len(), "failed": failed, "folder": folder,
+        })),
+        Log::Human => {
+            answer(table.text(stdout().is_terminal()));
+            summary.notes.iter().for_each(answer);
+            answer(format!("Results in {}: {}", folder.display(), write::FILES));
+        }
+    }
+    if failed > 0 {
+        eprintln!("{failed} of {} cells failed; the same command tries them again:", cells.len());
+        for (cell, failure) in &summary.failures {
+            eprintln!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
+        }
+        return Ok(ExitCode::from(1));
+    }
+    Ok(ExitCode::SUCCESS)
+}

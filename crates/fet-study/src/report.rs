@@ -1,0 +1,84 @@
+//! The report of a cell: where it is, whether it counts, and what happens to one that does not.
+//!
+//! A report counts only if its experiment, its data and its version of results are those of the cell. The record itself
+//! is in `fet-records`.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use fet_records::{Identity, Report, Spent};
+
+use super::cell::Cell;
+
+/// The report of a cell, if the cell is done.
+pub(crate) fn of(cell: &Cell) -> Option<Report> {
+    let report = serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()?;
+    counts(&report, &cell.identity).then_some(report)
+}
+
+/// Whether a report is of the run that `identity` describes, and has a result.
+fn counts(report: &Report, identity: &Identity) -> bool {
+    report.experiment == identity.experiment
+        && report.data.files == identity.data
+        && report.program.results == identity.results
+        && !report.best.test.is_nan()
+}
+
+/// What is wrong with the report of a cell, if there is one and it cannot be read.
+pub(crate) fn problem(cell: &Cell) -> Option<String> {
+    let bytes = fs::read(path(cell)).ok()?;
+    serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
+}
+
+/// Moves a report away that does not count: `fet` refuses to write over one.
+pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
+    let path = path(cell);
+    if path.exists() { fs::rename(&path, path.with_extension("old.json")) } else { Ok(()) }
+}
+
+/// ε; infinite where it has no bound.
+pub(crate) fn epsilon(privacy: &Spent) -> f64 {
+    privacy.epsilon.unwrap_or(f64::INFINITY)
+}
+
+fn path(cell: &Cell) -> PathBuf {
+    cell.folder.join("report.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::{RMSE, finished};
+    use super::*;
+
+    #[test]
+    fn only_a_report_of_the_cell_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut cell, report) = finished(0, 0, RMSE, 0.5);
+        cell.folder = folder.path().into();
+        let check = |text: &str, counts: bool, wrong: Option<&str>| {
+            fs::write(path(&cell), text).expect("written");
+            assert_eq!(of(&cell).is_some(), counts, "{text}");
+            let found = problem(&cell);
+            assert_eq!(found.is_some(), wrong.is_some(), "{text}: {found:?}");
+            assert!(found.unwrap_or_default().contains(wrong.unwrap_or_default()), "{text}");
+        };
+        let whole = serde_json::to_string(&report).expect("plain data");
+        check(&whole, true, None);
+        let changed = |change: &dyn Fn(&mut Report)| {
+            let mut other = report.clone();
+            change(&mut other);
+            serde_json::to_string(&other).expect("plain data")
+        };
+        check(&changed(&|report| report.experiment = 1.into()), false, None);
+        check(&changed(&|report| report.data.files = "others".into()), false, None);
+        check(&changed(&|report| report.program.results += 1), false, None);
+        check(&changed(&|report| report.best.test = f64::NAN), false, None);
+        check(&whole.replace("\"best\"", "\"finest\""), false, Some("unknown field `finest`"));
+        check(&whole.replace("\"seconds\"", "\"time\""), false, Some("unknown field `time`"));
+        check("", false, Some("EOF"));
+        move_away(&cell).expect("moved");
+        assert!(problem(&cell).is_none() && folder.path().join("report.old.json").exists());
+        move_away(&cell).expect("nothing to move");
+    }
+}

@@ -1,0 +1,198 @@
+//! The tables for programs: `results.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
+//!
+//! Numbers are not rounded here; `write` does that. `results.csv` and `curves.csv` follow from
+//! settings, seed and data: the same study gives the same bytes, however often it was interrupted. What differs from
+//! run to run is in `costs.csv`.
+
+use std::path::Path;
+
+use fet_records::Report;
+
+use super::cell::Cell;
+use super::report::epsilon;
+
+/// A cell that is done.
+#[derive(Debug)]
+pub(crate) struct Finished<'a> {
+    /// The cell.
+    pub(crate) cell: &'a Cell,
+    /// Its report.
+    pub(crate) report: Report,
+}
+
+const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
+                       bytes_to_primary,epsilon,delta,cell";
+const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
+const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
+
+/// The text of `results.csv`. Cells' folders are relative to `study`.
+pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
+    table(RESULTS, results, |Finished { cell, report }, row| {
+        row(&[
+            quoted(&cell.variant),
+            cell.seed.to_string(),
+            report.metric.name.to_string(),
+            report.best.epoch.to_string(),
+            report.best.validation.to_string(),
+            report.best.test.to_string(),
+            report.parameters.to_string(),
+            report.secondaries.to_string(),
+            report.traffic.sent.to_string(),
+            report.traffic.received.to_string(),
+            report.privacy.as_ref().map_or_else(String::new, |privacy| epsilon(privacy).to_string()),
+            report.privacy.as_ref().map_or_else(String::new, |privacy| privacy.delta.to_string()),
+            folder(cell, study),
+        ]);
+    })
+}
+
+/// The text of `costs.csv`.
+pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
+    table(COSTS, results, |Finished { cell, report }, row| {
+        row(&[
+            quoted(&cell.variant),
+            cell.seed.to_string(),
+            report.cost.seconds.to_string(),
+            report.cost.train_rows_per_second.to_string(),
+            report.cost.peak_memory_bytes.to_string(),
+            quoted(&report.program.commit),
+            folder(cell, study),
+        ]);
+    })
+}
+
+/// The text of `curves.csv`: a row for each epoch of each cell.
+pub(crate) fn curves(results: &[Finished<'_>]) -> String {
+    table(CURVES, results, |Finished { cell, report }, row| {
+        let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
+        for epoch in &report.epochs {
+            row(&[
+                quoted(&cell.variant),
+                cell.seed.to_string(),
+                epoch.epoch.to_string(),
+                number(epoch.train_loss),
+                number(epoch.validation),
+                epoch.test.map_or_else(String::new, number),
+                epoch.traffic.sent.to_string(),
+                epoch.traffic.received.to_string(),
+            ]);
+        }
+    })
+}
+
+fn table(
+    header: &str,
+    results: &[Finished<'_>],
+    rows: impl Fn(&Finished<'_>, &mut dyn FnMut(&[String])),
+) -> String {
+    let mut text = format!("{header}\n");
+    for result in results {
+        rows(result, &mut |fields| {
+            text.push_str(&fields.join(","));
+            text.push('\n');
+        });
+    }
+    text
+}
+
+fn folder(cell: &Cell, study: &Path) -> String {
+    quoted(&cell.folder.strip_prefix(study).unwrap_or(&cell.folder).display().to_string())
+}
+
+/// A field as RFC 4180 wants it.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_string()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use fet_records::{
+        Best, Cost, DataRecord, Direction, EpochReport, Identity, Metric, MetricName, Program, Rows, Spent,
+        Traffic,
+    };
+    use serde_json::json;
+
+    use super::*;
+
+    pub(crate) const ACCURACY: Metric = Metric { name: MetricName::Accuracy, direction: Direction::Maximise };
+    pub(crate) const RMSE: Metric = Metric { name: MetricName::Rmse, direction: Direction::Minimise };
+
+    /// A cell of variant A, B, C, ... and its report, as a run would leave them.
+    pub(crate) fn finished(index: usize, seed: u64, metric: Metric, test: f64) -> (Cell, Report) {
+        let identity = Identity { experiment: json!({}), data: "data".into(), results: 1 };
+        let traffic = |sent, received| Traffic { sent, received };
+        let epoch = |epoch, train_loss, validation, test| EpochReport {
+            epoch,
+            learning_rate: 0.1,
+            train_loss,
+            validation,
+            test,
+            traffic: traffic(10, 6_000),
+        };
+        let report = Report {
+            program: Program { version: "1".into(), commit: "commit".into(), results: identity.results },
+            experiment: identity.experiment.clone(),
+            data: DataRecord { files: identity.data.clone(), split: format!("rows {seed}") },
+            seed,
+            device: "flex".into(),
+            warnings: Vec::new(),
+            metric,
+            rows: Rows { train: 8, validation: 1, test: 1 },
+            secondaries: 3,
+            parameters: 7,
+            epochs: vec![epoch(1, 0.5, 0.25, None), epoch(2, 0.25, 0.5, Some(test))],
+            best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
+            privacy: None,
+            traffic: traffic(20, 12_000),
+            traffic_by_party: Vec::new(),
+            cost: Cost {
+                seconds: 10.0 + seed as f64,
+                train_rows_per_second: 100.0,
+                peak_memory_bytes: 5,
+                ..Cost::default()
+            },
+        };
+        let cell = Cell {
+            index,
+            variant: ["A", "B", "C|x", "D, \"d\""][index].into(),
+            seed,
+            sets: Vec::new(),
+            identity,
+            study: "runs/x".into(),
+            folder: format!("runs/x/cells/c{index}-{seed}").into(),
+        };
+        (cell, report)
+    }
+
+    /// A privacy loss without its derivation.
+    pub(crate) fn spent(epsilon: Option<f64>, delta: f64) -> Option<Spent> {
+        Some(Spent { epsilon, delta, statement: "s".into(), guarantee: None })
+    }
+
+    #[test]
+    fn rows_are_quoted_and_unrounded() {
+        let mut cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
+        cells[0].1.privacy = spent(None, 0.0);
+        let all: Vec<_> =
+            cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
+        let study = Path::new("runs/x");
+        let d = "\"D, \"\"d\"\"\"";
+        let expected = format!(
+            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,cells/c3-0\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,cells/c2-1\n"
+        );
+        assert_eq!(results(&all, study), expected);
+        let expected =
+            format!("{COSTS}\n{d},0,10,100,5,commit,cells/c3-0\nC|x,1,11,100,5,commit,cells/c2-1\n");
+        assert_eq!(costs(&all, study), expected);
+        let rows = |name: &str, seed: u64, test: &str| {
+            format!("{name},{seed},1,0.5,0.25,,10,6000\n{name},{seed},2,0.25,0.5,{test},10,6000\n")
+        };
+        let expected = format!("{CURVES}\n{}{}", rows(d, 0, "0.30000000000000004"), rows("C|x", 1, "1"));
+        assert_eq!(curves(&all), expected);
+    }
+}

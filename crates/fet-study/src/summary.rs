@@ -1,0 +1,345 @@
+//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the failures,
+//! and notes for the reader.
+//!
+//! It rounds nothing; `write` does that.
+
+use std::collections::BTreeMap;
+use std::collections::HashMap;
+
+use fet_records::Metric;
+
+use super::cell::Cell;
+use super::failure::Failure;
+use super::grid::{Grid, Variant};
+use super::report::epsilon;
+use super::results::Finished;
+use super::statistics::paired::{Comparison, FEWEST, correct};
+use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
+
+/// The summary of a study.
+#[derive(Debug)]
+pub(crate) struct Summary<'a> {
+    /// The study.
+    pub(crate) grid: &'a Grid,
+    /// Every cell.
+    pub(crate) cells: &'a [Cell],
+    /// Those that are done.
+    pub(crate) results: &'a [Finished<'a>],
+    /// The metric of all results; none if they have different metrics and cannot be compared.
+    pub(crate) metric: Option<&'a Metric>,
+    /// One for each variant of the grid, in its order.
+    pub(crate) rows: Vec<Row<'a>>,
+    /// Cells that failed.
+    pub(crate) failures: Vec<(&'a Cell, Failure)>,
+    /// Notes for the reader.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What a variant gave.
+#[derive(Debug)]
+pub(crate) struct Row<'a> {
+    /// The variant.
+    pub(crate) variant: &'a Variant,
+    /// Its results, by seed.
+    pub(crate) results: Vec<&'a Finished<'a>>,
+    /// The test metric of each.
+    pub(crate) tests: Vec<f64>,
+    /// The row that it is compared with.
+    pub(crate) base: Option<usize>,
+    /// How it compares.
+    pub(crate) comparison: Option<Comparison>,
+    /// The outcome of the comparison.
+    pub(crate) verdict: Verdict,
+}
+
+/// How a variant compares with its base.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// It is compared with nothing: the base itself, or a variant whose base has no result.
+    Alone,
+    /// There were too few seeds for a test.
+    Untested,
+    /// The test shows no difference, which does not show that there is none.
+    NotShown,
+    /// Better, by the test.
+    Better,
+    /// Worse, by the test.
+    Worse,
+}
+
+impl<'a> Summary<'a> {
+    /// Sums up the results of a grid.
+    pub(crate) fn new(grid: &'a Grid, cells: &'a [Cell], results: &'a [Finished<'a>]) -> Self {
+        let first = results.first().map(|result| &result.report.metric);
+        let metric = first.filter(|first| results.iter().all(|result| result.report.metric == **first));
+        let mut by_variant: HashMap<usize, Vec<&Finished<'_>>> = HashMap::new();
+        for result in results {
+            by_variant.entry(result.cell.index).or_default().push(result);
+        }
+        let row = |index: usize| {
+            let results = by_variant.remove(&index).unwrap_or_default();
+            let tests = results.iter().map(|result| result.report.best.test).collect();
+            let (variant, base) = (&grid.variants[index], grid.base_of(index));
+            Row { variant, results, tests, base, comparison: None, verdict: Verdict::Alone }
+        };
+        let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
+        let compare =
+            |row: &Row<'_>| metric.and(row.base).and_then(|base| Comparison::of(&pairs(row, &rows[base])));
+        let mut comparisons: Vec<Option<Comparison>> = rows.iter().map(compare).collect();
+        correct(&mut comparisons);
+        for (row, comparison) in rows.iter_mut().zip(comparisons) {
+            row.verdict = metric.map_or(Verdict::Alone, |metric| verdict(metric, comparison.as_ref()));
+            row.comparison = comparison;
+        }
+        let done: std::collections::HashSet<_> = results.iter().map(|result| &result.cell.folder).collect();
+        let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
+        let failures = undone.filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
+        let mut summary = Self { grid, cells, results, metric, rows, failures, notes: Vec::new() };
+        summary.notes = summary.notes();
+        summary
+    }
+
+    /// How many comparisons were tested.
+    pub(crate) fn tested(&self) -> usize {
+        self.rows.iter().filter(|row| row.test().is_some()).count()
+    }
+
+    /// Whether anything is compared.
+    pub(crate) fn compares(&self) -> bool {
+        self.rows.iter().any(|row| row.comparison.is_some())
+    }
+
+    /// Whether any result has a bounded privacy loss.
+    pub(crate) fn protects(&self) -> bool {
+        self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
+    }
+
+    /// The δ of all bounded privacy losses, where they have the same.
+    pub(crate) fn delta(&self) -> Option<f64> {
+        let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
+        let mut bounded = all.filter(|privacy| epsilon(privacy).is_finite()).map(|privacy| privacy.delta);
+        let first = bounded.next()?;
+        bounded.all(|delta| delta == first).then_some(first)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        if let Some(profile) = &self.grid.profile {
+            notes.push(format!(
+                "Profile \"{profile}\": a smaller form of the study, not to be compared with the whole."
+            ));
+        }
+        let (done, all, failed) = (self.results.len(), self.cells.len(), self.failures.len());
+        if done < all {
+            notes.push(format!(
+                "{done} of {all} cells are done, {failed} failed: the table holds what is there."
+            ));
+        }
+        let mut bases: Vec<usize> =
+            self.rows.iter().filter(|row| row.comparison.is_some()).filter_map(|row| row.base).collect();
+        bases.dedup();
+        if bases.len() > 1 {
+            notes.push(
+                "Each variant stands against the base at the same values of the axes, the base itself against its first \
+                 values."
+                    .to_string(),
+            );
+        }
+        let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
+        if few > 0 {
+            notes.push(format!(
+                "Fewer than {FEWEST} seeds: no test, and differences that say nothing sure ({few} of them); `--seeds` adds \
+                 seeds."
+            ));
+        }
+        let tested = self.tested();
+        if tested > 0 {
+            let level = 1.0 - CONFIDENCE;
+            notes.push(format!(
+                "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
+                 correction for {tested} comparison{}. Not bold: not shown, which is not the same as equal.",
+                if tested == 1 { "" } else { "s" }
+            ));
+        }
+        if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
+            notes.push(
+                "Some variants have other rows than their base: their pairs share the seed and not the rows, and their \
+                 tests are weaker than those of the others."
+                    .to_string(),
+            );
+        }
+        let mut commits = BTreeMap::new();
+        for Finished { report, .. } in self.results {
+            *commits.entry(report.program.commit.as_str()).or_insert(0) += 1;
+        }
+        if commits.len() > 1 {
+            let parts: Vec<String> = commits
+                .iter()
+                .map(|(commit, cells)| format!("{cells} by {}", commit.get(..12).unwrap_or(commit)))
+                .collect();
+            let parts = parts.join(", ");
+            notes.push(format!(
+                "The cells were computed by different commits of `fet` with the same version of results ({parts})."
+            ));
+        }
+        let mut warnings: Vec<&String> =
+            self.results.iter().flat_map(|result| &result.report.warnings).collect();
+        warnings.sort();
+        warnings.dedup();
+        notes.extend(warnings.into_iter().map(|warning| format!("Warning of the data: {warning}.")));
+        notes
+    }
+}
+
+impl Row<'_> {
+    /// The mean of the test metric; not a number where there is no result.
+    pub(crate) fn mean(&self) -> f64 {
+        mean(&self.tests)
+    }
+
+    /// Its standard deviation over seeds.
+    pub(crate) fn deviation(&self) -> Option<f64> {
+        standard_deviation(&self.tests)
+    }
+
+    /// Half the width of the mean's 95 % interval.
+    pub(crate) fn half_width(&self) -> Option<f64> {
+        half_width(&self.tests)
+    }
+
+    /// The test against the base, where there is one.
+    pub(crate) fn test(&self) -> Option<&super::statistics::paired::Test> {
+        self.comparison.as_ref()?.test.as_ref()
+    }
+
+    /// Whether the test shows a difference.
+    pub(crate) fn differs(&self) -> bool {
+        matches!(self.verdict, Verdict::Better | Verdict::Worse)
+    }
+
+    /// The greatest ε of its cells, infinite where one has no bound; nothing where no other party took part.
+    pub(crate) fn epsilon(&self) -> Option<f64> {
+        let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
+        all.map(epsilon).max_by(f64::total_cmp)
+    }
+
+    /// The mean over cells of what `value` says; not a number where there are none.
+    pub(crate) fn mean_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
+        mean(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
+    }
+
+    /// The median over cells of what `value` says; not a number where there are none.
+    pub(crate) fn median_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
+        median(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
+    }
+}
+
+/// The test metrics of variant and base, seed by seed.
+fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
+    let of_base: HashMap<u64, f64> =
+        base.results.iter().map(|result| (result.cell.seed, result.report.best.test)).collect();
+    let own = row.results.iter();
+    own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.seed)?))).collect()
+}
+
+/// Whether both were trained and tested on the same rows, seed by seed.
+fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
+    row.results.iter().all(|own| {
+        let same_seed = base.results.iter().find(|result| result.cell.seed == own.cell.seed);
+        same_seed.is_none_or(|base| base.report.data.split == own.report.data.split)
+    })
+}
+
+fn verdict(metric: &Metric, comparison: Option<&Comparison>) -> Verdict {
+    let Some(comparison) = comparison else { return Verdict::Alone };
+    match &comparison.test {
+        None => Verdict::Untested,
+        Some(test) if test.corrected >= 1.0 - CONFIDENCE => Verdict::NotShown,
+        Some(_) if metric.direction.improves(comparison.difference, 0.0) => Verdict::Better,
+        Some(_) => Verdict::Worse,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::super::grid::Scope;
+    use fet_records::Report;
+
+    use super::super::results::tests::{ACCURACY, RMSE, finished};
+    use super::*;
+
+    /// A grid of the variants A, B and C, and cells of (variant, seed, metric, test).
+    pub(crate) fn study(cells: &[(usize, u64, Metric, f64)]) -> (Grid, Vec<Cell>, Vec<Report>) {
+        let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'A' }, { name = 'B' }, { name = 'C|x' }]";
+        let grid = Grid::parse(text, &Scope::default()).expect("a grid");
+        let made = cells.iter().map(|&(variant, seed, metric, test)| finished(variant, seed, metric, test));
+        let (cells, reports) = made.unzip();
+        (grid, cells, reports)
+    }
+
+    /// The cells of a study with their reports.
+    pub(crate) fn pair<'a>(cells: &'a [Cell], reports: &[Report]) -> Vec<Finished<'a>> {
+        cells.iter().zip(reports).map(|(cell, report)| Finished { cell, report: report.clone() }).collect()
+    }
+
+    fn verdicts(cells: &[(usize, u64, Metric, f64)]) -> (Vec<Verdict>, Vec<String>) {
+        let (grid, cells, reports) = study(cells);
+        let results = pair(&cells, &reports);
+        let summary = Summary::new(&grid, &cells, &results);
+        (summary.rows.iter().map(|row| row.verdict).collect(), summary.notes)
+    }
+
+    #[test]
+    fn only_a_test_makes_a_difference() {
+        use Verdict::{Alone, Better, NotShown, Untested, Worse};
+        // B is above A by 0.1 and a little for every seed; C by as much in the mean, and by chance.
+        let cells = |metric, seeds: u64| {
+            let of = |variant, values: [f64; 3]| {
+                (0..seeds).map(move |seed| (variant, seed, metric, values[seed as usize]))
+            };
+            let all = of(0, [0.1, 0.5, 0.9]).chain(of(1, [0.2, 0.61, 1.0])).chain(of(2, [0.9, 0.1, 0.8]));
+            all.collect::<Vec<_>>()
+        };
+        let check = |metric, seeds, expected: [Verdict; 3], parts: &[&str]| {
+            let (found, notes) = verdicts(&cells(metric, seeds));
+            assert_eq!(found, expected, "{metric:?}, {seeds} seeds");
+            let notes = notes.join("\n");
+            for part in parts {
+                assert!(notes.contains(part), "{part:?} is not in {notes}");
+            }
+        };
+        check(ACCURACY, 3, [Alone, Better, NotShown], &["Holm", "2 comparisons"]);
+        check(RMSE, 3, [Alone, Worse, NotShown], &["Bold"]);
+        check(RMSE, 2, [Alone, Untested, Untested], &["Fewer than 3 seeds", "(2 of them)"]);
+        let mixed = [(0, 0, RMSE, 0.1), (1, 0, ACCURACY, 0.1)];
+        assert_eq!(verdicts(&mixed).0, [Alone, Alone, Alone], "other metrics cannot be compared");
+    }
+
+    #[test]
+    fn pairs_are_made_by_seed() {
+        let (grid, cells, reports) = study(&[
+            (0, 1, RMSE, 1.0),
+            (0, 0, RMSE, 5.0),
+            (1, 0, RMSE, 7.0),
+            (1, 2, RMSE, 100.0),
+            (1, 1, RMSE, 2.0),
+        ]);
+        let results = pair(&cells, &reports);
+        let summary = Summary::new(&grid, &cells, &results);
+        let comparison = summary.rows[1].comparison.as_ref().expect("compared");
+        assert_eq!((comparison.n, comparison.difference), (2, 1.5));
+        assert_eq!(summary.rows[2].comparison, None);
+    }
+
+    #[test]
+    fn what_does_not_belong_together_is_said() {
+        let (grid, cells, mut reports) = study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 5.0), (2, 0, RMSE, 5.0)]);
+        reports[1].program.commit = "aaaaaaaaaaaaaaaa".into();
+        reports[2].data.split = "other rows".into();
+        let results = pair(&cells, &reports);
+        let notes = Summary::new(&grid, &cells, &results).notes.join("\n");
+        for part in ["1 by aaaaaaaaaaaa, 2 by commit", "other rows than their base"] {
+            assert!(notes.contains(part), "{part:?} is not in {notes}");
+        }
+    }
+}

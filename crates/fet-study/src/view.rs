@@ -1,0 +1,268 @@
+//! Progress while cells run: bars on a terminal or plain lines elsewhere, on standard error; or JSON lines on standard
+//! output.
+//!
+//! The result of the study is not shown here; `write` does that.
+
+use std::io::{IsTerminal, stderr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use fet_records::{Event, Report};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use super::cell::Cell;
+use super::failure::{self, Failure};
+use super::metric::MetricText;
+use crate::output::answer;
+
+/// The form in which progress is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Log {
+    /// Bars on a terminal, lines elsewhere.
+    #[default]
+    Human,
+    /// One JSON object per line, on standard output, in place of the table.
+    Json,
+}
+
+/// The view of a whole study.
+pub(crate) struct View {
+    log: Log,
+    bars: Option<(MultiProgress, ProgressBar)>,
+    done: AtomicUsize,
+    total: usize,
+}
+
+/// The view of one running cell.
+pub(crate) struct Line<'a> {
+    view: &'a View,
+    cell: &'a Cell,
+    bar: Option<ProgressBar>,
+    /// Thousandths of the cell that the overall bar counts already.
+    counted: u64,
+    /// When the cell first reported its progress, and that progress: a cell that is continued does not begin at 0.
+    first: Option<(Instant, f64)>,
+    /// The last validation metric.
+    validation: Option<f64>,
+    last: Instant,
+}
+
+/// The overall bar counts this much per cell.
+const STEPS: u64 = 1000;
+
+/// Without a terminal, a cell's epochs are shown no more often than this.
+const PAUSE: Duration = Duration::from_secs(10);
+
+impl View {
+    /// A view of `total` cells of which `done` need not run.
+    pub(crate) fn new(log: Log, done: usize, total: usize) -> Self {
+        let missing = (total - done) as u64;
+        let bars = (log == Log::Human && stderr().is_terminal() && missing > 0).then(|| {
+            let bars = MultiProgress::new();
+            let overall = bars.add(ProgressBar::new(missing * STEPS));
+            overall.set_style(style("{bar:30} {msg}  {elapsed} gone, {eta} left"));
+            overall.set_message(format!("{done}/{total} cells"));
+            overall.enable_steady_tick(Duration::from_millis(500));
+            (bars, overall)
+        });
+        let view = Self { log, bars, done: AtomicUsize::new(done), total };
+        view.event(json!({"event": "study", "done": done, "cells": total}));
+        view
+    }
+
+    /// A cell starts.
+    pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> Line<'a> {
+        let bar = self.bars.as_ref().map(|(bars, _)| {
+            let bar = bars.add(ProgressBar::new(STEPS));
+            bar.set_style(style("  {bar:12} {prefix}  {msg}"));
+            bar.set_prefix(cell.title());
+            bar
+        });
+        let now = Instant::now();
+        let line = Line { view: self, cell, bar, counted: 0, first: None, validation: None, last: now };
+        line.event("running", json!({}));
+        line
+    }
+
+    /// Shows a message about the study as a whole.
+    pub(crate) fn say(&self, text: &str) {
+        match &self.bars {
+            // If the terminal is gone, the message is lost.
+            Some((bars, _)) => drop(bars.println(text)),
+            None => eprintln!("{text}"),
+        }
+    }
+
+    /// Prints a line of JSON if the user asked for JSON.
+    pub(crate) fn event(&self, event: Value) {
+        if self.log == Log::Json {
+            answer(event);
+        }
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if let Some((_, overall)) = &self.bars {
+            overall.finish_and_clear();
+        }
+    }
+}
+
+impl Line<'_> {
+    /// Shows the progress that an event of the cell's run reports.
+    pub(crate) fn tell(&mut self, event: &Event) {
+        let Some(share) = event.share() else { return };
+        let left = self.left(share);
+        let (epoch, epochs, loss, speed) = match *event {
+            Event::Progress { epoch, epochs, loss, rows_per_second, .. } => {
+                (epoch, epochs, loss, Some(rows_per_second))
+            }
+            Event::Epoch { epoch, epochs, loss, validation, .. } => {
+                self.validation = Some(validation);
+                (epoch, epochs, loss, None)
+            }
+            Event::Start { .. } | Event::Done { .. } => return,
+        };
+        let seconds_left = left.map(|left| left.as_secs_f64());
+        let told = json!({
+            "epoch": epoch, "epochs": epochs, "loss": loss, "validation": self.validation,
+            "rows_per_second": speed, "seconds_left": seconds_left,
+        });
+        self.event("running", told);
+        let part = |text: Option<String>| text.map_or_else(String::new, |text| format!("  {text}"));
+        let text = format!(
+            "epoch {epoch}/{epochs}  loss {}{}{}{}",
+            number(loss),
+            part(self.validation.map(|value| format!("validation {}", number(value)))),
+            part(speed.map(|speed| format!("{speed:.0} rows/s"))),
+            part(left.map(|left| format!("{} left", duration(left)))),
+        );
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(text);
+                self.count((share * STEPS as f64) as u64);
+            }
+            None if matches!(event, Event::Epoch { .. }) && self.last.elapsed() >= PAUSE => {
+                self.last = Instant::now();
+                self.tell_text(&format!("  {}: {text}", self.cell.title()));
+            }
+            None => {}
+        }
+    }
+
+    /// The cell is done.
+    pub(crate) fn done(mut self, report: &Report) {
+        self.count(STEPS);
+        let done = self.view.done.fetch_add(1, Ordering::SeqCst) + 1;
+        let total = self.view.total;
+        if let Some((_, overall)) = &self.view.bars {
+            overall.set_message(format!("{done}/{total} cells"));
+        }
+        let (metric, best) = (&report.metric, &report.best);
+        let result = format!("test {} (epoch {})", metric.phrase(best.test), best.epoch);
+        let seconds = report.cost.seconds;
+        self.event(
+            "done",
+            json!({"metric": metric.name, "test": best.test, "epoch": best.epoch, "seconds": seconds}),
+        );
+        self.end(&format!("[{done}/{total}] {}: {result}, {seconds:.1} s", self.cell.title()));
+    }
+
+    /// The cell was interrupted.
+    pub(crate) fn interrupted(self) {
+        self.event("interrupted", json!({}));
+        self.end(&format!("interrupted: {}", self.cell.title()));
+    }
+
+    /// Another process is at the cell.
+    pub(crate) fn put_off(self) {
+        if let (Some(bar), Some((bars, _))) = (&self.bar, &self.view.bars) {
+            bars.remove(bar);
+        }
+    }
+
+    /// The cell failed.
+    pub(crate) fn failed(mut self, failure: &Failure) {
+        self.count(STEPS);
+        let (log, tail) = (failure::log(self.cell), failure::tail(self.cell));
+        self.event("failed", json!({"problem": failure.problem, "log": log}));
+        let (title, problem, log) = (self.cell.title(), &failure.problem, log.display());
+        self.end(&format!("FAILED: {title}: {problem}; the end of {log}:\n  {}", tail.replace('\n', "\n  ")));
+    }
+
+    /// How long the cell still takes at its present speed.
+    fn left(&mut self, share: f64) -> Option<Duration> {
+        let (since, from) = *self.first.get_or_insert((Instant::now(), share));
+        let gone = share - from;
+        (gone > 0.0).then(|| since.elapsed().mul_f64((1.0 - share).max(0.0) / gone))
+    }
+
+    fn event(&self, state: &str, more: Value) {
+        let cell = self.cell;
+        let mut event = json!({"event": "cell", "variant": cell.variant, "seed": cell.seed, "state": state});
+        if let (Some(event), Value::Object(more)) = (event.as_object_mut(), more) {
+            event.extend(more);
+        }
+        self.view.event(event);
+    }
+
+    fn end(&self, text: &str) {
+        if let (Some(bar), Some((bars, _))) = (&self.bar, &self.view.bars) {
+            bar.finish_and_clear();
+            bars.remove(bar);
+        }
+        self.tell_text(text);
+    }
+
+    /// Shows a line to people; programs get an event instead.
+    fn tell_text(&self, text: &str) {
+        if self.view.log == Log::Human {
+            self.view.say(text);
+        }
+    }
+
+    fn count(&mut self, share: u64) {
+        let step = share.saturating_sub(self.counted);
+        self.counted += step;
+        if let (Some(bar), Some((_, overall))) = (&self.bar, &self.view.bars) {
+            bar.set_position(self.counted);
+            overall.inc(step);
+        }
+    }
+}
+
+/// A duration in one or two units.
+pub(crate) fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64().round() as u64;
+    match seconds {
+        0..=99 => format!("{seconds} s"),
+        100..=5_999 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn number(value: f64) -> String {
+    if value.is_finite() { format!("{value:.4}") } else { "not a number".to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time_are_said_in_two_units() {
+        let check =
+            |seconds: f64, expected: &str| assert_eq!(duration(Duration::from_secs_f64(seconds)), expected);
+        check(0.2, "0 s");
+        check(99.4, "99 s");
+        check(100.0, "1 min 40 s");
+        check(3_661.0, "61 min 01 s");
+        check(7_260.0, "2 h 01 min");
+    }
+}

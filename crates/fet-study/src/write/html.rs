@@ -1,0 +1,313 @@
+//! `report.html`: one page that needs no other file, for readers who did not run the study.
+//!
+//! The page itself is `report.html.jinja` beside this file; here its parts are put together. Everything but the pictures
+//! is escaped by the template.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+use fet_records::EpochReport;
+use minijinja::Environment;
+use minijinja::value::Serde;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::failure;
+use super::super::metric::MetricText;
+use super::super::results::Finished;
+use super::super::summary::{Row, Summary, Verdict};
+use super::figures::figures;
+use super::table::{DIFFERENCE, Table, compared, probability, shown};
+
+/// SHA-256 of nothing: the checksum of data that need no file.
+const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+const TEMPLATE: &str = include_str!("report.html.jinja");
+
+/// What a variant cost.
+#[derive(Debug, Serialize)]
+struct Cost {
+    name: String,
+    seconds: String,
+    /// Of the longest, from 0 to 1.
+    share: f64,
+    rows_per_second: String,
+    memory: String,
+    to_primary: String,
+    from_primary: String,
+    total: String,
+}
+
+/// What a variant changes.
+#[derive(Debug, Serialize)]
+struct Changes {
+    name: String,
+    base: String,
+    /// Setting, the base's value, the variant's.
+    lines: Vec<[String; 3]>,
+}
+
+/// A cell that failed.
+#[derive(Debug, Serialize)]
+struct Failed {
+    title: String,
+    problem: String,
+    log: String,
+    tail: String,
+}
+
+/// The text of the page.
+pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
+    let grid = summary.grid;
+    let mut environment = Environment::new();
+    environment.add_template("report.html", TEMPLATE).context("the template of the report")?;
+    let distinct = |value: &dyn Fn(&Finished<'_>) -> String| -> Vec<String> {
+        summary.results.iter().map(value).collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let first = summary.cells.first();
+    let page = json!({
+        "name": grid.name,
+        "profile": grid.profile,
+        "question": grid.head.question,
+        "paper": grid.head.paper,
+        "data": grid.head.data,
+        "seeds": grid.seeds,
+        "done": summary.results.len(),
+        "all": summary.cells.len(),
+        "devices": distinct(&|result| result.report.device.clone()).join(", "),
+        "commits": distinct(&|result| result.report.program.commit.chars().take(12).collect()).join(", "),
+        "results_version": first.map(|cell| cell.identity.results),
+        "checksum": first.map(|cell| cell.identity.data.as_str()).filter(|data| *data != NO_FILES).map(|data| &data[..data.len().min(16)]),
+        "findings": findings(summary),
+        "notes": summary.notes,
+        "header": table.header,
+        "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
+        "difference": if summary.compares() { DIFFERENCE } else { usize::MAX },
+        "tests": tests(summary),
+        "figures": figures(summary),
+        "costs": costs(summary),
+        "changes": changes(summary),
+        "failures": failures(summary),
+        "published": grid.paper.iter().map(|published| json!({
+            "variant": published.variant,
+            "value": summary.metric.map_or_else(|| published.value.to_string(), |metric| metric.show(published.value)),
+            "std": published.std.map(|std| summary.metric.map_or_else(|| std.to_string(), |metric| metric.show(std))),
+            "source": published.source,
+        })).collect::<Vec<Value>>(),
+        "settings": first.and_then(|cell| serde_json::to_string_pretty(&cell.identity.experiment).ok()),
+        "first": first.map(super::super::cell::Cell::title),
+    });
+    let template = environment.get_template("report.html").context("the template of the report")?;
+    template.render(Serde(page)).context("the report")
+}
+
+/// What the tests say, in sentences.
+fn findings(summary: &Summary<'_>) -> Vec<String> {
+    let Some(metric) = summary.metric else { return Vec::new() };
+    let sentence = |row: &Row<'_>| {
+        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
+        let (name, test) = (&row.variant.name, row.test()?);
+        let way = if row.verdict == Verdict::Better { "better" } else { "worse" };
+        let size = metric.amount(comparison.difference.abs());
+        let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
+        let (low, high) = if comparison.difference < 0.0 { (-high, -low) } else { (low, high) };
+        let (low, high) = (metric.show(low).replace('-', "−"), metric.show(high));
+        let p = probability(test.corrected);
+        let p = if p.starts_with('<') { format!("p {p}") } else { format!("p = {p}") };
+        row.differs().then(|| format!("{name} is {way} than {base} by {size} (95 %: {low} to {high}; {p})."))
+    };
+    let mut findings: Vec<String> = summary.rows.iter().filter_map(sentence).collect();
+    let open: Vec<&str> = summary
+        .rows
+        .iter()
+        .filter(|row| row.verdict == Verdict::NotShown)
+        .map(|row| row.variant.name.as_str())
+        .collect();
+    if !open.is_empty() {
+        let n = summary.grid.seeds.len();
+        findings
+            .push(format!("No difference from the base was shown with {n} seeds for: {}.", open.join("; ")));
+    }
+    findings
+}
+
+/// Every test in full.
+fn tests(summary: &Summary<'_>) -> Vec<Value> {
+    let of = |row: &Row<'_>| {
+        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
+        let [difference, corrected, effect] = compared(row, summary.metric);
+        let test = row.test();
+        Some(json!({
+            "name": row.variant.name,
+            "base": base,
+            "n": comparison.n,
+            "difference": difference,
+            "p": test.map_or_else(|| "untested".to_string(), |test| probability(test.p)),
+            "corrected": corrected,
+            "exact": test.and_then(|test| test.exact).map_or_else(|| "—".to_string(), probability),
+            "effect": effect,
+            "differs": row.differs(),
+        }))
+    };
+    summary.rows.iter().filter_map(of).collect()
+}
+
+fn costs(summary: &Summary<'_>) -> Vec<Cost> {
+    let seconds = |row: &Row<'_>| row.mean_of(|result| result.report.cost.seconds);
+    let longest = summary.rows.iter().map(seconds).filter(|seconds| seconds.is_finite()).fold(0.0, f64::max);
+    let each = |result: &Finished<'_>, of: &dyn Fn(&Finished<'_>) -> u64| {
+        let parties = result.report.secondaries * result.report.epochs.len();
+        if parties == 0 { 0.0 } else { of(result) as f64 / parties as f64 }
+    };
+    let sum = |of: fn(&EpochReport) -> u64| {
+        move |result: &Finished<'_>| result.report.epochs.iter().map(of).sum::<u64>()
+    };
+    let (received, sent) = (sum(|epoch| epoch.traffic.received), sum(|epoch| epoch.traffic.sent));
+    let cost = |row: &Row<'_>| Cost {
+        name: row.variant.name.clone(),
+        seconds: shown(seconds(row), 1),
+        share: if longest > 0.0 && seconds(row).is_finite() { seconds(row) / longest } else { 0.0 },
+        rows_per_second: shown(row.median_of(|result| result.report.cost.train_rows_per_second), 0),
+        memory: bytes(row.median_of(|result| result.report.cost.peak_memory_bytes as f64)),
+        to_primary: bytes(row.mean_of(|result| each(result, &received))),
+        from_primary: bytes(row.mean_of(|result| each(result, &sent))),
+        total: bytes(
+            row.mean_of(|result| (result.report.traffic.sent + result.report.traffic.received) as f64),
+        ),
+    };
+    summary.rows.iter().filter(|row| !row.results.is_empty()).map(cost).collect()
+}
+
+fn changes(summary: &Summary<'_>) -> Vec<Changes> {
+    let experiment = |row: usize| {
+        summary.cells.iter().find(|cell| cell.index == row).map(|cell| &cell.identity.experiment)
+    };
+    let of = |(index, row): (usize, &Row<'_>)| {
+        let base = row.base.or_else(|| (index > 0).then_some(0))?;
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        flatten("", experiment(index)?, &mut own);
+        flatten("", experiment(base)?, &mut others);
+        let find = |all: &[(String, String)], key: &str| {
+            all.iter().find(|(k, _)| k == key).map(|(_, value)| value.clone())
+        };
+        let mut keys: Vec<String> = others.iter().map(|(key, _)| key.clone()).collect();
+        keys.extend(own.iter().map(|(key, _)| key.clone()).filter(|key| find(&others, key).is_none()));
+        let none = || "—".to_string();
+        let lines = keys.into_iter().filter_map(|key| {
+            let (before, after) = (find(&others, &key), find(&own, &key));
+            (before != after).then(|| [key, before.unwrap_or_else(none), after.unwrap_or_else(none)])
+        });
+        let base = summary.rows[base].variant.name.clone();
+        Some(Changes { name: row.variant.name.clone(), base, lines: lines.collect() })
+    };
+    summary.rows.iter().enumerate().filter_map(of).collect()
+}
+
+/// Every setting by its path; the seed apart.
+fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                flatten(&path, value, found);
+            }
+        }
+        _ if path == "seed" => {}
+        value => {
+            found.push((path.to_string(), value.as_str().map_or_else(|| value.to_string(), str::to_string)))
+        }
+    }
+}
+
+fn failures(summary: &Summary<'_>) -> Vec<Failed> {
+    let of = |(cell, failure): &(&super::super::cell::Cell, failure::Failure)| Failed {
+        title: cell.title(),
+        problem: failure.problem.clone(),
+        log: failure::log(cell).display().to_string(),
+        tail: failure::tail(cell),
+    };
+    summary.failures.iter().map(of).collect()
+}
+
+/// A number of bytes as people say it.
+fn bytes(count: f64) -> String {
+    let (mut count, mut unit) = (count, "B");
+    for next in ["kB", "MB", "GB", "TB"] {
+        if count < 1000.0 {
+            break;
+        }
+        (count, unit) = (count / 1000.0, next);
+    }
+    match count {
+        count if count.is_nan() => "—".to_string(),
+        count if unit == "B" || count >= 100.0 => format!("{count:.0} {unit}"),
+        count => format!("{count:.1} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::results::tests::{ACCURACY, RMSE};
+    use super::super::super::summary::tests::{pair, study};
+    use super::*;
+
+    #[test]
+    fn the_page_holds_what_was_found_and_needs_nothing_else() {
+        let cells: Vec<_> = (0..3)
+            .flat_map(|seed| {
+                let jitter = [0.0, 0.01, -0.01][seed as usize];
+                [(0, seed, ACCURACY, 0.9 + jitter), (1, seed, ACCURACY, 0.7 + 1.5 * jitter)]
+            })
+            .collect();
+        let (grid, cells, reports) = study(&cells);
+        let results = pair(&cells, &reports);
+        let summary = Summary::new(&grid, &cells, &results);
+        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        for part in [
+            "B is worse than A by 20.00 points",
+            "<strong>−20.00 [",
+            "C|x",
+            "no result",
+            "Learning curves",
+            "prefers-color-scheme: dark",
+            "@media print",
+            "2.0 kB",
+        ] {
+            assert!(page.contains(part), "{part:?} is not in\n{page}");
+        }
+        for part in ["http://", "https://", "src=", "@import", "NaN", "{{", "{%"] {
+            assert!(
+                !page.replace("http://www.w3.org/2000/svg", "").contains(part),
+                "{part:?} is in the page"
+            );
+        }
+    }
+
+    #[test]
+    fn a_study_without_results_has_a_page() {
+        let (grid, _, _) = study(&[]);
+        let summary = Summary::new(&grid, &[], &[]);
+        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        assert!(page.contains("0 of 0 cells"), "{page}");
+    }
+
+    #[test]
+    fn names_are_escaped() {
+        let (mut grid, cells, reports) = study(&[(0, 0, RMSE, 0.5)]);
+        grid.variants[0].name = "<script>alert(1)</script>".into();
+        let results = pair(&cells, &reports);
+        let summary = Summary::new(&grid, &cells, &results);
+        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"), "{page}");
+    }
+
+    #[test]
+    fn bytes_are_said_in_units() {
+        let check = |count: f64, expected: &str| assert_eq!(bytes(count), expected);
+        check(f64::NAN, "—");
+        check(0.0, "0 B");
+        check(999.0, "999 B");
+        check(2_048.0, "2.0 kB");
+        check(123_456_789.0, "123 MB");
+    }
+}

@@ -1,0 +1,63 @@
+//! `results.json`: the whole summary for programs, numbers in full.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::super::summary::{Row, Summary};
+
+/// The text of `results.json`.
+pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
+    let grid = summary.grid;
+    let value = json!({
+        "study": grid.name,
+        "profile": grid.profile,
+        "question": grid.head.question,
+        "seeds": grid.seeds,
+        "delta": summary.delta(),
+        "metric": summary.metric.map(|metric| metric.name),
+        "cells": {
+            "all": summary.cells.len(),
+            "done": summary.results.len(),
+            "failed": summary.failures.len(),
+        },
+        "variants": summary.rows.iter().map(|row| variant(summary, row)).collect::<Vec<_>>(),
+        "failures": summary.failures.iter().map(|(cell, failure)| json!({
+            "variant": cell.variant, "seed": cell.seed, "problem": failure.problem,
+        })).collect::<Vec<_>>(),
+        "notes": summary.notes,
+    });
+    let text = serde_json::to_string_pretty(&value).context("a summary is plain data")?;
+    Ok(format!("{text}\n"))
+}
+
+fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
+    let comparison = row.comparison.as_ref().map(|comparison| {
+        json!({
+            "base": row.base.map(|base| &summary.rows[base].variant.name),
+            "pairs": comparison.n,
+            "difference": comparison.difference,
+            "test": comparison.test.as_ref().map(|test| json!({
+                "interval": [comparison.difference - test.half_width, comparison.difference + test.half_width],
+                "p": test.p,
+                "p_holm": test.corrected,
+                "p_sign_flip": test.exact,
+                "effect_d": test.effect,
+            })),
+        })
+    });
+    // serde_json writes what is not a number as null.
+    json!({
+        "name": row.variant.name,
+        "variant": row.variant.root,
+        "axes": row.variant.point.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+        "set": row.variant.sets,
+        "n": row.tests.len(),
+        "tests": row.tests,
+        "mean": row.mean(),
+        "std": row.deviation(),
+        "half_width_95": row.half_width(),
+        "comparison": comparison,
+        "epsilon": row.epsilon().map(|epsilon| if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }),
+        "seconds": row.mean_of(|result| result.report.cost.seconds),
+    })
+}

@@ -1,0 +1,318 @@
+//! The table of a study, a row per variant: on the terminal, as Markdown, as LaTeX.
+//!
+//! It rounds, and it sets in bold only what a test has shown; every number in full is in `results.json`.
+
+use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
+use comfy_table::{Cell as Field, CellAlignment};
+use fet_records::Metric;
+
+use super::super::metric::MetricText;
+use super::super::summary::{Row, Summary};
+
+/// What the table shows, rounded.
+#[derive(Debug)]
+pub(crate) struct Table {
+    /// What each column is.
+    pub(crate) header: Vec<String>,
+    /// A row for each variant.
+    pub(crate) rows: Vec<TableRow>,
+}
+
+/// A variant.
+#[derive(Debug)]
+pub(crate) struct TableRow {
+    /// In the order of the header.
+    pub(crate) fields: Vec<String>,
+    /// Whether a test shows that it differs from its base.
+    pub(crate) differs: bool,
+}
+
+/// The column that holds the difference from the base, where there is one.
+pub(crate) const DIFFERENCE: usize = 3;
+
+/// Characters without width that stand around bold text until the table is laid out.
+const BOLD: char = '\u{2061}';
+const PLAIN: char = '\u{2062}';
+
+impl Table {
+    /// The table of a summary.
+    pub(crate) fn new(summary: &Summary<'_>) -> Self {
+        let metric = summary.metric;
+        let most = summary.rows.iter().map(|row| row.tests.len()).max().unwrap_or(0);
+        let of = if most > 1 { "mean ± std" } else { "1 seed" };
+        let title = metric.map_or_else(|| "metric".to_string(), MetricText::title);
+        let mut header = vec!["variant".to_string(), format!("test {title} ({of})"), "n".to_string()];
+        if summary.compares() {
+            let against = match base_name(summary) {
+                Some(name) => format!("against {name} (95 %)"),
+                None => "against its base (95 %)".to_string(),
+            };
+            header.extend([against, "p".to_string(), "effect d".to_string()]);
+        }
+        let protects = summary.protects();
+        if protects {
+            header
+                .push(summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})")));
+        }
+        header.extend(["best epoch", "seconds", "rows/s"].map(str::to_string));
+        let row = |row: &Row<'_>| {
+            let mut fields =
+                vec![row.variant.name.clone(), spread(row, metric.is_none()), row.tests.len().to_string()];
+            if summary.compares() {
+                fields.extend(compared(row, metric));
+            }
+            if protects {
+                fields.push(privacy_loss(row));
+            }
+            fields.extend([
+                shown(row.mean_of(|result| result.report.best.epoch as f64), 1),
+                shown(row.mean_of(|result| result.report.cost.seconds), 1),
+                shown(row.median_of(|result| result.report.cost.train_rows_per_second), 0),
+            ]);
+            TableRow { fields, differs: row.differs() }
+        };
+        Self { header, rows: summary.rows.iter().map(row).collect() }
+    }
+
+    /// For people: a difference that a test has shown in bold on a terminal, elsewhere with a `*`.
+    pub(crate) fn text(&self, is_terminal: bool) -> String {
+        let mark =
+            |text: &str| if is_terminal { format!("{BOLD}{text}{PLAIN}") } else { format!("* {text}") };
+        let mut table = self.lay_out(mark);
+        table.load_style(UTF8_FULL_CONDENSED);
+        table.to_string().replace(BOLD, "\u{1b}[1m").replace(PLAIN, "\u{1b}[0m")
+    }
+
+    /// For documents.
+    pub(crate) fn markdown(&self) -> String {
+        let mut table = self.lay_out(|text| format!("**{text}**"));
+        table.load_style(ASCII_MARKDOWN);
+        format!("{table}\n")
+    }
+
+    /// For papers: a `tabular` of the package booktabs.
+    pub(crate) fn latex(&self) -> String {
+        let mut text = format!("\\begin{{tabular}}{{l{}}}\n\\toprule\n", "r".repeat(self.header.len() - 1));
+        let line = |fields: Vec<String>| format!("{} \\\\\n", fields.join(" & "));
+        text.push_str(&line(self.header.iter().map(|field| latex(field)).collect()));
+        text.push_str("\\midrule\n");
+        for row in &self.rows {
+            let field = |(column, field): (usize, &String)| {
+                if row.differs && column == DIFFERENCE {
+                    format!("\\textbf{{{}}}", latex(field))
+                } else {
+                    latex(field)
+                }
+            };
+            text.push_str(&line(row.fields.iter().enumerate().map(field).collect()));
+        }
+        text + "\\bottomrule\n\\end{tabular}\n"
+    }
+
+    fn lay_out(&self, mark: impl Fn(&str) -> String) -> comfy_table::Table {
+        let mut table = comfy_table::Table::new();
+        table.set_header(self.header.iter().map(|text| text.replace('|', "¦")));
+        for row in &self.rows {
+            table.add_row(row.fields.iter().enumerate().map(|(column, text)| {
+                let is_marked = column == DIFFERENCE && row.differs;
+                let text = if is_marked { mark(text) } else { text.replace('|', "¦") };
+                let side = if column == 0 { CellAlignment::Left } else { CellAlignment::Right };
+                Field::new(text).set_alignment(side)
+            }));
+        }
+        table
+    }
+}
+
+/// The name of the base, where all have the same.
+fn base_name<'a>(summary: &'a Summary<'_>) -> Option<&'a str> {
+    let mut bases = summary.rows.iter().filter_map(|row| row.base);
+    let first = bases.next()?;
+    bases.all(|base| base == first).then(|| summary.rows[first].variant.name.as_str())
+}
+
+/// The mean of a row with its deviation.
+pub(crate) fn spread(row: &Row<'_>, with_name: bool) -> String {
+    let Some(own) = row.results.first() else { return dash() };
+    let metric = &own.report.metric;
+    let name = if with_name { format!("{} ", metric.title()) } else { String::new() };
+    let deviation = row.deviation().map(|deviation| format!(" ± {}", metric.show(deviation)));
+    format!("{name}{}{}", metric.show(row.mean()), deviation.unwrap_or_default())
+}
+
+/// The difference from the base with its interval, p, and effect.
+pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
+    let (Some(comparison), Some(metric)) = (&row.comparison, metric) else { return [dash(), dash(), dash()] };
+    let signed = |value: f64| {
+        let text = metric.show(value.abs());
+        let is_zero = text.chars().all(|c| "0.".contains(c));
+        format!(
+            "{}{text}",
+            if is_zero {
+                ""
+            } else if value < 0.0 {
+                "−"
+            } else {
+                "+"
+            }
+        )
+    };
+    let Some(test) = &comparison.test else {
+        return [signed(comparison.difference), "untested".to_string(), dash()];
+    };
+    let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
+    let difference = format!("{} [{}, {}]", signed(comparison.difference), signed(low), signed(high));
+    let effect = test.effect.map_or_else(dash, |effect| format!("{effect:.1}").replace('-', "−"));
+    [difference, probability(test.corrected), effect]
+}
+
+/// ε with two digits; a dash where nothing is released.
+fn privacy_loss(row: &Row<'_>) -> String {
+    match row.epsilon() {
+        None => dash(),
+        Some(epsilon) if epsilon.is_infinite() => "∞".to_string(),
+        Some(epsilon) => format!("{epsilon:.2}"),
+    }
+}
+
+/// A p-value.
+pub(crate) fn probability(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_string() } else { format!("{p:.3}") }
+}
+
+/// A number with so many digits, or a dash where it is none.
+pub(crate) fn shown(value: f64, digits: usize) -> String {
+    if value.is_nan() { dash() } else { format!("{value:.digits$}") }
+}
+
+fn dash() -> String {
+    "—".to_string()
+}
+
+fn latex(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '&' | '%' | '$' | '#' | '_' | '{' | '}' => escaped.extend(['\\', c]),
+            '~' => escaped.push_str("\\textasciitilde{}"),
+            '^' => escaped.push_str("\\textasciicircum{}"),
+            '\\' => escaped.push_str("\\textbackslash{}"),
+            '<' => escaped.push_str("$<$"),
+            '>' => escaped.push_str("$>$"),
+            '|' => escaped.push_str("$|$"),
+            '±' => escaped.push_str("$\\pm$"),
+            '−' => escaped.push_str("$-$"),
+            '·' => escaped.push_str("$\\cdot$"),
+            '—' => escaped.push_str("---"),
+            'ε' => escaped.push_str("$\\varepsilon$"),
+            'δ' => escaped.push_str("$\\delta$"),
+            '∞' => escaped.push_str("$\\infty$"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::results::tests::{ACCURACY, RMSE, spent};
+    use super::super::super::summary::tests::{pair, study};
+    use super::*;
+
+    #[test]
+    fn privacy_has_a_column_where_something_protects() {
+        let (grid, cells, mut reports) =
+            study(&[(0, 0, RMSE, 1.0), (0, 1, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0)]);
+        reports[2].privacy = spent(None, 0.0);
+        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        assert!(!made(&reports).header.iter().any(|name| name.starts_with('ε')), "nothing is bounded");
+        (reports[0].privacy, reports[1].privacy) = (spent(Some(2.5), 1e-5), spent(Some(3.0), 1e-5));
+        let table = made(&reports);
+        let column = table.header.iter().position(|name| name == "ε (δ = 1e-5)").expect("a column");
+        let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
+        assert_eq!(column, ["3.00", "∞", "—"]);
+        assert!(table.latex().contains("$\\varepsilon$ ($\\delta$ = 1e-5)"), "{}", table.latex());
+        reports[1].privacy = spent(Some(3.0), 1e-6);
+        assert!(made(&reports).header.iter().any(|name| name == "ε"), "different δ");
+    }
+
+    type Given<'a> = &'a [(usize, u64, Metric, f64)];
+
+    fn table(cells: Given<'_>) -> Table {
+        let (grid, cells, reports) = study(cells);
+        let results = pair(&cells, &reports);
+        Table::new(&Summary::new(&grid, &cells, &results))
+    }
+
+    fn check(cells: Given<'_>, is_terminal: bool, parts: &[&str], without: &[&str]) {
+        let text = table(cells).text(is_terminal);
+        for part in parts {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        for part in without {
+            assert!(!text.contains(part), "{part:?} is in\n{text}");
+        }
+        let width = |line: &str| line.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "").chars().count();
+        let first = text.lines().next().map(width);
+        assert!(text.lines().all(|line| Some(width(line)) == first), "ragged:\n{text}");
+    }
+
+    /// B is above A by 0.10, 0.11 and 0.12: t = 0.11 / (0.01 / √3) = 19.05, of which p = 0.0027 with 2 degrees of
+    /// freedom; the interval is 0.11 ± 4.3027 · 0.01 / √3 = ± 0.0248.
+    const CLEAR: Given<'static> = &[
+        (0, 0, ACCURACY, 0.5),
+        (0, 1, ACCURACY, 0.6),
+        (0, 2, ACCURACY, 0.7),
+        (1, 0, ACCURACY, 0.6),
+        (1, 1, ACCURACY, 0.71),
+        (1, 2, ACCURACY, 0.82),
+    ];
+
+    #[test]
+    fn a_difference_that_was_shown_is_marked() {
+        let title = "test accuracy, % (mean ± std)";
+        let difference = "+11.00 [+8.52, +13.48]";
+        let marked = format!("* {difference}");
+        check(CLEAR, false, &[title, "against A (95 %)", &marked, " 0.003 ", " 11.0 "], &["\u{1b}"]);
+        let bold = format!("\u{1b}[1m{difference}\u{1b}[0m");
+        check(CLEAR, true, &[&bold, " 60.00 ± 10.00 "], &["*", "\u{2061}", "\u{2062}"]);
+        let few = &[(0, 0, RMSE, 0.9), (0, 1, RMSE, 0.7), (1, 0, RMSE, 0.4), (1, 1, RMSE, 0.2)];
+        check(few, false, &["−0.500", "untested", "0.800 ± 0.141"], &["*"]);
+        check(&few.map(|(v, s, m, _)| (v, s, m, 0.5)), false, &[" 0.000 "], &["+0.000", "−0.000"]);
+    }
+
+    #[test]
+    fn missing_and_mixed_results_are_shown_as_such() {
+        check(&[(0, 0, RMSE, 0.9)], false, &["(1 seed)", " 0.900 ", "—", "┆ 0 "], &["NaN", "*", "against"]);
+        let mixed = &[(0, 0, ACCURACY, 0.9), (1, 0, RMSE, 0.7)];
+        check(mixed, false, &["test metric", "accuracy, % 90.00", "RMSE 0.700"], &["*", "against"]);
+        check(&[], false, &["—"], &["NaN", "*"]);
+    }
+
+    #[test]
+    fn markdown_is_a_table() {
+        let text = table(CLEAR).markdown();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(lines[1].starts_with("|---") && lines[3].contains("**+11.00 [+8.52, +13.48]**"), "{text}");
+        assert!(lines.iter().all(|line| line.matches('|').count() == 10), "{text}");
+        assert!(lines[4].contains("C¦x"), "{text}");
+    }
+
+    #[test]
+    fn latex_is_a_tabular() {
+        let text = table(CLEAR).latex();
+        let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("\\\\")).collect();
+        assert_eq!(rows.len(), 4, "{text}");
+        assert!(rows.iter().all(|row| row.matches('&').count() == 8), "{text}");
+        for part in [
+            "\\begin{tabular}{lrrrrrrrr}",
+            "\\textbf{+11.00 [+8.52, +13.48]}",
+            "accuracy, \\%",
+            "$\\pm$",
+            "C$|$x",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+    }
+}

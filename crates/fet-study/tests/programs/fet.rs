@@ -1,0 +1,185 @@
+//! Stands in for `fet` in the tests of the harness: says the same lines and writes the same files, and trains nothing.
+//! Lines and files are made of the records of `fet-records`, so that the stand-in cannot drift from `fet`.
+//!
+//! `show --batch` and `run` resolve to the file's name, the settings, the device and the seed. FAKE_FET steers it:
+//!
+//! - `bad=PATTERN`: `show` refuses a cell that holds PATTERN
+//! - `fail=PATTERN`: `run` fails on one
+//! - `slow=PATTERN`: `run` waits on one until it is interrupted, for 30 seconds at most
+//!
+//! FAKE_DATA is the checksum of the data. Every `run` leaves its command line in FAKE_FET_CALLS.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead, Write, stdin, stdout};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use fet_records::{
+    Answer, Best, Cost, DataRecord, Direction, EpochReport, Event, Identity, Metric, MetricName, Program,
+    Question, RESULTS_VERSION, Report, Rows, Traffic,
+};
+use serde_json::{Value, json};
+
+/// The command line.
+#[derive(Debug, Default)]
+struct Arguments {
+    verb: String,
+    file: PathBuf,
+    sets: Vec<String>,
+    device: String,
+    seed: u64,
+    out: PathBuf,
+    /// All of it, as one line.
+    line: String,
+}
+
+fn main() -> Result<ExitCode> {
+    let arguments = Arguments::parse()?;
+    match arguments.verb.as_str() {
+        "show" => show(&arguments),
+        "run" => run(&arguments),
+        other => bail!("the stand-in for `fet` has no command {other:?}"),
+    }
+}
+
+impl Arguments {
+    fn parse() -> Result<Self> {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        let mut parsed = Self { device: "flex".into(), line: words.join(" "), ..Self::default() };
+        let mut words = words.into_iter();
+        let mut next = || words.next();
+        parsed.verb = next().context("a command")?;
+        parsed.file = next().context("a file")?.into();
+        while let Some(flag) = next() {
+            if flag == "--batch" {
+                continue;
+            }
+            let value = next().with_context(|| format!("a value of {flag}"))?;
+            match flag.as_str() {
+                "--set" => parsed.sets.push(value),
+                "--device" => parsed.device = value,
+                "--seed" => parsed.seed = value.parse()?,
+                "--out" => parsed.out = value.into(),
+                "--log" => {}
+                _ => bail!("the stand-in for `fet` has no option {flag}"),
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// What `fet` would resolve the experiment to.
+    fn identity(&self, sets: &[String], seed: u64) -> Result<Identity> {
+        let text = std::fs::read_to_string(&self.file)?;
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        Ok(Identity {
+            experiment: experiment(name.unwrap_or_default(), sets, &self.device, seed),
+            data: std::env::var("FAKE_DATA").unwrap_or_else(|_| "data".into()),
+            results: RESULTS_VERSION,
+        })
+    }
+
+    /// Whether FAKE_FET steers this command line so.
+    fn is_steered(&self, how: &str) -> bool {
+        pattern(how).is_some_and(|pattern| self.line.contains(&pattern))
+    }
+}
+
+fn experiment(name: &str, sets: &[String], device: &str, seed: u64) -> Value {
+    json!({"name": name, "sets": sets.join(" "), "device": device, "seed": seed})
+}
+
+fn pattern(how: &str) -> Option<String> {
+    let steer = std::env::var("FAKE_FET").ok()?;
+    steer.strip_prefix(how)?.strip_prefix('=').map(str::to_string)
+}
+
+fn show(arguments: &Arguments) -> Result<ExitCode> {
+    for line in stdin().lock().lines() {
+        let question: Question = serde_json::from_str(&line?)?;
+        let sets = [arguments.sets.as_slice(), question.set.as_slice()].concat();
+        let is_bad = pattern("bad").is_some_and(|pattern| sets.join(" ").contains(&pattern));
+        let answer = if is_bad {
+            Answer::Refused(format!("{}: encoder.mask: unknown field", arguments.file.display()))
+        } else {
+            Answer::Identity(arguments.identity(&sets, question.seed.unwrap_or_default())?)
+        };
+        writeln!(stdout(), "{}", serde_json::to_string(&answer)?)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let calls = std::env::var_os("FAKE_FET_CALLS").context("FAKE_FET_CALLS")?;
+    let mut calls = OpenOptions::new().create(true).append(true).open(calls)?;
+    calls.write_all(format!("{}\n", arguments.line).as_bytes())?;
+    let path = arguments.out.join("report.json");
+    if path.exists() {
+        eprintln!("fet: {} holds a report", arguments.out.display());
+        return Ok(ExitCode::from(2));
+    }
+    let rows = Rows { train: 8, validation: 1, test: 1 };
+    tell(&Event::Start { epochs: 2, metric: MetricName::Accuracy, rows })?;
+    writeln!(stdout(), "a line that is no event")?;
+    tell(&Event::Progress { epoch: 1, epochs: 2, fraction: 0.5, loss: 0.5, rows_per_second: 80.0 })?;
+    if arguments.is_steered("fail") {
+        eprintln!("the log says why");
+        return Ok(ExitCode::from(101));
+    }
+    if arguments.is_steered("slow") {
+        ctrlc::set_handler(|| std::process::exit(130))?;
+        std::thread::sleep(Duration::from_secs(30));
+        return Ok(ExitCode::from(1));
+    }
+    tell(&Event::Epoch { epoch: 2, epochs: 2, loss: 0.25, validation: 0.5, test: Some(0.5), seconds: 0.1 })?;
+    let report = report(arguments, rows)?;
+    fet_files::write(&path, serde_json::to_string(&report)?.as_bytes())?;
+    tell(&Event::Done { report: path })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
+    let Identity { experiment, data, results } = arguments.identity(&arguments.sets, arguments.seed)?;
+    let seed = arguments.seed;
+    let epoch = |epoch, train_loss, result| EpochReport {
+        epoch,
+        learning_rate: 0.1,
+        train_loss,
+        validation: result,
+        test: Some(result),
+        traffic: Traffic::default(),
+    };
+    // A study with neighbours gets a result that varies with them.
+    let sets = arguments.sets.join(" ");
+    let vary = |byte: u8| f64::from(byte) / 256.0 / 10.0;
+    let varied = if sets.contains("neighbours") { vary(fet_files::sha256(sets.as_bytes())[0]) } else { 0.0 };
+    Ok(Report {
+        program: Program { version: "0.1.0".into(), commit: "abc".into(), results },
+        experiment,
+        data: DataRecord { files: data, split: format!("s{seed}") },
+        seed,
+        device: arguments.device.clone(),
+        warnings: Vec::new(),
+        metric: Metric { name: MetricName::Accuracy, direction: Direction::Maximise },
+        rows,
+        secondaries: 0,
+        parameters: 12,
+        epochs: vec![epoch(1, 0.9, 0.3), epoch(2, 0.5, 0.5)],
+        best: Best { epoch: 2, validation: 0.5, test: (seed + 5) as f64 / 10.0 + varied },
+        privacy: None,
+        traffic: Traffic::default(),
+        traffic_by_party: Vec::new(),
+        cost: Cost {
+            seconds: 1.5,
+            setup_seconds: 0.5,
+            train_rows_per_second: 80.0,
+            peak_memory_bytes: 1024,
+            ..Cost::default()
+        },
+    })
+}
+
+fn tell(event: &Event) -> Result<()> {
+    Ok(writeln!(stdout(), "{}", serde_json::to_string(event)?)?)
+}
