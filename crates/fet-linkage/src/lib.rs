@@ -7,7 +7,7 @@
 //! - [`psi`]: equal keys and nothing else; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
 //! - [`quality`]: precision and recall where the truth is known.
 //!
-//! It knows no party, no message and no plug-in, and links no tensor library: the linkers of `fet-core` are made of it.
+//! It knows no party, no message and no plug-in, and links no tensor library: the linkers of `fet-linkers` are made of it.
 
 pub mod bits;
 pub mod blocking;

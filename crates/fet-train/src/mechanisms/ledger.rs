@@ -155,8 +155,8 @@ impl Ledger<'_> {
             "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
         });
         all.push(
-            "the noise follows from the run's seed so that the run repeats: whoever knows the seed can subtract it; a \
-             deployment draws seeds of its own"
+            "in a simulation each party's noise follows from the experiment's seed so that the run repeats: someone who knows \
+             the seed can subtract it; a deployment draws each party's seed from the operating system"
                 .to_string(),
         );
         all.push(
