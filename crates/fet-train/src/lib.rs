@@ -16,7 +16,7 @@ pub mod mechanisms;
 pub mod methods;
 pub mod model;
 pub mod prepare;
-mod privacy;
+pub mod privacy;
 pub mod report;
 pub mod schedule;
 pub mod secondary;

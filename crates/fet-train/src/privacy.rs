@@ -1,6 +1,7 @@
 //! The privacy mechanism of a run, calibrated by what the run releases: each party computes it for itself.
 
 use fet_core::aggregator::{Aggregator, Role, SecureSum};
+use fet_core::data::DataError;
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::Linker;
 use fet_core::method::Plan;
@@ -8,8 +9,19 @@ use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_core::registry::Violation;
 use fet_privacy::secure_sum::MaskGraph;
 
-use crate::schedule::Schedule;
+use crate::schedule::releases;
 use crate::secret_sum;
+
+/// Why a run cannot be protected as its settings ask.
+#[derive(Debug, thiserror::Error)]
+pub enum ProtectionError {
+    /// The primary's rows cannot be divided.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A setting is impossible.
+    #[error(transparent)]
+    Settings(#[from] Violation),
+}
 
 /// How an aggregator has the parties hide their parts in sums, where it does.
 pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
@@ -25,14 +37,15 @@ pub(crate) fn protection(
     plan: &Plan,
     linker: &dyn Linker,
     aggregator: &dyn Aggregator,
-    schedule: &Schedule,
+    rows: usize,
     parties: usize,
-) -> Result<(Box<dyn PrivacyMechanism>, Releases), Violation> {
+) -> Result<(Box<dyn PrivacyMechanism>, Releases), ProtectionError> {
     let mut privacy = settings.privacy.build(&())?;
     let neighbours = |party| plan.neighbours.of(party, linker.about().neighbours);
     let positions = (1..=parties).map(neighbours).max().unwrap_or(0);
     let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
-    let releases = schedule.releases(positions * plan.width, sum.is_some());
+    let block = positions * plan.width;
+    let releases = releases(&settings.train, plan, rows, parties, block, sum.is_some())?;
     if plan.secondaries {
         if let Some(sum) = sum {
             check_sums(sum, privacy.as_ref(), &releases)?;

@@ -118,39 +118,15 @@ impl Schedule {
     /// The parties that are to take part in a round, from 0: in a training step all but ⌊r_d·k⌋ drawn at random, at least
     /// one (paper, 4.4); else all.
     pub fn active(&self, round: Round) -> Vec<usize> {
-        let dropped = self.dropped();
+        let left = left(self.parties, self.party_dropout);
         let Round::Train { step } = round else { return (0..self.parties).collect() };
-        if dropped == 0 || self.parties == 0 {
+        if left == self.parties {
             return (0..self.parties).collect();
         }
         let mut rng = stream(self.seed, 0, Purpose::PartyDropout, step);
-        let mut active = index::sample(&mut rng, self.parties, self.left()).into_vec();
+        let mut active = index::sample(&mut rng, self.parties, left).into_vec();
         active.sort_unstable();
         active
-    }
-
-    /// What the run releases in all, where a row's block has `block` values.
-    pub fn releases(&self, block: usize, summed: bool) -> Releases {
-        let settings = &self.settings;
-        let (train, validation, test) =
-            (self.split.train.len(), self.split.validation.len(), self.split.test.len());
-        // A Poisson batch can hold every row.
-        let most = match settings.batches {
-            Batches::Shuffled => settings.batch_size.min(train),
-            Batches::Poisson => train,
-        };
-        let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
-        Releases {
-            epochs: self.epochs(),
-            train_steps: self.steps(),
-            evaluation_steps: batches(validation) + batches(test),
-            rows: most.max(settings.evaluation_batch_size.min(validation.max(test))),
-            all_rows: train + validation + test,
-            train_active: self.left(),
-            active: self.parties,
-            block,
-            summed,
-        }
     }
 
     fn rows_of(&self, part: Part) -> &[usize] {
@@ -159,15 +135,42 @@ impl Schedule {
             Part::Test => &self.split.test,
         }
     }
+}
 
-    fn dropped(&self) -> usize {
-        (self.party_dropout * self.parties as f64).floor() as usize
-    }
+/// How many of `parties` take part in a training step: all but ⌊r_d·k⌋, at least one (paper, 4.4).
+fn left(parties: usize, party_dropout: f64) -> usize {
+    let dropped = (party_dropout * parties as f64).floor() as usize;
+    parties.saturating_sub(dropped).max(1).min(parties)
+}
 
-    /// How many parties take part in a training step.
-    fn left(&self) -> usize {
-        (self.parties - self.dropped()).max(1).min(self.parties)
-    }
+/// What a run of `parties` secondaries over `rows` primary records releases in all, where a row's block has `block`
+/// values. It takes no more memory for more rows.
+pub fn releases(
+    settings: &TrainSettings,
+    plan: &Plan,
+    rows: usize,
+    parties: usize,
+    block: usize,
+    summed: bool,
+) -> Result<Releases, DataError> {
+    let [train, validation, test] = Split::sizes(rows)?;
+    // A Poisson batch can hold every row.
+    let most = match settings.batches {
+        Batches::Shuffled => settings.batch_size.min(train),
+        Batches::Poisson => train,
+    };
+    let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
+    Ok(Releases {
+        epochs: plan.at_once.unwrap_or(settings.epochs),
+        train_steps: if plan.at_once.is_some() { 1 } else { train.div_ceil(settings.batch_size) },
+        evaluation_steps: batches(validation) + batches(test),
+        rows: most.max(settings.evaluation_batch_size.min(validation.max(test))),
+        all_rows: train + validation + test,
+        train_active: left(parties, plan.party_dropout),
+        active: parties,
+        block,
+        summed,
+    })
 }
 
 #[cfg(test)]
@@ -204,7 +207,9 @@ mod tests {
                 assert!(active.is_sorted() && active.iter().all(|&party| party < 5));
             }
             assert_eq!(schedule.active(Round::Validation { epoch: 0, batch: 0 }).len(), 5);
-            assert_eq!(schedule.releases(1, true).train_active, left);
+            let plan = Plan { party_dropout: rate, ..Plan::default() };
+            let all = releases(&TrainSettings::default(), &plan, 200, 5, 1, true).expect("enough rows");
+            assert_eq!(all.train_active, left);
         }
     }
 }

@@ -18,17 +18,23 @@ pub struct Split {
 impl Split {
     /// Shuffles `rows` rows by `seed` and cuts them 70/10/20.
     pub fn new(rows: usize, seed: u64) -> Result<Self, DataError> {
+        let [_, validation, test] = Self::sizes(rows)?;
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut stream(seed, 0, Purpose::Split, 0));
+        let validation_part = order.split_off(rows - validation);
+        let test_part = order.split_off(rows - validation - test);
+        Ok(Self { train: order, validation: validation_part, test: test_part })
+    }
+
+    /// How many of `rows` rows are trained on, validated on and tested on.
+    pub fn sizes(rows: usize) -> Result<[usize; 3], DataError> {
         let (test, validation) = (rows / 5, rows / 10);
         if validation == 0 {
             let problem =
                 format!("no rows are left to validate on: 10 rows or more are needed; there are {rows}");
             return Err(DataError::new("data", problem));
         }
-        let validation_part = order.split_off(rows - validation);
-        let test_part = order.split_off(rows - validation - test);
-        Ok(Self { train: order, validation: validation_part, test: test_part })
+        Ok([rows - validation - test, validation, test])
     }
 
     /// How many rows there are in all.

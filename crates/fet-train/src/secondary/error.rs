@@ -1,12 +1,12 @@
 //! Why a secondary refuses.
 
-use fet_core::data::DataError;
 use fet_core::linker::LinkError;
 use fet_core::message::Round;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 use fet_privacy::secure_sum::BudgetError;
 
+use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 
 /// Why a secondary could not answer.
@@ -48,9 +48,9 @@ pub enum SecondaryError {
     /// A setting that its table shows to be impossible.
     #[error(transparent)]
     Settings(#[from] Violation),
-    /// The primary's rows cannot be divided.
+    /// The run cannot be protected as the settings ask.
     #[error(transparent)]
-    Data(#[from] DataError),
+    Protection(#[from] ProtectionError),
     /// Its records cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),

@@ -14,7 +14,11 @@ use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
-use crate::schedule::Schedule;
+
+/// No run has more secondaries: terms that say so are refused before anything is computed for them.
+const MOST_PARTIES: usize = 1 << 14;
+/// No primary has more records: their numbers are 32-bit in messages.
+const MOST_ROWS: usize = u32::MAX as usize;
 
 impl Secondary {
     /// Agrees to the terms, or refuses and stays as it was.
@@ -71,17 +75,27 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             "that of the settings",
         ));
     }
+    let message =
+        |field, rule, value: usize| SecondaryError::Message { field, rule, value: value.to_string() };
+    if !(1..=MOST_PARTIES).contains(&terms.parties) {
+        return Err(message("parties", format!("must be 1 to {MOST_PARTIES}"), terms.parties));
+    }
     if !(1..=terms.parties).contains(&terms.number) {
-        let rule = format!("must be 1 to {}, the number of parties", terms.parties);
-        return Err(SecondaryError::Message { field: "number", rule, value: terms.number.to_string() });
+        return Err(message(
+            "number",
+            format!("must be 1 to {}, the number of parties", terms.parties),
+            terms.number,
+        ));
+    }
+    if terms.rows > MOST_ROWS {
+        return Err(message("rows", format!("must be at most {MOST_ROWS}"), terms.rows));
     }
     let method = settings.method.build(&())?;
     let plan = method.plan();
     let aggregator = settings.aggregator.build(&())?;
     let linker = settings.linker.build(&())?;
-    let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
     let (privacy, _) =
-        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &schedule, terms.parties)?;
+        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), terms.rows, terms.parties)?;
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,

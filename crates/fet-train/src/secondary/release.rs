@@ -31,6 +31,7 @@ impl Session {
         let member = Member::from_secret(self.number - 1, secret);
         let public = member.public();
         self.member = Some(member);
+        self.agreed.clear();
         Ok(public.0)
     }
 

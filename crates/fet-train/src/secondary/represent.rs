@@ -81,10 +81,10 @@ impl Session {
     fn rows(&self, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
         let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
         match rows.iter().find(|&&row| row >= self.rows) {
-            _ if rows.is_empty() => Err(SecondaryError::Message {
+            _ if rows.is_empty() || rows.len() > self.rows => Err(SecondaryError::Message {
                 field: "rows",
-                rule: "must name a row or more".into(),
-                value: "empty".into(),
+                rule: format!("must name 1 to {} rows", self.rows),
+                value: format!("{} of them", rows.len()),
             }),
             None => Ok(rows),
             Some(row) => Err(SecondaryError::Message {

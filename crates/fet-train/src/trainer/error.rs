@@ -3,6 +3,7 @@
 use fet_privacy::secure_sum::{BudgetError, CollectError};
 
 use crate::federation::PartyError;
+use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 use fet_core::data::DataError;
 use fet_core::linker::LinkError;
@@ -19,6 +20,9 @@ pub enum RunError {
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
+    /// The run cannot be protected as the settings ask.
+    #[error(transparent)]
+    Protection(#[from] ProtectionError),
     /// A party did not do its part.
     #[error(transparent)]
     Party(#[from] PartyError),

@@ -34,7 +34,7 @@ impl Trainer {
         let method = experiment.method.build(&())?;
         let plan = method.plan();
         let schedule = Schedule::new(seed, settings, &plan, data.table.rows(), parties.len())?;
-        let standardise_keys = data.standardise_keys;
+        let (standardise_keys, data_rows) = (data.standardise_keys, data.table.rows());
         let prepared = PreparedPrimary::new(data, schedule.split())?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
@@ -45,7 +45,7 @@ impl Trainer {
         let linker = experiment.linker.build(&())?;
         let common = experiment.common();
         let (privacy, releases) =
-            protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), &schedule, parties.len())?;
+            protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), data_rows, parties.len())?;
         let neighbours: Vec<usize> =
             (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
         let primary = method.primary(&PrimaryContext {

@@ -419,6 +419,9 @@ fn terms_that_differ_are_refused_with_both_values() {
     refuse(&mut secondary, Terms { number: 0, ..terms(&[]) }, &["number", "1 to 2", "it is 0"]);
     refuse(&mut secondary, Terms { number: 3, ..terms(&[]) }, &["number", "it is 3"]);
     refuse(&mut secondary, Terms { rows: 3, ..terms(&[]) }, &["10 rows or more"]);
+    refuse(&mut secondary, Terms { rows: usize::MAX, ..terms(&[]) }, &["rows", "at most"]);
+    refuse(&mut secondary, Terms { parties: usize::MAX, ..terms(&[]) }, &["parties", "1 to 16384"]);
+    refuse(&mut secondary, Terms { parties: 0, ..terms(&[]) }, &["parties", "it is 0"]);
     // How it computes is its own affair.
     let joined = secondary.ask(Request::Join(terms(&["train.kernels=tensor", "train.recompute=true"])));
     assert!(matches!(joined, Ok(Reply::Joined(_))), "{joined:?}");
@@ -461,7 +464,8 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     };
     check(&[], &[forward(&[100], &[0, 1], None)], &["rows", "below 100", "it is 100"]);
     check(&[], &[forward(&[u32::MAX], &[0, 1], None)], &["rows"]);
-    check(&[], &[forward(&[], &[0, 1], None)], &["rows", "empty"]);
+    check(&[], &[forward(&[], &[0, 1], None)], &["rows", "0 of them"]);
+    check(&[], &[forward(&[1; 101], &[0, 1], None)], &["rows", "101 of them"]);
     check(&[], &[forward(&[1], &[], None)], &["active"]);
     check(&[], &[forward(&[1], &[1], None)], &["active", "party 0"]);
     check(&[], &[forward(&[1], &[1, 0], None)], &["active", "ascending"]);
@@ -492,6 +496,8 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[SECURE], &[keys(&[0, 1], 65)], &["32 bytes"]);
     check(&[SECURE], &[keys(&[0, 7], 64)], &["parties", "below 2"]);
     check(&[SECURE], &[keys(&[1], 32)], &["parties", "party 0"]);
+    // A new key is shared with nobody yet.
+    check(&[SECURE], &[Request::MakeKey, forward(&[1], &[0, 1], Some(0))], &["keys were agreed on"]);
     let link = |rows: usize| {
         let keys = fet_core::data::Matrix::new(2, vec![0.5; 2 * rows]).into();
         Request::Link(fet_core::message::LinkKeys { keys })
