@@ -35,9 +35,9 @@ pub struct Asked {
 #[error("party \"{}\", {}{}: {problem}", asked.party, asked.message, round(asked))]
 pub struct PartyError {
     /// Who was asked for what.
-    pub asked: Asked,
+    pub asked: Box<Asked>,
     /// What went wrong.
-    pub problem: Problem,
+    pub problem: Box<Problem>,
 }
 
 fn round(asked: &Asked) -> String {
@@ -78,7 +78,7 @@ pub enum Problem {
 impl Asked {
     /// An error about what was asked.
     pub fn failed(self, problem: Problem) -> PartyError {
-        PartyError { asked: self, problem }
+        PartyError { asked: Box::new(self), problem: Box::new(problem) }
     }
 
     /// A reply that is not the one that was asked for.
@@ -212,9 +212,11 @@ impl std::fmt::Debug for Federation {
 }
 
 type Answer = Result<Reply, Failure>;
+/// A party and what it is asked.
+type Task<'a> = (&'a mut Box<dyn Party>, Request);
 
 /// Party i works on thread i mod `threads`, so that the division does not depend on timing.
-fn on_threads(work: Vec<(&mut Box<dyn Party>, Request)>, threads: usize) -> Vec<Answer> {
+fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
     let count = work.len();
     let mut shares: Vec<Vec<_>> = (0..threads.min(count)).map(|_| Vec::new()).collect();
     let lanes = shares.len();
@@ -223,7 +225,7 @@ fn on_threads(work: Vec<(&mut Box<dyn Party>, Request)>, threads: usize) -> Vec<
     }
     let mut answers: Vec<Option<Answer>> = (0..count).map(|_| None).collect();
     std::thread::scope(|scope| {
-        let run = |share: Vec<(usize, (&mut Box<dyn Party>, Request))>| {
+        let run = |share: Vec<(usize, Task<'_>)>| {
             share.into_iter().map(|(index, (party, request))| (index, party.ask(request))).collect::<Vec<_>>()
         };
         let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();

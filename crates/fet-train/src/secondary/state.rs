@@ -139,7 +139,7 @@ impl Store {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Folder(folder) => {
-                fs::create_dir_all(&*folder).map_err(|error| StateError::io(folder, error))?;
+                fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
                 let path = folder.join(MODEL);
                 fet_files::write(&path, model).map_err(|error| StateError::io(&path, error))
             }

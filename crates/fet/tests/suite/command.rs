@@ -57,12 +57,19 @@ fn a_run_leaves_a_report_and_a_model() {
     let shown = fet(folder.path(), &["show", "tiny.toml", "--seed", "3", "--json"]);
     let shown: Value = serde_json::from_str(&out(&shown)).expect("JSON");
     assert_eq!(shown, report.experiment, "show says what run does");
-    let model = std::fs::read(folder.path().join("result/model.safetensors")).expect("a model");
-    let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
-    for name in ["primary.output.weight", "party1.embedding.input.weight", "party2.mask.hidden.bias"] {
+    let mut values = 0;
+    for (file, name) in [
+        ("model.safetensors", "output.weight"),
+        ("parties/party1/model.safetensors", "embedding.input.weight"),
+        ("parties/party2/model.safetensors", "mask.hidden.bias"),
+    ] {
+        let model = std::fs::read(folder.path().join("result").join(file)).expect("a model");
+        let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
         assert!(tensors.tensor(name).is_ok(), "{name} in {:?}", tensors.names());
+        assert!(tensors.tensor("scaler.features.mean").is_ok(), "{file} says how to scale a new record");
+        let own = tensors.iter().filter(|(name, _)| !name.starts_with("scaler."));
+        values += own.map(|(_, view)| view.shape().iter().product::<usize>()).sum::<usize>();
     }
-    let values: usize = tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>()).sum();
     assert_eq!(report.parameters, values);
 }
 
