@@ -2,7 +2,7 @@
 //! parties hold) and `Source` (one labelled table).
 //!
 //! Readers and splitters live in `fet-data`; scaling and the train/validation/test split live in
-//! [`crate::prepare`]. Nothing here reads a file.
+//! `fet-train`. Nothing here reads a file.
 
 mod keys;
 
