@@ -338,6 +338,9 @@ impl TrainSettings {
                 return Err(Violation::new(field, "must be at least 1", 0).within("train"));
             }
         }
+        if self.epochs >= 1 << 16 {
+            return Err(Violation::new("epochs", "must be below 65536", self.epochs).within("train"));
+        }
         if !(self.factor > 0.0 && self.factor <= 1.0) {
             return Err(
                 Violation::new("factor", "must be above 0 and at most 1", self.factor).within("train")

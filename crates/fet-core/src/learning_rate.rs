@@ -50,7 +50,8 @@ impl Plateau {
     /// Takes note of an epoch's validation metric and says whether it is the best so far. After `patience`
     /// epochs without a better one the step size is multiplied by `factor`.
     pub fn observe(&mut self, metric: f64, direction: Direction, patience: usize, factor: f64) -> bool {
-        let improves = self.best.is_none_or(|best| direction.improves(metric, best));
+        // A metric that is no number is never the best, neither now nor after a checkpoint was read back.
+        let improves = metric.is_finite() && self.best.is_none_or(|best| direction.improves(metric, best));
         if improves {
             self.best = Some(metric);
             self.stale = 0;

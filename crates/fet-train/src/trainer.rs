@@ -57,7 +57,9 @@ pub struct Trainer {
     /// How many of them are real, as it said when it linked.
     available: Vec<usize>,
     /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
-    similarities: Vec<Matrix<f32>>,
+    similarities: Vec<Option<Matrix<f32>>>,
+    /// How wide each party's representation was.
+    widths: Vec<Option<usize>>,
     /// How many parameters the secondaries' models have, all together.
     parameters: usize,
     progress: Progress,
@@ -169,7 +171,7 @@ impl Trainer {
 
     /// How many trained parameters all parties have together.
     pub fn parameters(&self) -> usize {
-        self.primary.learner().parameters().values().len() + self.parameters
+        self.primary.learner().parameters().values().len().saturating_add(self.parameters)
     }
 
     /// How the primary scaled its own columns.
@@ -295,6 +297,9 @@ impl Trainer {
         let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round.key()));
         let outcome = self.primary.train(&batch, memory, &mut pass);
         watch.lap(&mut self.phases.decode);
+        if !outcome.loss.is_finite() {
+            return Ok(outcome.loss);
+        }
         if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation)
             && !self.privacy.freezes_secondaries()
         {

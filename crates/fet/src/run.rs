@@ -116,7 +116,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
-    trainer.forget()?;
+    if let Err(error) = trainer.forget() {
+        eprintln!("warning: the run is whole, but what was saved on the way is still there: {error}");
+    }
     lock::leave(folder);
     watch.done(&path);
     Ok(Outcome::Done(path))
@@ -161,10 +163,23 @@ fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outc
     } else if report.program.results != RESULTS_VERSION {
         "by a program whose results were others"
     } else {
+        tidy(folder);
         return Ok(Some(Outcome::WasDone(path)));
     };
     let message = format!("holds the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))
+}
+
+/// Removes what a run saved on the way, where it was killed between its report and its end.
+fn tidy(folder: &Path) {
+    // What cannot be removed does no harm: the report guards the folder.
+    let _ = remove(&folder.join(CHECKPOINT));
+    let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
+    for state in entries(&folder.join(PARTIES)).flat_map(|party| entries(&party.path())) {
+        if state.file_name().to_string_lossy().starts_with("state-") {
+            let _ = remove(&state.path());
+        }
+    }
 }
 
 /// Continues from the folder's checkpoint, where it is of this run; gives the seconds that the run had taken.

@@ -45,7 +45,8 @@ pub enum Round {
 
 impl Round {
     /// A number of its own, which keys random streams; a training step is its own number. Bits 40 to 60 are free for
-    /// the attempts of a secret sum.
+    /// the attempts of a secret sum, of which there are fewer than 2^20. Two rounds that are [`Round::is_sound`] never
+    /// have the same.
     pub fn key(self) -> u64 {
         let tagged =
             |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
@@ -59,6 +60,17 @@ impl Round {
         }
     }
 
+    /// Whether its numbers are in the range of [`Round::key`]: steps below 2^40, epochs below 2^16, batches below 2^24.
+    pub fn is_sound(self) -> bool {
+        let (step, epoch, batch) = match self {
+            Self::Train { step } => (step, 0, 0),
+            Self::Validation { epoch, batch } | Self::Test { epoch, batch } => (0, epoch, batch),
+            Self::Once { batch } | Self::Probe { batch } => (0, 0, batch),
+            Self::Average { epoch } => (0, epoch, 0),
+        };
+        step < 1 << 40 && epoch < 1 << 16 && batch < 1 << 24
+    }
+
     /// Whether dropout is on, and a gradient will follow.
     pub fn is_training(self) -> bool {
         matches!(self, Self::Train { .. })
@@ -67,15 +79,17 @@ impl Round {
 
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Train { step } => write!(f, "training step {}", step + 1),
+        // People count from 1; what a peer sends may be the largest number there is.
+        let one = |number: u32| u64::from(number) + 1;
+        match *self {
+            Self::Train { step } => write!(f, "training step {}", step.saturating_add(1)),
             Self::Validation { epoch, batch } => {
-                write!(f, "batch {} of validating epoch {}", batch + 1, epoch + 1)
+                write!(f, "batch {} of validating epoch {}", one(batch), one(epoch))
             }
-            Self::Test { epoch, batch } => write!(f, "batch {} of testing epoch {}", batch + 1, epoch + 1),
-            Self::Once { batch } => write!(f, "portion {} of the only release", batch + 1),
-            Self::Average { epoch } => write!(f, "averaging after epoch {}", epoch + 1),
-            Self::Probe { batch } => write!(f, "probe {}", batch + 1),
+            Self::Test { epoch, batch } => write!(f, "batch {} of testing epoch {}", one(batch), one(epoch)),
+            Self::Once { batch } => write!(f, "portion {} of the only release", one(batch)),
+            Self::Average { epoch } => write!(f, "averaging after epoch {}", one(epoch)),
+            Self::Probe { batch } => write!(f, "probe {}", one(batch)),
         }
     }
 }

@@ -120,7 +120,10 @@ impl PrivacyMechanism for Noise {
             return Share::Floats(values);
         }
         let scale = scale(self.settings.clip, *active, *block);
-        let sampler = DiscreteGaussian::new(deviation * scale).expect("`prepare` looked at the deviation");
+        // `prepare` looked at the parties that are expected. If fewer are left, a deviation below what can be sampled is
+        // replaced by the least that can: more noise than is accounted for.
+        let units = (deviation * scale).clamp(LEAST_DEVIATION, MOST_DEVIATION);
+        let sampler = DiscreteGaussian::new(units).expect("a deviation in the sampler's range");
         let mut units = vec![0i32; values.len()];
         sampler.fill(&mut units, *noise);
         units.par_chunks_mut(*block).zip(values.par_chunks(*block)).for_each(|(units, values)| {

@@ -60,6 +60,9 @@ pub enum SecondaryError {
     /// Similarities are wanted of a linker that gives none.
     #[error("similarities are wanted of a linker that gives none")]
     NoSimilarities,
+    /// Keys came a second time.
+    #[error("it has linked already; a run links once")]
+    LinkedAlready,
     /// An answer came to a challenge that was not posed.
     #[error("an answer came to a challenge that was not posed")]
     NoChallenge,

@@ -25,6 +25,9 @@ impl Session {
             let value = message.keys.rows().to_string();
             return Err(SecondaryError::Message { field: "keys", rule, value });
         }
+        if self.links.is_some() || self.unlinked.is_some() {
+            return Err(SecondaryError::LinkedAlready);
+        }
         if self.privacy.selection() != Selection::ALL {
             if !self.linker.about().in_the_clear || matches!(message.keys, Keys::Sealed(_)) {
                 return Err(SecondaryError::SealedSelection);

@@ -63,11 +63,21 @@ impl Session {
             return Ok(());
         }
         let rule = format!("must name party {own} and others below {}, ascending", self.parties);
-        Err(SecondaryError::Message { field, rule, value: format!("{parties:?}") })
+        Err(SecondaryError::Message { field, rule, value: shortened(parties.iter()) })
     }
 
     /// Refuses a set of parties that this one does not belong to, and a sum where there is to be none, or the reverse.
-    pub(super) fn check_active(&self, active: &[u32], attempt: Option<u32>) -> Result<(), SecondaryError> {
+    pub(super) fn check_active(
+        &self,
+        round: Round,
+        active: &[u32],
+        attempt: Option<u32>,
+    ) -> Result<(), SecondaryError> {
+        if !round.is_sound() || attempt.is_some_and(|attempt| attempt >= 1 << 20) {
+            let rule = "must be a round and an attempt that a run can have".to_string();
+            let value = format!("{round}, attempt {attempt:?}");
+            return Err(SecondaryError::Message { field: "round", rule, value });
+        }
         self.check_parties("active", active)?;
         if attempt.is_some() != self.sum.is_some() {
             let rule =
@@ -135,7 +145,7 @@ impl Session {
     /// The parameters that the method averages, by themselves or hidden in a sum.
     pub(super) fn share_parameters(&self, message: &ShareParameters) -> Result<Reply, SecondaryError> {
         let parameters = self.shared_parameters()?;
-        self.check_active(&message.active, message.attempt)?;
+        self.check_active(message.round, &message.active, message.attempt)?;
         let Some(number) = message.attempt else { return Ok(Reply::Parameters(parameters)) };
         let attempt = Attempt { round: message.round, active: &message.active, number };
         let units = secret_sum::parameters(attempt.active.len())?;
@@ -188,7 +198,14 @@ impl Session {
 }
 
 fn list(names: &[(String, Vec<usize>)]) -> String {
-    names.iter().map(|(name, shape)| format!("{name} {shape:?}")).collect::<Vec<_>>().join(", ")
+    shortened(names.iter())
+}
+
+/// The first few of what a peer sent: a refusal must not repeat all of it.
+fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> String {
+    const SHOWN: usize = 8;
+    let (count, first) = (all.len(), all.take(SHOWN).collect::<Vec<_>>());
+    if count > SHOWN { format!("{first:?} and {} more", count - SHOWN) } else { format!("{first:?}") }
 }
 
 /// Refuses values that a sum has no room for, before they wrap around in it.

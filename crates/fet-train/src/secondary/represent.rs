@@ -16,7 +16,7 @@ use crate::gather::gather;
 impl Session {
     pub(super) fn represent(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
         let rows = self.rows(message)?;
-        self.check_active(&message.active, message.attempt)?;
+        self.check_active(message.round, &message.active, message.attempt)?;
         let training = message.round.is_training();
         let batch = self.batch(message.round, &rows)?;
         let mut pass = match message.round {
@@ -54,6 +54,10 @@ impl Session {
             let rule = format!("must have the shape of the representation, {shape:?}");
             let value = format!("{:?}", message.gradient.shape());
             return Err(SecondaryError::Message { field: "gradient", rule, value });
+        }
+        if !message.gradient.values().iter().all(|value| value.is_finite()) {
+            let rule = "must be finite".to_string();
+            return Err(SecondaryError::Message { field: "gradient", rule, value: "not".into() });
         }
         if !(message.learning_rate.is_finite() && message.learning_rate >= 0.0) {
             let rule = "must be a number of at least 0".to_string();

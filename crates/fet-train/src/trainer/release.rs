@@ -8,7 +8,7 @@ use fet_core::data::Matrix;
 use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Request, Round, ShareParameters};
 use fet_core::method::Memory;
 use fet_core::parameters::Parameters;
-use fet_privacy::secure_sum::{Attempt, collect};
+use fet_privacy::secure_sum::{Attempt, CollectError, collect};
 
 use super::phases::Watch;
 use super::{RunError, Trainer};
@@ -40,20 +40,9 @@ impl Trainer {
 
     /// The memory of a batch where every row is released once: all rows are, in portions, when the first are asked for.
     fn released_memory(&mut self, rows: &[usize]) -> Result<(Memory, Aggregation), RunError> {
-        let everyone: Vec<usize> = (0..self.federation.len()).collect();
         let all = match self.released.take() {
             Some(all) => all,
-            None => {
-                let mut portions = Vec::new();
-                let mut available = 0;
-                for (round, rows) in self.schedule.portions() {
-                    let (memory, _) = self.ask(round, &rows, &everyone)?;
-                    available = memory.available;
-                    portions.push(memory.tensor);
-                }
-                self.progress.released = 1;
-                Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() }
-            }
+            None => self.release_once()?,
         };
         let indices: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
         let indices = Tensor::<1, Int>::from_data(TensorData::from(indices.as_slice()), &all.tensor.device());
@@ -61,9 +50,41 @@ impl Trainer {
         let [_, positions, width] = tensor.dims();
         let memory = Memory { tensor, available: all.available, similarities: Vec::new() };
         self.released = Some(all);
-        let shapes = vec![[rows.len(), positions, width]; everyone.len()];
-        let parties = everyone.len();
-        Ok((memory, Aggregation { parties, active: everyone, shapes, similarities: Vec::new() }))
+        let active = self.here();
+        let shapes = vec![[rows.len(), positions, width]; active.len()];
+        let parties = self.federation.len();
+        Ok((memory, Aggregation { parties, active, shapes, similarities: Vec::new() }))
+    }
+
+    /// Has every row released, in portions. A run that was interrupted asks once more for what it had already; the parties
+    /// answer the same, and the meters count it once.
+    fn release_once(&mut self) -> Result<Memory, RunError> {
+        let again = self.progress.released > 0;
+        let traffic = self.federation.traffic_by_party().to_vec();
+        let mut portions = Vec::new();
+        let mut available = 0;
+        for (round, rows) in self.schedule.portions() {
+            let here = self.here();
+            let (memory, _) = self.ask(round, &rows, &here)?;
+            available = memory.available.max(available);
+            portions.push(memory.tensor);
+        }
+        self.progress.released = 1;
+        if again {
+            self.federation.restore_traffic(traffic);
+        }
+        Ok(Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() })
+    }
+
+    /// Takes note of the parties that vanished in a round, and of how few took part in it.
+    fn note(&mut self, round: Round, asked: &[usize], left: &[usize]) {
+        self.progress.gone.extend(asked.iter().filter(|party| !left.contains(party)));
+        let releases = &mut self.progress.releases;
+        match round {
+            Round::Train { .. } => releases.train_active = releases.train_active.min(left.len()),
+            Round::Average { .. } => {}
+            _ => releases.active = releases.active.min(left.len()),
+        }
     }
 
     /// Asks the active parties for their representations and aggregates them.
@@ -74,7 +95,7 @@ impl Trainer {
         active: &[usize],
     ) -> Result<(Memory, Aggregation), RunError> {
         let device = self.device.clone().without_autodiff();
-        let shared = |&party: &usize| self.similarities.get(party).map(|all| gather(all, rows, &device));
+        let shared = |&party: &usize| self.similarities[party].as_ref().map(|all| gather(all, rows, &device));
         let similarities: Vec<_> = active.iter().filter_map(shared).collect();
         let mut aggregation = Aggregation {
             parties: self.federation.len(),
@@ -121,7 +142,9 @@ impl Trainer {
         rows: &[usize],
         aggregation: &mut Aggregation,
     ) -> Result<Tensor<3>, RunError> {
-        let shape = self.shape(aggregation.active[0], rows.len());
+        let of = aggregation.active.len();
+        let &first = aggregation.active.first().ok_or(CollectError::TooFew { left: 0, of })?;
+        let shape = self.shape(first, rows.len());
         let collected = collect(&aggregation.active, sum.bits, |attempt: &Attempt| {
             let form = self.privacy.form(attempt.active.len(), shape[1] * shape[2]);
             let bits = secret_sum::units(sum, form, attempt.active.len())?.bits;
@@ -142,13 +165,8 @@ impl Trainer {
             Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
         })?;
         let active = collected.attempt.active;
-        self.progress.gone.extend(aggregation.active.iter().filter(|party| !active.contains(party)));
+        self.note(round, &aggregation.active, &active);
         let left = active.len();
-        let fewer =
-            |expected: usize| if collected.attempt.number > 0 { expected.min(left) } else { expected };
-        let releases = &mut self.progress.releases;
-        releases.train_active = fewer(releases.train_active);
-        releases.active = fewer(releases.active);
         let units = secret_sum::units(sum, self.privacy.form(left, shape[1] * shape[2]), left)?;
         aggregation.shapes = vec![shape; left];
         aggregation.active = active;
@@ -188,15 +206,16 @@ impl Trainer {
             let Reply::Representation(block) = reply else { return Err(asked.unexpected(&reply).into()) };
             let block = checked(asked, block, self.part_shape(party, rows.len()))?;
             let shape = block.shape();
+            self.widths[party] = Some(shape[2]);
             parts.push(Tensor::from_data(TensorData::new(block.into_values(), shape), &device));
         }
         Ok(parts)
     }
 
-    /// The shape of a part, but for its width where that is the party's own.
+    /// The shape of a part, but for its width where that is the party's own and it has sent none yet.
     fn part_shape(&self, party: usize, rows: usize) -> [Option<usize>; 3] {
         let [rows, neighbours, width] = self.shape(party, rows);
-        [Some(rows), Some(neighbours), (!self.plan.own_width).then_some(width)]
+        [Some(rows), Some(neighbours), if self.plan.own_width { self.widths[party] } else { Some(width) }]
     }
 
     /// The primary's own columns, keys and features, as its model sees them.
@@ -265,6 +284,7 @@ impl Trainer {
             });
             Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
         })?;
+        self.note(round, &here, &collected.attempt.active);
         let active = collected.attempt.active.len();
         let units = secret_sum::parameters(active)?;
         let values = collected.sum.iter().map(|word| units.value(*word as i64));

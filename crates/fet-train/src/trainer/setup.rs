@@ -65,6 +65,7 @@ impl Trainer {
             let rule = format!("must be 0 for a model without parameters `{}`", averaged.prefix);
             return Err(Violation::new(averaged.setting, rule, averaged.every).into());
         }
+        let secondaries = parties.len();
         let mut trainer = Self {
             settings: settings.clone(),
             seed,
@@ -80,7 +81,8 @@ impl Trainer {
             released: None,
             neighbours,
             available: Vec::new(),
-            similarities: Vec::new(),
+            similarities: vec![None; secondaries],
+            widths: vec![None; secondaries],
             parameters: 0,
             progress: Progress {
                 plateau: Plateau::new(plan.learning_rate),
@@ -185,7 +187,7 @@ impl Trainer {
                         return Err(asked.wrong("similarities", "must be finite", "not").into());
                     }
                     standardise_all(&mut similarities, &self.split().train);
-                    self.similarities.push(similarities);
+                    self.similarities[index] = Some(similarities);
                 }
                 other => {
                     let rule = "must be there where, and only where, method or aggregator need them";

@@ -211,6 +211,48 @@ fn a_resumed_run_does_not_ask_again_whom_it_lost_and_costs_the_same() {
     assert_eq!(resumed.best(), whole.best());
 }
 
+/// Where parties are lost outside of training, the run goes on without them, and the account knows.
+#[test]
+fn parties_lost_anywhere_are_left_out_from_then_on() {
+    struct Loses<P>(P, fn(Round) -> bool, bool);
+    impl<P: Party> Party for Loses<P> {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+            self.2 |= request.round().is_some_and(self.1);
+            if self.2 { Err(Failure::Gone) } else { self.0.ask(request) }
+        }
+    }
+    let mut data = square(200, Task::Regression);
+    for name in ["third", "fourth"] {
+        let mut more = data.secondaries[0].clone();
+        more.name = name.to_string();
+        data.secondaries.push(more);
+    }
+    let check = |sets: &[&str], when: fn(Round) -> bool| {
+        let experiment = experiment(&[&[SECURE, "train.epochs=2"], sets].concat());
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            if index == 1 { Box::new(Loses(party, when, false)) } else { Box::new(party) }
+        };
+        let (mut trainer, _) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
+        while !trainer.is_done() {
+            losses(&mut trainer);
+        }
+        trainer.finish().expect("those that are left write their models");
+        assert_eq!(trainer.progress().gone, [1], "{sets:?}");
+        trainer.progress().releases
+    };
+    let all = check(&["method.pe_average_every=1"], |round| matches!(round, Round::Average { .. }));
+    assert_eq!((all.train_active, all.active), (3, 3));
+    let all = check(&[NOISE], |round| matches!(round, Round::Validation { batch: 0, .. }));
+    assert_eq!((all.train_active, all.active), (3, 3));
+    let frozen =
+        [NOISE, "privacy.learning=frozen", "privacy.max_occurrences=2", "train.evaluation_batch_size=64"];
+    let all = check(&frozen, |round| round == Round::Once { batch: 1 });
+    assert_eq!(all.active, 3);
+}
+
 /// What a party replies in place of what it should.
 type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
 
@@ -498,11 +540,21 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[SECURE], &[keys(&[1], 32)], &["parties", "party 0"]);
     // A new key is shared with nobody yet.
     check(&[SECURE], &[Request::MakeKey, forward(&[1], &[0, 1], Some(0))], &["keys were agreed on"]);
+    let far = Round::Validation { epoch: u32::MAX, batch: u32::MAX };
+    let request = Request::Forward(Forward { round: far, rows: vec![1], active: vec![0, 1], attempt: None });
+    check(&[], &[request], &["round", "4294967296"]);
+    check(&[SECURE], &[forward(&[1], &[0, 1], Some(u32::MAX))], &["round", "attempt"]);
+    check(&[], &[backward(u64::MAX, [1, 4, 16], 0.1)], &["without a training representation"]);
+    let nan = Block::new([1, 4, 16], vec![f32::NAN; 64]).expect("it fills");
+    let round = Round::Train { step: 7 };
+    let nan = Request::Backward(Backward { round, gradient: nan, learning_rate: 0.1 });
+    check(&[], &[forward(&[1], &[0, 1], None), nan], &["gradient", "finite"]);
     let link = |rows: usize| {
         let keys = fet_core::data::Matrix::new(2, vec![0.5; 2 * rows]).into();
         Request::Link(fet_core::message::LinkKeys { keys })
     };
     check(&[], &[link(99)], &["keys", "100 records", "it is 99"]);
+    check(&[], &[link(100)], &["links once"]);
 }
 
 /// A party's own randomness, links and weights stay where they are: its `Debug` shows none of them.
