@@ -40,6 +40,13 @@ impl Block {
         &self.values
     }
 
+    /// Whether all values are finite; at the speed of memory.
+    pub fn is_finite(&self) -> bool {
+        // Without a branch for each value the loop is vectorised.
+        let finite = |chunk: &[f32]| chunk.iter().fold(true, |all, value| all & value.is_finite());
+        self.values.chunks(4_096).all(finite)
+    }
+
     /// All values, without a copy.
     pub fn into_values(self) -> Vec<f32> {
         self.values

@@ -55,7 +55,7 @@ impl Session {
             let value = format!("{:?}", message.gradient.shape());
             return Err(SecondaryError::Message { field: "gradient", rule, value });
         }
-        if !message.gradient.values().iter().all(|value| value.is_finite()) {
+        if !message.gradient.is_finite() {
             let rule = "must be finite".to_string();
             return Err(SecondaryError::Message { field: "gradient", rule, value: "not".into() });
         }
