@@ -1,10 +1,10 @@
-//! Which step of a run a message belongs to.
+//! The step of a run that a message belongs to.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A step of a run in which something is released. Every release has a round of its own, and no two the same.
+/// A step of a run in which something is released. Every release has a unique round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Round {
     /// A training step, counted over the whole run from 0.
@@ -36,7 +36,7 @@ pub enum Round {
         /// From 0.
         epoch: u32,
     },
-    /// A batch of rows that someone asks for besides, as an attack does when it measures what can be seen.
+    /// An extra batch of rows, such as an attack requests to measure what is visible.
     Probe {
         /// From 0.
         batch: u32,
@@ -44,8 +44,8 @@ pub enum Round {
 }
 
 impl Round {
-    /// A number of its own, which keys random streams; a training step is its own number. Bits 40 to 60 are free for
-    /// the attempts of a secret sum.
+    /// A unique number, which keys random streams; for a training step, its index. Bits 40 to 60 are free for the
+    /// attempts of a secure sum.
     pub fn key(self) -> u64 {
         let tagged =
             |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
