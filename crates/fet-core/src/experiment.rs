@@ -43,8 +43,8 @@ pub struct Experiment {
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
-/// The settings that all parties must share. Each party chooses its own files and how and on what it computes: `device`,
-/// `data`, `train.recompute`, `train.kernels` and `train.wire` are not included.
+/// The settings that all parties must share. Each party chooses its own files and how and on what it computes:
+/// `device`, `data`, `train.recompute`, `train.kernels` and `train.wire` are not included.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonSettings {
