@@ -1,4 +1,4 @@
-//! A summary of links: similarities by rank, records that are never or always chosen, empty and repeated keys.
+//! A summary of links: similarities by rank, records that are never or very often chosen, empty and repeated keys.
 
 use std::collections::HashMap;
 use std::fmt::Write;
