@@ -95,7 +95,7 @@ pub(crate) struct Published {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VariantTable {
-    /// As it stands in the tables.
+    /// The name shown in the tables.
     pub(crate) name: String,
     /// Its changes to the base, each as `path=value`.
     #[serde(default)]

@@ -33,7 +33,7 @@ pub(crate) struct Grid {
 /// The base with some settings changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
-    /// As it stands in the tables.
+    /// The name shown in the tables.
     pub(crate) name: String,
     /// Each as `path=value`, in order.
     pub(crate) sets: Vec<String>,
