@@ -1,10 +1,9 @@
-//! `fedsim`: SplitNN on each pair of a primary record and a neighbour, weighed and sorted by similarity
+//! `fedsim`: SplitNN on each pair of a primary record and a neighbour, weighted and sorted by similarity
 //! (Wu, Li, He; NeurIPS 2022).
 //!
-//! The primary learns how similar each neighbour is to each of its records: a leak that the method cannot
-//! do without, and that the Federated Transformer does not have. With more than two parties one secondary is
-//! linked softly and the others join by their nearest record, as in the paper's comparison. The layers are
-//! in `fedsim/model.rs`.
+//! The primary learns the similarity of each neighbour to each of its records: a leak that the method needs and the
+//! Federated Transformer avoids. With more than two parties one secondary is linked softly and the others join by their
+//! nearest record, as in the paper's comparison. The layers are in `fedsim/model.rs`.
 
 mod model;
 
@@ -30,33 +29,33 @@ pub struct FedSimSettings {
     pub local: Local,
     /// Widths of the hidden layers of the model that each pair goes through.
     pub pair_hidden: Vec<usize>,
-    /// What comes out of it for each pair.
+    /// Its output width for each pair.
     pub pair_outputs: usize,
-    /// Whether a learned gate turns a similarity into a weight; without, the similarity itself multiplies.
+    /// Whether a learned gate turns a similarity into a weight; otherwise the similarity itself is the weight.
     pub weight_gate: bool,
     /// Width of the hidden layer of that gate.
     pub gate_hidden: usize,
-    /// Whether pairs are put into ascending order of similarity before they merge.
+    /// Whether pairs are sorted by ascending similarity before they merge.
     pub sort_gate: bool,
     /// How pairs merge.
     pub merge: Merge,
     /// Channels of the convolution over the pairs.
     pub conv_channels: usize,
-    /// How many pairs the convolution sees at a time.
+    /// The kernel size of the convolution, in pairs.
     pub conv_kernel: usize,
     /// Widths of the hidden layers after the convolution.
     pub conv_hidden: Vec<usize>,
-    /// Widths of the hidden layers where there is no convolution.
+    /// Widths of the hidden layers without a convolution.
     pub mlp_hidden: Vec<usize>,
     /// Dropout rate before each layer of the merge.
     pub dropout: f64,
-    /// Which secondary is linked softly, from 1; the others join by their nearest record.
+    /// The secondary that is linked softly, from 1; the others join by their nearest record.
     pub soft_party: usize,
     /// How every half is trained.
     pub optimizer: OptimizerSettings,
 }
 
-/// How the K pairs of a record become one prediction.
+/// How the K pairs of a record are merged into one prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Merge {

@@ -1,12 +1,12 @@
-//! `gbdt-solo` and `gbdt-top1`: gradient-boosted trees, the yardstick that most people would reach for first.
+//! `gbdt-solo` and `gbdt-top1`: gradient-boosted trees, the standard baseline for tables.
 //!
-//! `gbdt-solo` sees the primary's own keys and features. `gbdt-top1` sees also the features of the nearest
-//! record of every secondary: it pools raw columns at the primary, so it protects nothing, and says what
-//! linked data are worth to a model that is not federated.
+//! `gbdt-solo` sees the primary's own keys and features. `gbdt-top1` also sees the features of the nearest record of
+//! every secondary: it pools raw columns at the primary, so it protects nothing, and shows what linked data are worth
+//! to a model that is not federated.
 //!
-//! All trees are grown at once; epoch e of the report is the first e/20 of them, so that the validation rows
-//! choose how many count, as they choose the epoch of every method. Trees are no tensors: the run's
-//! `model.safetensors` is empty.
+//! All trees are grown at once; epoch e of the report uses the first e/20 of them, so that the validation rows choose
+//! the number of trees, as they choose the epoch of every method. Trees are not tensors: the run's `model.safetensors`
+//! is empty.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::aggregator::Aggregator;
@@ -30,13 +30,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
-    /// Trees; for several classes, of each.
+    /// The number of trees; with several classes, per class.
     pub trees: usize,
-    /// What each tree's answer is multiplied by.
+    /// The factor on each tree's output.
     pub learning_rate: f64,
-    /// The most splits between the root and a leaf.
+    /// The maximum number of splits between root and leaf.
     pub depth: usize,
-    /// The least sum of second derivatives in a leaf: of a squared loss, the fewest rows.
+    /// The minimum sum of second derivatives in a leaf: for a squared loss, the minimum number of rows.
     pub leaf_weight: f64,
 }
 
@@ -50,7 +50,7 @@ pub struct GbdtSoloSettings(pub Growth);
 #[serde(transparent)]
 pub struct GbdtTop1Settings(pub Growth);
 
-/// In how many portions the trees are shown to the validation rows.
+/// The number of portions in which the trees are validated.
 const PORTIONS: usize = 20;
 
 impl Default for Growth {
@@ -176,7 +176,7 @@ impl Method for Gbdt {
     }
 }
 
-/// Sends a neighbour's features as they are.
+/// Sends a neighbour's features unchanged.
 struct Columns {
     nothing: Nothing,
 }
@@ -210,13 +210,13 @@ struct Forest {
     /// The columns that are not constant on the training rows: the library refuses the others.
     varying: Vec<usize>,
     boosters: Vec<GradientBooster>,
-    /// How many portions of the trees count.
+    /// The number of portions of the trees in use.
     portions: usize,
     nothing: Nothing,
 }
 
 impl Forest {
-    /// Keys, features, and what the others pooled: columns.
+    /// Columns: keys, features, and those that the secondaries pooled.
     fn columns(batch: &PrimaryBatch, memory: Option<Memory>) -> Vec<Vec<f64>> {
         let mut parts = vec![batch.keys.clone(), batch.features.clone()];
         if let Some(memory) = memory {
@@ -261,7 +261,7 @@ impl Forest {
         self.varying.iter().flat_map(|&index| &columns[index]).copied().collect()
     }
 
-    /// The activated output of the portions that count.
+    /// The activated output of the portions in use.
     fn output(&self, columns: &[Vec<f64>], device: &Device) -> Tensor<2> {
         let flat = self.flat(columns);
         let rows = columns[0].len();

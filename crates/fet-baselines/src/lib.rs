@@ -1,6 +1,6 @@
-//! The methods that the Federated Transformer is compared with.
+//! The baseline methods for the Federated Transformer.
 //!
-//! A binary that wants them says `use fet_baselines as _;`: inventory drops a crate that nothing names.
+//! A binary references them by `use fet_baselines as _;`: inventory drops a crate that nothing references.
 
 mod fedsim;
 mod gbdt;

@@ -1,4 +1,4 @@
-//! What the SplitNN methods share: local models that see features and no keys.
+//! The shared part of the SplitNN methods: local models that see features and no keys.
 
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::SecondaryContext;
@@ -8,7 +8,7 @@ use fet_core::registry::{Slot, Violation};
 use fet_train::model::{Init, Perceptron};
 use serde::{Deserialize, Serialize};
 
-/// The primary's local model, and the width of everyone's.
+/// The primary's local model, and the width of all representations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Local {
@@ -46,7 +46,7 @@ pub(crate) fn check_widths(field: &str, widths: &[usize]) -> Result<(), Violatio
     Ok(())
 }
 
-/// A secondary's local model, kept from seeing keys.
+/// A secondary's local model, without keys.
 pub(crate) fn secondary(
     encoder: &Slot<dyn Encoder>,
     context: &SecondaryContext<'_>,

@@ -1,7 +1,7 @@
 //! `top1sim`: each primary record joined with the nearest record of every secondary, then SplitNN (paper,
 //! section 7.1).
 //!
-//! Keys serve the linkage alone: no model sees them. A secondary's local model is the encoder slot.
+//! Keys are only for linkage: no model sees them. A secondary's local model is the encoder slot.
 
 use burn::module::Module;
 use burn::tensor::Tensor;

@@ -1,30 +1,29 @@
-//! The `Aggregator` slot: how the active parties' representations become one.
+//! The `Aggregator` slot: combines the active parties' representations into one.
 //!
-//! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines the parts, or
-//! it sees only a sum in which the parties hide them. Plug-ins are in `aggregators/` of `fet-train`.
+//! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines the parts,
+//! or it sees only their secure sum. Plug-ins are in `aggregators/` of `fet-train`.
 
 use burn::tensor::Tensor;
 
 use crate::registry::{Plugin, SlotKind};
 
-/// Makes one memory of the active parties' representations, and spreads the gradient back.
+/// Combines the active parties' representations into one memory, and distributes the gradient back.
 ///
-/// Laws, held by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of what its role computes;
-/// the order of parties does not matter where the memory is as wide as a part; the memory has the width that
-/// [`Aggregator::width`] promises; a party that was dropped is not asked for.
+/// Laws, checked by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of what its role
+/// computes; the order of parties does not matter where the memory is as wide as a part; the memory has the width that
+/// [`Aggregator::width`] promises; dropped parties are not queried.
 pub trait Aggregator: Send + Sync {
     /// The width of the memory, for `parties` representations of width `hidden`.
     fn width(&self, _parties: usize, hidden: usize) -> usize {
         hidden
     }
 
-    /// Whether it must know how similar the neighbours are to the primary's records. The secondaries then
-    /// reveal it.
+    /// Whether it needs the similarities of the neighbours to the primary's records. The secondaries then reveal them.
     fn uses_similarities(&self) -> bool {
         false
     }
 
-    /// Whether the memory holds every party's part by itself: side by side in the parties' order, a part of one position
+    /// Whether the memory keeps the parties' parts separate: concatenated in the parties' order, a part of one position
     /// repeated along those of the longest, zeros for a party that is left out.
     fn keeps_parts_apart(&self) -> bool {
         false
@@ -41,7 +40,7 @@ pub trait Aggregator: Send + Sync {
 pub enum Role<'a> {
     /// The parts themselves.
     Combine(&'a dyn Combine),
-    /// Only their sum; the parties hide the parts in it.
+    /// Only their sum; secure aggregation hides the parts.
     Sum(&'a dyn Sum),
 }
 
@@ -56,7 +55,7 @@ impl std::fmt::Debug for Role<'_> {
 
 /// An aggregator that sees the parts.
 pub trait Combine {
-    /// The memory that the primary decodes against.
+    /// The memory that the primary attends to.
     ///
     /// # Shapes
     /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
@@ -66,7 +65,7 @@ pub trait Combine {
 
 /// An aggregator that sees only the sum of the parts.
 pub trait Sum {
-    /// How the parties hide their parts in the sum.
+    /// How the secure sum of the parts is formed.
     fn form(&self) -> SecureSum;
 
     /// The memory, given the sum of the parts.
@@ -77,17 +76,17 @@ pub trait Sum {
     fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3>;
 }
 
-/// Who takes part in one aggregation, and what is known of the parts besides their values.
+/// The participants of one aggregation, and what is known of the parts besides their values.
 #[derive(Debug, Clone)]
 pub struct Aggregation {
-    /// How many secondaries there are, whether they take part or not.
+    /// The number of secondaries, active or not.
     pub parties: usize,
-    /// Those that take part, ascending from 0.
+    /// The active ones, ascending from 0.
     pub active: Vec<usize>,
     /// The shape [B, K, H] of each active party's part.
     pub shapes: Vec<[usize; 3]>,
-    /// How similar the neighbours of each active party are to the primary's records, [B, K], standardised;
-    /// empty where nobody asked for it.
+    /// Similarities of each active party's neighbours to the primary's records, [B, K], standardised; empty unless
+    /// requested.
     pub similarities: Vec<Tensor<2>>,
 }
 
@@ -98,13 +97,13 @@ impl SlotKind for dyn Aggregator {
 
 inventory::collect!(Plugin<dyn Aggregator>);
 
-/// How secret sums are formed; all parties know it.
+/// How secure sums are formed; all parties know it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SecureSum {
     /// Sums are taken modulo 2^bits.
     pub bits: u32,
-    /// The largest absolute value of what no mechanism bounds.
+    /// The largest absolute value allowed where no mechanism bounds it.
     pub range: f64,
-    /// With how many others a party shares masks.
+    /// The number of other parties that a party shares masks with.
     pub degree: usize,
 }

@@ -1,8 +1,8 @@
 //! The vocabulary of data: tables of parties, tasks, and the slots that provide them: `Dataset` (what all
 //! parties hold) and `Source` (one labelled table).
 //!
-//! Readers and splitters live in `fet-data`; scaling and the train/validation/test split live in
-//! `fet-train`. Nothing here reads a file.
+//! Readers and splitters live in `fet-data`; scaling and the train/validation/test split are in `fet-train`.
+//! Nothing here reads a file.
 
 mod keys;
 
@@ -33,12 +33,12 @@ impl<T: Copy> Matrix<T> {
         Self { columns, values }
     }
 
-    /// How many rows there are; 0 for a table without columns.
+    /// The number of rows; 0 for a table without columns.
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -53,7 +53,7 @@ impl<T: Copy> Matrix<T> {
         &self.values
     }
 
-    /// All values, to be changed in place.
+    /// All values, mutable.
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
@@ -93,30 +93,30 @@ pub enum Task {
     Multiclass,
 }
 
-/// What one party holds: the same kind of key as every other party, and features of its own.
+/// One party's table: keys of the kind that all parties share, and its own features.
 #[derive(Debug, Clone)]
 pub struct PartyTable {
     /// The party's name.
     pub name: String,
     /// Fuzzy identifiers, raw.
     pub keys: Keys,
-    /// Features, [rows, d], raw; the keys are not among them.
+    /// Features, [rows, d], raw; without the keys.
     pub features: Matrix<f32>,
 }
 
 impl PartyTable {
-    /// How many records the party holds.
+    /// The number of records.
     pub fn rows(&self) -> usize {
         self.keys.rows()
     }
 }
 
-/// All parties' tables before any of them is scaled or linked.
+/// All parties' tables before scaling and linking.
 #[derive(Debug, Clone)]
 pub struct VerticalData {
     /// What is predicted.
     pub task: Task,
-    /// How many classes a label can name; 2 for a binary task, 1 for a regression.
+    /// The number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
     /// The party with the labels.
     pub primary: PartyTable,
@@ -136,10 +136,10 @@ pub trait Dataset: Send + Sync {
     fn load(&self) -> Result<VerticalData, DataError>;
 }
 
-/// What a dataset is given besides its settings.
+/// The inputs of a dataset besides its settings.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetContext<'a> {
-    /// The folder that relative file names start from.
+    /// The folder that file names are relative to.
     pub folder: &'a Path,
     /// The seed of the run.
     pub seed: u64,
@@ -152,7 +152,7 @@ impl SlotKind for dyn Dataset {
 
 inventory::collect!(Plugin<dyn Dataset>);
 
-/// Something that provides one labelled table, which a dataset may cut among parties.
+/// Something that provides one labelled table, which a dataset may split among parties.
 ///
 /// Law: the same settings and files give the same table; every cell is finite.
 pub trait Source: Send + Sync {
@@ -165,7 +165,7 @@ pub trait Source: Send + Sync {
 pub struct Labelled {
     /// What is predicted.
     pub task: Task,
-    /// How many classes a label can name; 2 for a binary task, 1 for a regression.
+    /// The number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
     /// [n, d].
     pub features: Matrix<f32>,
@@ -180,7 +180,7 @@ impl SlotKind for dyn Source {
 
 inventory::collect!(Plugin<dyn Source>);
 
-/// Data that cannot be used: where, and what is wrong with it.
+/// Unusable data: where, and what is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DataError {

@@ -1,8 +1,8 @@
-//! The `Encoder` slot: one secondary party's local model, from its neighbours' records to a representation.
+//! The `Encoder` slot: one secondary's local model, which maps neighbours to a representation.
 //!
-//! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] makes an `Encoder` of it: it
-//! keeps the autograd graph between forward and backward, which is cut at the party's boundary. To add one,
-//! copy `encoders/transformer.rs` of `fet-train`.
+//! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] turns it into an `Encoder`
+//! and keeps the autograd graph, cut at the party's boundary, between forward and backward. To add one, copy
+//! `encoders/transformer.rs` of `fet-train`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -13,21 +13,20 @@ use crate::registry::{Plugin, SlotKind};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::{Learner, Trainable};
 
-/// The records that a batch of primary rows is linked with. Each record stands once, however many rows it
-/// is a neighbour of.
+/// The records linked with a batch of primary rows. Each record occurs once, however many rows it is a neighbour of.
 #[derive(Debug, Clone)]
 pub struct NeighbourBatch {
     /// Keys of the distinct records, [U, m], scaled.
     pub keys: Tensor<2>,
     /// Features of the distinct records, [U, d], scaled.
     pub features: Tensor<2>,
-    /// Which record fills which slot, [B·K], nearest first within a row.
+    /// The record in each slot, [B·K], nearest first within a row.
     pub slots: Tensor<1, Int>,
     /// B.
     pub rows: usize,
     /// K.
     pub neighbours: usize,
-    /// How many of the K are real; the rest repeat them and must be masked out.
+    /// How many of the K are real; the others repeat them and must be masked out.
     pub available: usize,
 }
 
@@ -46,40 +45,39 @@ impl NeighbourBatch {
 
 /// One party's local model.
 ///
-/// Laws, held by the contract suite for every plug-in: backward after forward gives the gradient that an
-/// uncut graph would; all backends agree to a stated tolerance.
+/// Laws, checked by the contract suite for every plug-in: backward after forward gives the same gradient as an uncut
+/// graph; all backends agree to a stated tolerance.
 pub trait Encoder: Send {
-    /// What is trained.
+    /// The trained parameters and their optimiser.
     fn learner(&self) -> &dyn Learner;
 
-    /// What is trained, to be stepped or loaded.
+    /// The same, mutable: to take a step or load parameters.
     fn learner_mut(&mut self) -> &mut dyn Learner;
 
-    /// The representation [B, K, H], without its graph; a tracked pass keeps the graph for
-    /// [`Encoder::backward`].
+    /// The representation [B, K, H], detached; a tracked pass keeps the graph for [`Encoder::backward`].
     fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3>;
 
     /// Back-propagates the gradient [B, K, H] with respect to the last tracked representation.
     ///
     /// # Panics
-    /// If there was no tracked forward pass before.
+    /// Without a tracked forward pass before it.
     fn backward(&mut self, gradient: Tensor<3>);
 }
 
-/// What an encoder is built from besides its settings.
+/// The inputs of an encoder besides its settings.
 #[derive(Debug)]
 pub struct EncoderContext<'a> {
-    /// Where it computes; an autodiff device.
+    /// Its device, with autodiff.
     pub device: &'a Device,
-    /// The stream of its initial weights.
+    /// The random stream of its initial weights.
     pub weights: ChaCha8Rng,
     /// K.
     pub neighbours: usize,
-    /// m; 0 where the method keeps keys out of its models.
+    /// m; 0 if the method's models see no keys.
     pub key_columns: usize,
     /// d.
     pub feature_columns: usize,
-    /// What the method's models have in common.
+    /// Settings shared by the method's models.
     pub shape: &'a ModelShape,
     /// How it is trained.
     pub optimizer: &'a OptimizerSettings,
@@ -87,12 +85,12 @@ pub struct EncoderContext<'a> {
     pub computation: Computation,
 }
 
-/// How a party computes what is the same, but for rounding, in more than one way.
+/// How a party computes; the results are equal up to rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Computation {
-    /// Whether the graph of a forward pass is forgotten and built again for the backward pass.
+    /// Whether the graph of a forward pass is dropped and recomputed for the backward pass.
     pub recompute: bool,
-    /// Whether the host's fused kernels take the place of tensor operations, where an encoder has any.
+    /// Whether the host's fused kernels replace tensor operations, if an encoder has any.
     pub fused: bool,
 }
 
@@ -118,13 +116,13 @@ pub struct LocalModel<N> {
     pending: Option<Pending>,
 }
 
-/// What stays between forward and backward.
+/// State kept between forward and backward.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one of them for each party")]
 enum Pending {
     /// The graph itself.
     Graph(Tensor<3>),
-    /// What it can be built from: dropout repeats, because its masks come from the pass.
+    /// The inputs to recompute it: dropout repeats, because its masks come from the pass.
     Inputs(NeighbourBatch, Pass),
 }
 

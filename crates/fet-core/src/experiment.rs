@@ -1,6 +1,6 @@
-//! An experiment: one plain struct, read from TOML, that says everything a run depends on.
+//! An experiment: one plain struct, read from TOML, with everything that a run depends on.
 //!
-//! Serialising it gives every setting with its default filled in: the record that stands in the report.
+//! Serialising it gives every setting with its default filled in, as recorded in the report.
 //! This module does not touch files; the `fet` command does.
 
 use serde::{Deserialize, Serialize};
@@ -14,11 +14,11 @@ use crate::method::{Method, Plan, Slots};
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 
-/// Everything a run depends on, the files of its data apart.
+/// Everything that a run depends on, except its data files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// What the results are called.
+    /// The name of the results.
     pub name: String,
     /// The seed of every random stream.
     #[serde(default)]
@@ -26,52 +26,52 @@ pub struct Experiment {
     /// The tensor backend.
     #[serde(default = "default_device")]
     pub device: String,
-    /// How long and in what portions.
+    /// Length of the run and batch sizes.
     #[serde(default)]
     pub train: TrainSettings,
-    /// Where the parties' tables come from.
+    /// The source of the parties' tables.
     pub data: Slot<dyn Dataset>,
-    /// What the parties compute.
+    /// The method.
     pub method: Slot<dyn Method>,
     /// Which records belong together.
     pub linker: Slot<dyn Linker>,
     /// A secondary's local model.
     pub encoder: Slot<dyn Encoder>,
-    /// How representations become one.
+    /// How representations are combined.
     pub aggregator: Slot<dyn Aggregator>,
-    /// What protects them.
+    /// The privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
-/// What all parties must agree on. How and on what a party computes is its own affair, and so are its files: `device`,
-/// `data`, `train.recompute`, `train.kernels` and `train.wire` are not among it.
+/// The settings that all parties must share. Each party chooses its own files and how and on what it computes:
+/// `device`, `data`, `train.recompute`, `train.kernels` and `train.wire` are not included.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonSettings {
-    /// The seed of the randomness that all parties share.
+    /// The seed of the shared randomness.
     pub seed: u64,
-    /// How long and in what portions.
+    /// Length of the run and batch sizes.
     pub train: TrainSettings,
-    /// What the parties compute.
+    /// The method.
     pub method: Slot<dyn Method>,
     /// Which records belong together.
     pub linker: Slot<dyn Linker>,
     /// A secondary's local model.
     pub encoder: Slot<dyn Encoder>,
-    /// How representations become one.
+    /// How representations are combined.
     pub aggregator: Slot<dyn Aggregator>,
-    /// What protects them.
+    /// The privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
 impl CommonSettings {
-    /// As TOML, every default filled in: the same text for the same settings.
+    /// As TOML, with every default filled in: equal settings give equal text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are plain structs, which TOML can hold")
     }
 
-    /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differ from these: its name, our
-    /// value and theirs.
+    /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differs: its name, our value
+    /// and theirs.
     pub fn difference(&self, theirs: &str) -> Option<(String, String, String)> {
         let mut ours = Vec::new();
         leaves("", &self.to_toml().parse().unwrap_or_default(), &mut ours);
@@ -100,70 +100,70 @@ fn leaves(prefix: &str, table: &toml::Table, found: &mut Vec<(String, String)>) 
     }
 }
 
-/// How long a run is and in what portions it works.
+/// Length of a run and batch sizes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
     /// Passes over the training rows.
     pub epochs: usize,
-    /// Rows of a training step.
+    /// Rows per training step.
     pub batch_size: usize,
-    /// Rows of an evaluation step; it changes speed and memory, not results.
+    /// Rows per evaluation step; affects speed and memory, not results.
     pub evaluation_batch_size: usize,
-    /// What makes the step size smaller.
+    /// The schedule of the learning rate.
     pub decay: Decay,
-    /// Epochs without a better validation metric that make a plateau.
+    /// Epochs without a better validation metric that count as a plateau.
     pub patience: usize,
-    /// What a plateau multiplies the step size by.
+    /// The factor on the learning rate at a plateau.
     pub factor: f64,
-    /// Whether secondaries forget their graphs and compute forward passes twice: the same results, but for
-    /// rounding, in less memory, where there are many parties.
+    /// Whether secondaries drop their graphs and compute forward passes twice: the same results up to rounding, and
+    /// less memory with many parties.
     pub recompute: bool,
-    /// Who computes what there are fused kernels for: the same results, but for rounding.
+    /// What runs the blocks that have fused kernels: the same results up to rounding.
     pub kernels: Kernels,
-    /// How the rows of a training step are chosen.
+    /// How the rows of a training step are sampled.
     pub batches: Batches,
-    /// Whether messages between parties of one process become bytes on their way: the same results, more slowly.
+    /// Whether messages between parties in one process are serialised: the same results, more slowly.
     pub wire: Wire,
 }
 
-/// What messages between the parties of one process are on their way.
+/// How messages pass between parties in one process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
-    /// Handed over as they are.
+    /// Passed as values.
     #[default]
     Direct,
-    /// Turned into the bytes that would go between machines, and back.
+    /// Serialised to the bytes that would go between machines, and back.
     Bytes,
 }
 
-/// How the rows of a training step are chosen.
+/// How the rows of a training step are sampled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Batches {
-    /// All rows in an order drawn for each epoch, cut into batches.
+    /// All rows, shuffled for each epoch, in batches.
     #[default]
     Shuffled,
-    /// Each row with probability batch size / rows, drawn anew for each step.
+    /// Each row with probability batch size / rows, independently for each step.
     Poisson,
 }
 
-/// Who computes the blocks of a transformer.
+/// What computes the blocks of a transformer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kernels {
-    /// The fused kernels where tensors lie in the host's memory, else the device.
+    /// The fused kernels if tensors are in the host's memory, else the device.
     #[default]
     Auto,
     /// The fused kernels, on the host.
     Fused,
-    /// The device, operation by operation.
+    /// The device, with tensor operations.
     Tensor,
 }
 
 impl TrainSettings {
-    /// What secondaries are told, where tensors lie on the host or do not.
+    /// Whether secondaries use the kernels, given whether tensors are on the host.
     pub fn computation(&self, on_host: bool) -> Computation {
         let fused = match self.kernels {
             Kernels::Auto => on_host,
@@ -194,8 +194,8 @@ impl Default for TrainSettings {
 impl Experiment {
     /// Reads and checks a table.
     ///
-    /// A slot that is left out, or whose table names no `kind`, gets the default plug-in. For encoder and
-    /// aggregator that is the method's choice.
+    /// A slot that is missing, or whose table has no `kind`, gets the default plug-in; for encoder and aggregator the
+    /// method chooses it.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
         for (slot, kind) in [("method", "fet"), ("linker", "nearest"), ("privacy", "none")] {
             fill_in(&mut table, slot, kind);
@@ -227,7 +227,7 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// Refuses slots that make no sense together.
+    /// Refuses incompatible slots.
     fn check_slots(&self) -> Result<(), Violation> {
         let method = self.method.build(&())?;
         let linker = self.linker.build(&())?;
@@ -257,7 +257,7 @@ impl Experiment {
         self.check_privacy(&plan, &slots)
     }
 
-    /// Refuses what would pass a mechanism by, or claims more than it gives.
+    /// Refuses settings that bypass a privacy mechanism, or claim more than it guarantees.
     fn check_privacy(&self, plan: &Plan, slots: &Slots<'_>) -> Result<(), Violation> {
         let (about, privacy) = (slots.linker.about(), slots.privacy);
         if privacy.is_identity() {
@@ -305,7 +305,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The part of the settings on which all parties must agree.
+    /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
         let TrainSettings { recompute, kernels, wire, .. } = TrainSettings::default();
         CommonSettings {
@@ -354,7 +354,7 @@ fn default_device() -> String {
     "flex".to_string()
 }
 
-/// Gives `slot` a table with a kind, where it has none.
+/// Gives `slot` a table with a kind, if it has none.
 fn fill_in(table: &mut toml::Table, slot: &str, kind: &str) {
     if let toml::Value::Table(settings) = table.entry(slot).or_insert_with(|| toml::Table::new().into())
         && !kind.is_empty()
@@ -363,9 +363,9 @@ fn fill_in(table: &mut toml::Table, slot: &str, kind: &str) {
     }
 }
 
-/// Changes `table` as `--set path=value` says. A value is TOML where it reads as TOML, else a string.
-/// Choosing another `kind` for a slot forgets the slot's other settings: they belong to the old kind. Choosing
-/// another method forgets encoder and aggregator too: they were chosen for the old one.
+/// Changes `table` by `--set path=value`. A value is TOML if it parses as TOML, else a string. A new `kind` for a slot
+/// drops the slot's other settings: they belong to the old kind. A new method drops encoder and aggregator too: they
+/// were chosen for the old one.
 pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
     let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
     let (path, text) =
@@ -398,8 +398,8 @@ pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsErro
     Ok(())
 }
 
-/// Lays `changes` over `base`, table by table. As with [`set`], another `kind` replaces a slot's whole table,
-/// and another method forgets the encoder and the aggregator of the base.
+/// Merges `changes` into `base`, table by table. As with [`set`], a new `kind` replaces a slot's whole table, and a new
+/// method drops the encoder and the aggregator of the base.
 pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
     let kind = |table: &toml::Table, slot: &str| table.get(slot).and_then(|slot| slot.get("kind")).cloned();
     if kind(&changes, "method").is_some_and(|method| kind(base, "method") != Some(method)) {

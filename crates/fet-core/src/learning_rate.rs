@@ -1,26 +1,26 @@
-//! The step size over epochs: smaller after a plateau of the validation metric, or along half a cosine.
+//! The learning rate over epochs: reduced at a plateau of the validation metric, or along half a cosine.
 //!
-//! The metric is what users read, and it has a direction: accuracy is maximised.
+//! The metric is the one users read; its direction matters: accuracy is maximised.
 
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Direction;
 
-/// What makes the step size smaller from epoch to epoch.
+/// How the learning rate decreases over epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
-    /// Epochs without a better validation metric, as in the paper: `train.patience` of them multiply it by
+    /// At a plateau, as in the paper: `train.patience` epochs without a better validation metric multiply it by
     /// `train.factor`.
     #[default]
     Plateau,
-    /// The epochs themselves, whatever the metric does: half a cosine from the method's step size to nearly nothing
-    /// in the last epoch (Loshchilov and Hutter 2017, without restarts). `patience` and `factor` are then unused.
+    /// By epoch, independently of the metric: half a cosine from the method's learning rate to nearly zero in the last
+    /// epoch (Loshchilov and Hutter 2017, without restarts). `patience` and `factor` are then unused.
     Cosine,
 }
 
 impl Decay {
-    /// The step size of `epoch`, counted from 0, of `epochs`; `plateau` is what a plateau would have left of it.
+    /// The learning rate of `epoch`, counted from 0, of `epochs`; `plateau` is the rate after plateaus.
     pub fn learning_rate(self, plateau: &Plateau, epoch: usize, epochs: usize) -> f64 {
         match self {
             Self::Plateau => plateau.learning_rate,
@@ -32,7 +32,7 @@ impl Decay {
     }
 }
 
-/// Reduces the step size when the validation metric stops improving.
+/// Reduces the learning rate when the validation metric stops improving.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plateau {
     initial: f64,
@@ -42,13 +42,13 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// A schedule that begins at `learning_rate`.
+    /// A schedule that starts at `learning_rate`.
     pub fn new(learning_rate: f64) -> Self {
         Self { initial: learning_rate, learning_rate, best: None, stale: 0 }
     }
 
-    /// Takes note of an epoch's validation metric and says whether it is the best so far. After `patience`
-    /// epochs without a better one the step size is multiplied by `factor`.
+    /// Records an epoch's validation metric and returns whether it is the best so far. After `patience` epochs without
+    /// a better one, multiplies the learning rate by `factor`.
     pub fn observe(&mut self, metric: f64, direction: Direction, patience: usize, factor: f64) -> bool {
         // A metric that is no number is never the best, neither now nor after a checkpoint was read back.
         let improves = metric.is_finite() && self.best.is_none_or(|best| direction.improves(metric, best));

@@ -1,22 +1,22 @@
-//! The contracts of the Federated Transformer: slots, registry, experiment, messages and the vocabulary of data.
+//! The contracts of the Federated Transformer: slots, registry, experiment, messages and data types.
 //!
-//! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which brings Burn in, `encoder::Encoder`,
+//! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which adds Burn, `encoder::Encoder`,
 //! `aggregator::Aggregator`, `privacy::PrivacyMechanism` and `method::Method`. Without that feature the crate compiles
-//! without Burn: a linker, a dataset or a source needs no more. It implements no plug-in, trains nothing and reads no
+//! without Burn, which linkers, datasets and sources do not need. It implements no plug-in, trains nothing and reads no
 //! file: `fet-train`, `fet-linkers`, `fet-data` and `fet-baselines` do.
 //!
 //! # Glossary
 //!
 //! - **party**: an organisation with a table. The **primary** has the labels; a **secondary** helps it.
-//! - **key**: the fuzzy identifier that all parties share the kind of: coordinates, a name, an address.
+//! - **key**: a fuzzy identifier, of the same kind at all parties: coordinates, a name, an address.
 //! - **record**: a row of a party's table; **features** are its columns other than the key.
-//! - **link**: for one primary record the K most similar records of a secondary, its **neighbours**.
-//! - **representation** [B, K, H]: what a secondary's **encoder** makes of a batch's neighbours.
+//! - **link**: the K most similar records of a secondary for one primary record, its **neighbours**.
+//! - **representation** [B, K, H]: the output of a secondary's **encoder** for a batch's neighbours.
 //! - **dynamic mask**: a learned number for each neighbour, added to attention logits.
-//! - **similarity**: how much a neighbour's key resembles the primary's, the larger the closer; it stays with the
-//!   secondary unless a method or an aggregator cannot work without it.
-//! - **memory** [B, K, W]: what the **aggregator** makes of the active parties' representations.
-//! - **party dropout**: leaving secondaries out of a training step; those left in are **active**.
+//! - **similarity**: how much a neighbour's key resembles the primary's, larger is closer; it stays with the secondary
+//!   unless a method or an aggregator needs it.
+//! - **memory** [B, K, W]: the output of the **aggregator** for the active parties' representations.
+//! - **party dropout**: leaving secondaries out of a training step; the remaining ones are **active**.
 //! - **release**: one representation that left its party; the privacy mechanism accounts for each.
 //! - **method**: the halves of a split model, the primary's and the secondaries', and a **plan** for the trainer.
 //! - **slot**, **plug-in**, **recipe**: a trait, an implementation of it, and its settings ([`registry`]).

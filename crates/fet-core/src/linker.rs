@@ -1,8 +1,8 @@
 //! The `Linker` slot: which records of another party belong to a primary record.
 //!
-//! There is no common identifier. A linker sees keys alone, never features or labels, and it is run once for a whole run;
-//! the order of what it returns is the order the model sees. It has two sides, which meet only at messages: the primary
-//! *asks*, and the party whose records are searched *owns* them.
+//! There is no common identifier. A linker sees only keys, never features or labels, and runs once per run; the model
+//! sees its results in the order it returns. It has two sides, which communicate only by messages: the primary *asks*,
+//! and the party whose records are searched *owns* them.
 //!
 //! ```text
 //! asker                                  owner
@@ -12,7 +12,7 @@
 //!                                          link(queries, records, answer)
 //! ```
 //!
-//! To add a linker, copy `nearest.rs` of `fet-linkers`, or see `examples/custom-linker` for one in a crate of its own.
+//! To add a linker, copy `nearest.rs` of `fet-linkers`, or see `examples/custom-linker` for one in a separate crate.
 
 mod about;
 mod check;
@@ -27,31 +27,31 @@ pub use check::{check_either, check_numbers, check_shapes, check_text};
 pub use error::LinkError;
 pub use links::Links;
 
-/// Finds, for every query, the K records that most resemble it. The plug-in itself: what it is, and its two sides.
+/// Finds the K most similar records for every query. The plug-in: its description and its two sides.
 ///
-/// Laws, held by the contract suite for every plug-in: the sides may be built in different processes from the same
-/// settings, secret and seed; the links follow from settings, secret, seed and keys, whatever other secrets a side draws;
-/// [`Linker::about`] is true.
+/// Laws, checked by the contract suite for every plug-in: the sides may be built in different processes from the same
+/// settings, secret and seed; the links depend only on settings, secret, seed and keys, not on other secrets that a
+/// side draws; [`Linker::about`] is true.
 pub trait Linker: Send + Sync {
-    /// What is known of it before it links.
+    /// Its properties, known before it links.
     fn about(&self) -> About;
 
-    /// The primary's side, with secrets of its own. Both sides know `seed`.
+    /// The primary's side, with its own secrets. Both sides know `seed`.
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
         Box::new(InTheClear)
     }
 
-    /// The side of the records' owner, with secrets of its own.
+    /// The side of the records' owner, with its own secrets.
     fn owner(&self, seed: u64) -> Box<dyn Owner>;
 }
 
 /// The primary's side of one link. It never sees a record.
 pub trait Asker: Send {
-    /// What the primary sends instead of its keys: as many keys of as many columns, sealed unless
+    /// What the primary sends instead of its keys: the same number of keys and columns, sealed unless
     /// [`About::in_the_clear`].
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError>;
 
-    /// The answer to the owner's challenge. A challenge that no owner poses is an error, never a panic.
+    /// The answer to the owner's challenge. An invalid challenge is an error, never a panic.
     fn answer(&mut self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
         Err(LinkError::Message("it is a challenge, and this linker poses none".into()))
     }
@@ -59,19 +59,19 @@ pub trait Asker: Send {
 
 /// The side of the party whose records are searched. It never sees a key that the asker conceals.
 pub trait Owner: Send {
-    /// What it must ask the primary before it can link `records`; nothing unless [`About::challenges`].
+    /// The challenge for the primary before it can link `records`; nothing unless [`About::challenges`].
     fn challenge(&mut self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
         Ok(None)
     }
 
     /// Links.
     ///
-    /// Laws: indices are valid; each row is sorted by similarity, highest first, where there are similarities; K is honoured
-    /// or refused; the progress adds up to the number of queries. Queries and answer come from another party: what it should
-    /// not have sent is an error, never a panic.
+    /// Laws: indices are valid; each row is sorted by similarity, highest first, if there are similarities; K is
+    /// honoured or refused; the progress adds up to the number of queries. Queries and answer come from another party:
+    /// if they are invalid, that is an error, never a panic.
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError>;
 
-    /// What its user should hear of what it did; it says so once.
+    /// Warnings for its user; each is given once.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
@@ -80,18 +80,18 @@ pub trait Owner: Send {
 /// What an [`Owner`] links.
 #[derive(Clone, Copy)]
 pub struct LinkTask<'a> {
-    /// The primary's keys, as [`Asker::conceal`] leaves them.
+    /// The primary's keys, as [`Asker::conceal`] returns them.
     pub queries: &'a Keys,
     /// The owner's keys.
     pub records: &'a Keys,
-    /// The answer to the challenge, where one was posed.
+    /// The answer to the challenge, if there was one.
     pub answer: Option<&'a Sealed>,
-    /// Hears how many more queries have been answered, from any thread.
+    /// Called with the number of newly answered queries, from any thread.
     pub progress: &'a (dyn Fn(usize) + Sync),
 }
 
 impl<'a> LinkTask<'a> {
-    /// A task without challenge whose progress nobody hears.
+    /// A task without challenge and without progress reports.
     pub fn new(queries: &'a Keys, records: &'a Keys) -> Self {
         Self { queries, records, answer: None, progress: &|_| () }
     }
@@ -104,7 +104,7 @@ impl std::fmt::Debug for LinkTask<'_> {
     }
 }
 
-/// The asker of a linker that protects nothing: keys are sent as they are.
+/// The asker of a linker that protects nothing: keys are sent unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct InTheClear;
 
@@ -125,7 +125,7 @@ pub fn link(
     link_between(linker.asker(seed).as_mut(), linker.owner(seed).as_mut(), queries, records, progress)
 }
 
-/// The same for sides that the caller has, as who wants to hear [`Owner::warnings`] does.
+/// The same for sides that the caller holds, for example to read [`Owner::warnings`].
 pub fn link_between(
     asker: &mut dyn Asker,
     owner: &mut dyn Owner,

@@ -1,6 +1,6 @@
-//! The messages: all that ever crosses a party boundary.
+//! The messages: the only data that cross a party boundary.
 //!
-//! They hold host values and no tensors; [`codec`] turns them into bytes and back. `Debug` shows shapes, never values. A
+//! They hold host values, not tensors; [`codec`] turns them into bytes and back. `Debug` shows shapes, never values. A
 //! message that belongs to a round names it.
 
 mod array;
@@ -21,44 +21,44 @@ pub use block::{Block, ShapeError};
 pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode};
 pub use round::Round;
 
-/// The version of the messages and of their frame. If a message changes, raise it.
+/// The version of the messages and of their frame. If a message changes, bump it.
 pub const PROTOCOL_VERSION: u16 = 1;
 
-/// What the primary asks of a secondary.
+/// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Request {
-    /// Agree to these terms; everything else comes after it.
+    /// Agree to these terms; always the first request.
     Join(Terms),
     /// Link these keys, one for each primary record, and keep the links.
     Link(LinkKeys),
-    /// What the linker's challenge asked for; linking goes on.
+    /// The answer to the linker's challenge; linking continues.
     Answer(Sealed),
-    /// Make a key for secret sums, and send its public half.
+    /// Generate a key pair for secure sums, and send the public key.
     MakeKey,
     /// Share keys with these parties, the receiver among them.
     AgreeOnKeys(PublicKeys),
     /// Represent the neighbours of these primary records.
     Forward(Forward),
-    /// Learn from the gradient of the training representation of the same round.
+    /// Take a training step with the gradient of the representation of the same round.
     Backward(Backward),
-    /// Send the parameters that the method averages over all parties.
+    /// Send the parameters that the method averages.
     ShareParameters(ShareParameters),
-    /// Take these as the parameters that the method averages over all parties.
+    /// Set the parameters that the method averages to these.
     LoadParameters(LoadParameters),
-    /// The model as it is now is the best so far: keep it.
+    /// The current model is the best so far: keep it.
     KeepBest(Epoch),
-    /// Save everything that the run needs to go on after this epoch.
+    /// Save everything needed to resume the run after this epoch.
     Save(Epoch),
-    /// Go back to what was saved after this epoch.
+    /// Restore the state saved after this epoch.
     Load(Saved),
     /// The run is over: write the best model.
     Finish,
-    /// The primary has written its report: forget what was saved on the way.
+    /// The primary has written its report: delete the saved states.
     Forget,
 }
 
-/// What a secondary answers.
+/// A secondary's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reply {
@@ -66,46 +66,46 @@ pub enum Reply {
     Joined(Joined),
     /// The keys are linked.
     Linked(Linked),
-    /// The linker cannot go on before this is answered.
+    /// The linker's challenge; it must be answered before linking continues.
     Challenge(Sealed),
     /// A public key.
     Key(PublicKey),
     /// A representation.
     Representation(Block),
-    /// A representation's share in a secret sum.
+    /// A representation's share of a secure sum.
     Masked(Masked),
     /// The parameters that the method averages.
     Parameters(Parameters),
-    /// Their share in a secret sum, as fixed-point words modulo 2^64.
+    /// Their share of a secure sum, as fixed-point words modulo 2^64.
     MaskedParameters(Words),
-    /// What was saved.
+    /// The identity of what was saved.
     Saved(Saved),
-    /// Done; there is nothing to tell.
+    /// Done; no content.
     Done,
 }
 
-/// The public half of an X25519 key.
+/// An X25519 public key.
 pub type PublicKey = [u8; 32];
 
-/// The public keys of all parties, by their numbers; a party that is gone has none.
+/// The public keys of all parties, by number; a party that has left has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicKeys {
-    /// The numbers of the parties that are there, ascending from 0.
+    /// The numbers of the present parties, ascending from 0.
     #[serde(with = "array")]
     pub parties: Vec<u32>,
-    /// 32 bytes for each of them.
+    /// 32 bytes per party.
     #[serde(with = "array")]
     pub keys: Vec<u8>,
 }
 
-/// What all parties agree on before anything is computed.
+/// The terms that all parties agree on before anything is computed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
     /// [`PROTOCOL_VERSION`] of the primary.
     pub protocol: u16,
     /// The version of the primary's results.
     pub results: u32,
-    /// The common settings, as TOML, every default filled in.
+    /// The common settings, as TOML, with every default filled in.
     pub settings: String,
     /// SHA-256 of `settings`.
     pub settings_hash: [u8; 32],
@@ -113,18 +113,18 @@ pub struct Terms {
     pub name: String,
     /// The receiver's number among the secondaries, from 1.
     pub number: usize,
-    /// How many secondaries there are.
+    /// The number of secondaries.
     pub parties: usize,
-    /// How many records the primary has.
+    /// The number of primary records.
     pub rows: usize,
     /// Whether models see standardised keys.
     pub standardise_keys: bool,
 }
 
-/// What a party tells when it joins.
+/// What a party reports when it joins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Joined {
-    /// How many parameters its model has. They tell how many columns it has, and nothing of its records.
+    /// The number of its model's parameters. It reveals the number of its columns, but nothing about its records.
     pub parameters: usize,
 }
 
@@ -135,17 +135,17 @@ pub struct LinkKeys {
     pub keys: Keys,
 }
 
-/// What the primary learns of a party's links.
+/// What the primary learns about a party's links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Linked {
     /// How many of the K neighbours are real.
     pub available: usize,
-    /// How similar the neighbours are to each primary record, [n, K]: a leak, and only there where the
-    /// experiment's method or aggregator cannot work without.
+    /// Similarities of the neighbours to each primary record, [n, K]: a leak, present only if the experiment's method
+    /// or aggregator needs them.
     pub similarities: Option<Matrix<f32>>,
 }
 
-/// Primary records whose neighbours are to be represented.
+/// A request for the representations of these primary records' neighbours.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
     /// Which release this is; it keys dropout, sampling and noise.
@@ -153,10 +153,10 @@ pub struct Forward {
     /// Row numbers of primary records.
     #[serde(with = "array")]
     pub rows: Vec<u32>,
-    /// The numbers of the parties that take part, ascending from 0.
+    /// The numbers of the participating parties, ascending from 0.
     #[serde(with = "array")]
     pub active: Vec<u32>,
-    /// At which attempt of a secret sum this is; nothing where the representation is sent by itself.
+    /// The attempt number of a secure sum; nothing if the representation is sent alone.
     pub attempt: Option<u32>,
 }
 
@@ -173,11 +173,11 @@ pub struct Backward {
     pub round: Round,
     /// [B, K, H].
     pub gradient: Block,
-    /// The step size of this epoch.
+    /// The learning rate of this epoch.
     pub learning_rate: f64,
 }
 
-/// One party's encoded neighbours as integers under a mask: uniform by themselves.
+/// One party's encoded neighbours as masked integers: alone, they are uniformly distributed.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Masked {
     /// [B, K, H].
@@ -195,15 +195,15 @@ impl fmt::Debug for Masked {
     }
 }
 
-/// How the averaged parameters are to be sent.
+/// How to send the averaged parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareParameters {
     /// The epoch.
     pub round: Round,
-    /// The numbers of the parties that take part, ascending from 0.
+    /// The numbers of the participating parties, ascending from 0.
     #[serde(with = "array")]
     pub active: Vec<u32>,
-    /// At which attempt of a secret sum this is; nothing where they are sent by themselves.
+    /// The attempt number of a secure sum; nothing if they are sent alone.
     pub attempt: Option<u32>,
 }
 
@@ -212,11 +212,11 @@ pub struct ShareParameters {
 pub struct LoadParameters {
     /// The epoch.
     pub round: Round,
-    /// Those that the method averages, and no others.
+    /// Only those that the method averages.
     pub parameters: Parameters,
 }
 
-/// Words of a secret sum. `Debug` shows how many, never which.
+/// Words of a secure sum. `Debug` shows their number, never their values.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words(#[serde(with = "array")] pub Vec<u64>);
 
@@ -263,7 +263,7 @@ impl Request {
         }
     }
 
-    /// The round that it belongs to, where it belongs to one.
+    /// The round that it belongs to, if any.
     pub fn round(&self) -> Option<Round> {
         match self {
             Self::Forward(message) => Some(message.round),
@@ -274,8 +274,7 @@ impl Request {
         }
     }
 
-    /// How many bytes of payload it carries: keys, row numbers, gradients, parameters. What only steers the run
-    /// (joining, saving) counts as nothing.
+    /// Its payload in bytes: keys, row numbers, gradients, parameters. Control messages (joining, saving) count as 0.
     pub fn payload(&self) -> u64 {
         match self {
             Self::Link(message) => message.keys.bytes(),
@@ -306,7 +305,7 @@ impl Reply {
         }
     }
 
-    /// How many bytes of payload it carries.
+    /// Its payload in bytes.
     pub fn payload(&self) -> u64 {
         match self {
             Self::Representation(block) => 4 * block.values().len() as u64,

@@ -1,8 +1,8 @@
 //! The `Method` slot: what the primary and the secondaries compute, given the other slots.
 //!
 //! A plug-in's half at the primary is a Burn module that implements [`PrimaryNetwork`]; [`PrimaryModel`] makes a
-//! `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer runs them, and never asks which method it is. `fet` is in
-//! `method/`, the methods it is compared with are in the crate `fet-baselines`.
+//! `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer runs them without
+//! knowing which method it is. The baseline methods are in the crate `fet-baselines`.
 
 mod model;
 
@@ -22,13 +22,12 @@ pub use model::{PrimaryModel, PrimaryNetwork};
 
 /// Builds the halves of a split model.
 ///
-/// Laws, held by the contract suite for every plug-in: it learns a tiny task, and does better than the best
-/// constant.
+/// Laws, checked by the contract suite for every plug-in: it learns a tiny task and beats the best constant.
 pub trait Method: Send + Sync {
-    /// What the trainer has to know of it.
+    /// Its properties for the trainer.
     fn plan(&self) -> Plan;
 
-    /// Refuses slots that make no sense together with the method, before anything starts.
+    /// Refuses slots that are incompatible with the method, before anything starts.
     fn check(&self, _slots: &Slots<'_>) -> Result<(), Violation> {
         Ok(())
     }
@@ -36,7 +35,7 @@ pub trait Method: Send + Sync {
     /// The primary's half.
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation>;
 
-    /// One secondary's half; asked for only where the plan has secondaries.
+    /// One secondary's half; called only if the plan has secondaries.
     fn secondary(
         &self,
         encoder: &Slot<dyn Encoder>,
@@ -44,7 +43,7 @@ pub trait Method: Send + Sync {
     ) -> Result<Box<dyn Encoder>, Violation>;
 }
 
-/// The plug-ins beside a method. What they can do is asked of them; their names serve messages alone.
+/// The other plug-ins of an experiment. A method asks what they can do; their names are only for messages.
 pub struct Slots<'a> {
     /// The linker.
     pub linker: &'a dyn Linker,
@@ -56,7 +55,7 @@ pub struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    /// Plug-ins, each with the name that chose it.
+    /// Plug-ins, each with its name.
     pub fn new(
         (linker, linker_kind): (&'a dyn Linker, &'a str),
         (aggregator, aggregator_kind): (&'a dyn Aggregator, &'a str),
@@ -83,30 +82,30 @@ impl std::fmt::Debug for Slots<'_> {
     }
 }
 
-/// What the trainer has to know of a method.
+/// The properties of a method that the trainer needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// Whether other parties take part.
     pub secondaries: bool,
-    /// The encoder of an experiment that names none.
+    /// The default encoder.
     pub encoder: &'static str,
-    /// The aggregator of an experiment that names none.
+    /// The default aggregator.
     pub aggregator: &'static str,
     /// H, the width of a secondary's representation.
     pub width: usize,
-    /// Whether a secondary's representation is as wide as it has columns instead.
+    /// Whether instead a secondary's representation is as wide as its number of columns.
     pub own_width: bool,
-    /// Which of the linked neighbours each party represents.
+    /// The linked neighbours that each party represents.
     pub neighbours: Neighbours,
-    /// Whether the primary's half must know how similar the neighbours are; the secondaries then reveal it.
+    /// Whether the primary's half needs similarities; the secondaries then reveal them.
     pub similarities: bool,
-    /// The step size at the start.
+    /// The initial learning rate.
     pub learning_rate: f64,
     /// The share of secondaries that each training step leaves out, r_d.
     pub party_dropout: f64,
-    /// The parameters that are averaged over all parties, where there are any.
+    /// The parameters that are averaged over all parties, if any.
     pub averaged: Option<Averaged>,
-    /// Where it takes all training rows at once, and so cannot be interrupted: how many epochs it has.
+    /// The number of epochs, if it takes all training rows at once and so cannot be interrupted.
     pub at_once: Option<usize>,
 }
 
@@ -131,15 +130,15 @@ impl Default for Plan {
 /// Parameters that are averaged over all parties, the primary too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Averaged {
-    /// Their names begin so, at every party.
+    /// The prefix of their names, at every party.
     pub prefix: &'static str,
-    /// After how many epochs; at least 1.
+    /// The interval in epochs; at least 1.
     pub every: usize,
-    /// The setting that asks for it.
+    /// The setting that requests it.
     pub setting: &'static str,
 }
 
-/// Which of the linked neighbours a party represents.
+/// The linked neighbours that a party represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbours {
     /// All K.
@@ -151,7 +150,7 @@ pub enum Neighbours {
 }
 
 impl Neighbours {
-    /// How many of `linked` neighbours secondary `party` (from 1) represents.
+    /// The number of `linked` neighbours that secondary `party` (from 1) represents.
     pub fn of(self, party: usize, linked: usize) -> usize {
         match self {
             Self::All => linked,
@@ -176,7 +175,7 @@ pub trait Primary: Send {
     /// What is trained, to be stepped or loaded.
     fn learner_mut(&mut self) -> &mut dyn Learner;
 
-    /// Forward, loss and backward of a training batch; the optimiser's step is separate.
+    /// Forward, loss and backward for a training batch; the optimiser's step is separate.
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome;
 
     /// The activated output [B, outputs] of an evaluation batch.
@@ -190,39 +189,39 @@ pub struct PrimaryBatch {
     pub keys: Tensor<2>,
     /// Features, [B, d], scaled.
     pub features: Tensor<2>,
-    /// Labels, scaled; empty at evaluation, where they are not needed.
+    /// Labels, scaled; empty at evaluation.
     pub labels: Vec<f32>,
 }
 
-/// What the aggregator made of the secondaries' representations.
+/// The aggregator's output.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// [B, K, W], without a graph.
+    /// [B, K, W], detached.
     pub tensor: Tensor<3>,
-    /// How many of the K positions any party filled with real neighbours.
+    /// The number of the K positions with real neighbours from any party.
     pub available: usize,
-    /// How similar each active party's neighbours are, [B, K], standardised on the training rows; empty where
-    /// the method does not ask for it.
+    /// Similarities of each active party's neighbours, [B, K], standardised on the training rows; empty unless the
+    /// method requests them.
     pub similarities: Vec<Tensor<2>>,
 }
 
-/// What a training batch gave.
+/// The results of a training batch.
 #[derive(Debug)]
 pub struct TrainOutcome {
     /// The mean loss of the batch.
     pub loss: f64,
-    /// The gradient with respect to the memory, where there was one.
+    /// The gradient with respect to the memory, if there was one.
     pub memory_gradient: Option<Tensor<3>>,
     /// The activated output [B, outputs].
     pub output: Tensor<2>,
 }
 
-/// What the primary's half is built from.
+/// The inputs of the primary's half.
 #[derive(Debug)]
 pub struct PrimaryContext<'a> {
-    /// Where it computes; an autodiff device.
+    /// Its device, with autodiff.
     pub device: &'a Device,
-    /// The stream of its initial weights.
+    /// The random stream of its initial weights.
     pub weights: ChaCha8Rng,
     /// m.
     pub key_columns: usize,
@@ -230,7 +229,7 @@ pub struct PrimaryContext<'a> {
     pub feature_columns: usize,
     /// Loss and number of outputs.
     pub objective: Objective,
-    /// How many secondaries there are.
+    /// The number of secondaries.
     pub parties: usize,
     /// K, the positions of the memory.
     pub positions: usize,
@@ -240,12 +239,12 @@ pub struct PrimaryContext<'a> {
     pub computation: Computation,
 }
 
-/// What a secondary's half is built from.
+/// The inputs of a secondary's half.
 #[derive(Debug)]
 pub struct SecondaryContext<'a> {
-    /// Where it computes; an autodiff device.
+    /// Its device, with autodiff.
     pub device: &'a Device,
-    /// The stream of its initial weights.
+    /// The random stream of its initial weights.
     pub weights: ChaCha8Rng,
     /// K.
     pub neighbours: usize,

@@ -1,10 +1,10 @@
-//! What the models of a method have in common, and what differs between a training and an evaluation pass.
+//! Settings shared by a method's models, and the difference between a training and an evaluation pass.
 
 mod pass;
 
 pub use pass::Pass;
 
-/// What all parties' models of one method have in common.
+/// Settings shared by all parties' models of one method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelShape {
     /// H, the width of every representation.
@@ -17,6 +17,6 @@ pub struct ModelShape {
     pub positional_encoding: bool,
     /// Standard deviation of the initial frequencies of that encoding.
     pub frequency_std: f64,
-    /// Whether the blocks of a chain share their layer norms, as the authors' program has it.
+    /// Whether the blocks of a chain share their layer norms, as in the authors' program.
     pub shared_norm: bool,
 }

@@ -13,7 +13,7 @@ use crate::data::Task;
 pub struct Objective {
     /// The task.
     pub task: Task,
-    /// How many outputs the model has: classes of a multi-class task, else 1.
+    /// The number of outputs: classes of a multi-class task, else 1.
     pub outputs: usize,
     /// Smallest training label of a regression; labels are scaled to [0, 1] with it.
     pub minimum: f64,
@@ -32,7 +32,7 @@ impl Objective {
         }
     }
 
-    /// A label as the model sees it: scaled to [0, 1] for a regression, as it is otherwise.
+    /// A label as the model sees it: scaled to [0, 1] for a regression, otherwise unchanged.
     pub fn scale(&self, label: f32) -> f32 {
         match self.task {
             Task::Regression => ((f64::from(label) - self.minimum) / self.range) as f32,

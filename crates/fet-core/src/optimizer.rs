@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::parameters::{FlatGradient, Parameters};
 use crate::registry::Violation;
 
-/// Which rule an optimiser follows.
+/// The update rule of an optimiser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -24,7 +24,7 @@ pub enum OptimizerKind {
 pub struct OptimizerSettings {
     /// The rule.
     pub kind: OptimizerKind,
-    /// The step size at the start.
+    /// The initial learning rate.
     pub learning_rate: f64,
     /// Weight decay.
     pub weight_decay: f64,
@@ -91,7 +91,7 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// An optimiser that has taken no step.
+    /// A new optimiser.
     pub fn new(settings: OptimizerSettings) -> Self {
         Self { settings, moments: Moments::default() }
     }
@@ -101,7 +101,7 @@ impl Optimizer {
         &self.moments
     }
 
-    /// Puts the state of a checkpoint back.
+    /// Restores the state of a checkpoint.
     pub fn restore(&mut self, moments: Moments) {
         self.moments = moments;
     }
@@ -130,7 +130,7 @@ impl Optimizer {
     }
 }
 
-/// One parameter with its gradient and moments.
+/// A parameter with its gradient and moments.
 struct Part<'a> {
     values: &'a mut [f32],
     gradient: &'a [f32],

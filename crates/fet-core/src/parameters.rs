@@ -14,10 +14,10 @@ pub(crate) use module::gradients_of;
 #[cfg(feature = "tensor")]
 pub use module::host;
 
-/// Where one parameter lies in the flat vector.
+/// The place of one parameter in the flat vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// The path of the parameter in its module, with dots.
+    /// The dotted path of the parameter in its module.
     pub name: String,
     /// Its shape.
     pub shape: Vec<usize>,
@@ -38,7 +38,7 @@ impl Parameters {
         &self.values
     }
 
-    /// The segments and every value, to be changed in place.
+    /// The segments and every value, mutable.
     pub fn split_mut(&mut self) -> (&[Segment], &mut [f32]) {
         (&self.segments, &mut self.values)
     }
@@ -88,7 +88,7 @@ impl Parameters {
         self.segments.push(Segment { name: name.to_string(), shape: shape.to_vec(), range });
     }
 
-    /// Overwrites the parameters that `other` has; says which of them do not exist here or differ in shape.
+    /// Overwrites the parameters that `other` has; reports those that do not exist here or differ in shape.
     pub fn overwrite(&mut self, other: &Self) -> Result<(), ParameterError> {
         for segment in &other.segments {
             let own = self.segments.iter().find(|own| own.name == segment.name);
@@ -131,12 +131,12 @@ pub enum ParameterError {
     },
 }
 
-/// The gradients of a module: flat values, and which parameters took part.
+/// The gradients of a module: flat values, and which parameters have one.
 #[derive(Clone, Default, PartialEq)]
 pub struct FlatGradient {
-    /// Values in the order of the parameters; 0 where a parameter took no part.
+    /// Values in the order of the parameters; 0 where a parameter has no gradient.
     pub values: Vec<f32>,
-    /// For each segment, whether it took part.
+    /// For each segment, whether it has a gradient.
     pub present: Vec<bool>,
 }
 
@@ -144,7 +144,7 @@ impl FlatGradient {
     /// Adds the gradients of the same parameters from elsewhere.
     ///
     /// # Panics
-    /// If they are not of the same model.
+    /// If they belong to different models.
     #[cfg(feature = "tensor")]
     pub(crate) fn add(&mut self, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "gradients of one model");

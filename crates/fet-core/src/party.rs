@@ -1,15 +1,15 @@
-//! A party as the primary meets it: a request in, a reply or a refusal out.
+//! A party as the primary sees it: a request in, a reply or a refusal out.
 //!
-//! Where a party is does not show here: in this process, behind the codec, or on another machine. What it is made of is
-//! its own affair (crate `fet-train`).
+//! A party may be in this process, behind the codec, or on another machine; this trait hides which. The crate
+//! `fet-train` implements parties.
 
 use serde::{Deserialize, Serialize};
 
 use crate::message::{CodecError, Reply, Request};
 
-/// A secondary party. The primary holds it as a `Box<dyn Party>` and nothing else of it.
+/// A secondary party. The primary holds only a `Box<dyn Party>`.
 pub trait Party: Send {
-    /// What the primary calls it.
+    /// Its name at the primary.
     fn name(&self) -> &str;
 
     /// Answers a request.
@@ -26,12 +26,12 @@ impl<P: Party + ?Sized> Party for Box<P> {
     }
 }
 
-/// Why a party does not do what it was asked: a sentence for the primary's operator, which tells nothing of the party's
+/// Why a party refuses a request: a sentence for the primary's operator, which reveals nothing about the party's
 /// records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
-    /// Which rule, which value, and what to do.
+    /// The rule, the value, and what to do.
     pub reason: String,
 }
 
@@ -49,15 +49,15 @@ pub enum Failure {
     /// The party refuses.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The party does not answer any more.
+    /// The party no longer answers.
     #[error("it does not answer any more")]
     Gone,
-    /// What came cannot be read.
+    /// The reply cannot be decoded.
     #[error(transparent)]
     Unreadable(#[from] CodecError),
 }
 
-/// A party behind the codec: every message goes through bytes both ways, as it does between machines.
+/// A party behind the codec: every message is serialised both ways, as between machines.
 #[derive(Debug)]
 pub struct AsBytes<P>(pub P);
 

@@ -5,8 +5,8 @@
 //! from the file that implements it; a [`Slot`] is the field of an experiment that holds one recipe by
 //! its kind. This module knows no slot and no plug-in by name, and it does not read files.
 //!
-//! inventory drops a crate that nothing names: the binary that wants a plug-in crate says
-//! `use that_crate as _;`. inventory gives no order either: [`plugins`] sorts by name.
+//! inventory drops a crate that nothing references: a binary references a plug-in crate by `use that_crate as _;`.
+//! inventory has no order either: [`plugins`] sorts by name.
 
 mod slot;
 
@@ -17,29 +17,29 @@ use serde::de::DeserializeOwned;
 
 pub use slot::Slot;
 
-/// A trait that plug-ins implement, and what is known when one of them is built.
+/// A trait that plug-ins implement, and the context for building one.
 pub trait SlotKind: 'static {
-    /// The name of the slot as it stands in an experiment file.
+    /// The name of the slot in an experiment file.
     const SLOT: &'static str;
-    /// What a recipe is given besides its own settings.
+    /// The inputs of a recipe besides its own settings.
     type Context<'a>;
 }
 
 /// The settings of one plug-in of the slot `T`, and how to build it.
 ///
 /// Implementors derive `Deserialize` with `#[serde(default, deny_unknown_fields)]`: every field has a
-/// default, so that [`Plugin::defaults`] can show it, and a field nobody knows stops the run.
+/// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error.
 pub trait Recipe<T: SlotKind + ?Sized>:
     Serialize + DeserializeOwned + Default + Clone + Debug + Send + Sync + 'static
 {
-    /// Checks every value by itself. Nothing is built from settings that were not checked.
+    /// Checks each value separately. Only checked settings are built.
     fn check(&self) -> Result<(), Violation>;
 
-    /// Builds the component; refuses what only the context shows to be impossible.
+    /// Builds the component; refuses settings that are impossible in the context.
     fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
 }
 
-/// A value that breaks a rule: which field, which rule, which value.
+/// A value that breaks a rule: the field, the rule and the value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{field}` {rule}; it is {value}")]
 pub struct Violation {
@@ -57,7 +57,7 @@ impl Violation {
         Self { field: field.into(), rule: rule.into(), value: value.to_string() }
     }
 
-    /// The same violation seen from the table that encloses it.
+    /// The same violation, with the path of the enclosing table.
     #[must_use]
     pub fn within(mut self, table: &str) -> Self {
         self.field = format!("{table}.{}", self.field);
@@ -76,17 +76,17 @@ pub enum SettingsError {
         slot: &'static str,
         /// The name that was given.
         kind: String,
-        /// The names that would have been understood, sorted.
+        /// The known names, sorted.
         known: String,
-        /// "; did you mean ...?" where a name is near.
+        /// "; did you mean ...?" if a name is similar.
         hint: String,
     },
-    /// The table does not say which plug-in it is for.
+    /// The table does not name its plug-in.
     #[error("`{slot}.kind` is missing; it must be one of {known}")]
     MissingKind {
         /// The slot.
         slot: &'static str,
-        /// The names that would have been understood, sorted.
+        /// The known names, sorted.
         known: String,
     },
     /// A field is unknown, of the wrong type or impossible.
@@ -102,7 +102,7 @@ pub enum SettingsError {
     Violation(#[from] Violation),
 }
 
-/// One implementation of the slot `T`, as registered by the file that holds it.
+/// One implementation of the slot `T`, as registered by its file.
 pub struct Plugin<T: ?Sized + 'static> {
     /// The name that selects it.
     pub kind: &'static str,
@@ -135,7 +135,7 @@ where
     all
 }
 
-/// "; did you mean ...?" for the candidate nearest to `given`, or nothing where none is near.
+/// "; did you mean ...?" for the candidate most similar to `given`, or nothing if none is similar.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     known
         .into_iter()

@@ -1,10 +1,10 @@
 //! Random streams drawn on the host.
 //!
-//! What all parties know (weights, dropout, party choice, batches, splits) comes from a ChaCha stream keyed by (seed,
-//! party, purpose, round), [`stream`]. What only one party may know (its noise, which records it samples) comes from a
-//! seed of its own, [`OwnSeed`], which follows from the experiment's only in a simulation. Backends therefore agree bit
-//! for bit, a run repeats, and a checkpoint needs no generator state. This module draws nothing on a device, and it is
-//! not the place for cryptographic keys.
+//! Shared randomness (weights, dropout, party choice, batches, splits) comes from a ChaCha stream keyed by (seed,
+//! party, purpose, round), [`stream`]. A party's private randomness (its noise, its sampled records) comes from its own
+//! seed, [`OwnSeed`], which is derived from the experiment's only in a simulation. Backends therefore agree bit for
+//! bit, a run is reproducible, and a checkpoint needs no generator state. This module draws nothing on a device, and it
+//! is not for cryptographic keys.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use rand::SeedableRng;
 pub use rand_chacha::ChaCha8Rng;
 use sha2::Sha256;
 
-/// What a stream is for. Two purposes never share numbers.
+/// The purpose of a stream. Two purposes never share numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -23,7 +23,7 @@ pub enum Purpose {
     Dropout = 2,
     /// Differential-privacy noise.
     Noise = 3,
-    /// Which parties take part in a step.
+    /// The parties that are active in a step.
     PartyDropout = 4,
     /// The order of training rows in an epoch.
     Batches = 5,
@@ -35,11 +35,11 @@ pub enum Purpose {
     KeyNoise = 8,
     /// Random choices of a linker.
     Linking = 9,
-    /// Which records a secondary uses in a release.
+    /// The records that a secondary uses in a release.
     Sampling = 10,
 }
 
-/// The stream of `party` for `purpose` in `round` (a step or an epoch, as the purpose has it).
+/// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).
 pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8Rng {
     let mut key = [0u8; 32];
     for (slot, word) in key.chunks_exact_mut(8).zip([seed, party as u64, purpose as u64, round]) {
@@ -48,7 +48,7 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
     ChaCha8Rng::from_seed(key)
 }
 
-/// The seed of the randomness that only one party may know. `Debug` does not show it.
+/// The seed of a party's private randomness. `Debug` does not show it.
 #[derive(Clone)]
 pub struct OwnSeed([u8; 32]);
 
@@ -59,7 +59,7 @@ impl OwnSeed {
     }
 
     /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run
-    /// repeats. A deployment draws 32 bytes from the operating system instead.
+    /// is reproducible. A deployment draws 32 bytes from the operating system instead.
     pub fn simulated(seed: u64, party: usize) -> Self {
         Self(keyed(&seed.to_le_bytes(), &[b"fet own seed".as_slice(), &(party as u64).to_le_bytes()]))
     }
@@ -76,7 +76,7 @@ impl fmt::Debug for OwnSeed {
     }
 }
 
-/// HMAC-SHA256 of all parts, one after another.
+/// HMAC-SHA256 of the concatenated parts.
 fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));

@@ -1,6 +1,6 @@
 //! The owner of a module, its flat parameters and its optimiser.
 //!
-//! `Module` is not object-safe, so what is erased behind `dyn Encoder` and `dyn Primary` is this owner.
+//! `Module` is not object-safe, so `dyn Encoder` and `dyn Primary` erase this owner instead.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
@@ -8,15 +8,15 @@ use burn::tensor::{Device, Tensor};
 use crate::optimizer::{Moments, Optimizer, OptimizerSettings};
 use crate::parameters::{FlatGradient, ParameterError, Parameters, gradients_of};
 
-/// What every party's model can do besides computing.
+/// Operations of every party's model besides computing.
 pub trait Learner: Send {
-    /// The parameters as they are now.
+    /// The current parameters.
     fn parameters(&self) -> &Parameters;
 
     /// The gradient of the last backward pass.
     fn gradient(&self) -> &FlatGradient;
 
-    /// Overwrites the parameters that `parameters` names; the optimiser's moments stay.
+    /// Overwrites the parameters named in `parameters`; the optimiser's moments stay.
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError>;
 
     /// One optimiser step along the gradient of the last backward pass.
@@ -25,11 +25,11 @@ pub trait Learner: Send {
     /// The optimiser's state.
     fn moments(&self) -> &Moments;
 
-    /// Puts an optimiser's state back.
+    /// Restores an optimiser's state.
     fn restore(&mut self, moments: Moments);
 }
 
-/// A model without parameters that gradients could move.
+/// A model without trainable parameters.
 #[derive(Debug, Default)]
 pub struct Nothing {
     parameters: Parameters,
@@ -61,7 +61,7 @@ impl Learner for Nothing {
     }
 }
 
-/// A module that is trained.
+/// A trained module.
 #[derive(Debug)]
 pub struct Trainable<M> {
     module: M,
@@ -72,7 +72,7 @@ pub struct Trainable<M> {
 }
 
 impl<M: Module> Trainable<M> {
-    /// Takes a module made on `device`, which must be an autodiff device.
+    /// Takes a module on `device`, which must be an autodiff device.
     pub fn new(module: M, optimizer: OptimizerSettings, device: &Device) -> Self {
         let parameters = Parameters::of(&module);
         let optimizer = Optimizer::new(optimizer);
@@ -89,8 +89,8 @@ impl<M: Module> Trainable<M> {
         self.module.valid()
     }
 
-    /// Runs backward from a scalar and keeps the gradients of the module's parameters. `other` are further
-    /// leaves of the graph whose gradients are wanted.
+    /// Runs backward from a scalar and keeps the gradients of the module's parameters. `other` are further leaves of
+    /// the graph; their gradients are returned.
     pub fn backward(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let mut gradients = scalar.backward();
         let wanted = other.and_then(|leaf| leaf.grad_remove(&mut gradients));
@@ -98,7 +98,7 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
-    /// The same from another scalar of the same step: its gradients are added.
+    /// The same for another scalar of the same step: adds its gradients.
     pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let earlier = std::mem::take(&mut self.gradient);
         let wanted = self.backward(scalar, other);
@@ -111,7 +111,7 @@ impl<M: Module> Trainable<M> {
         &self.parameters
     }
 
-    /// Adds to the gradient of the parameter `name` what was found outside the graph.
+    /// Adds a gradient computed outside the graph to that of the parameter `name`.
     ///
     /// # Panics
     /// If there is no such parameter, or it has another size.

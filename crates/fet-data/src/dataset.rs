@@ -1,4 +1,4 @@
-//! What several parties hold: the plug-ins of the `data` slot, whose contract is `fet_core::data::Dataset`.
+//! The data of several parties: the plug-ins of the `data` slot, whose contract is `fet_core::data::Dataset`.
 
 pub(crate) mod linked;
 mod pca;

@@ -1,11 +1,11 @@
 //! Readers, datasets and vertical splitters.
 //!
-//! Two slots meet here. A [`fet_core::data::Source`] is one labelled table (digits, idx, libsvm, csv); a dataset
-//! (`dataset/`) is what several parties hold: real tables of their own (`linked`), or one source cut by
-//! columns (`split`). To add either, copy the nearest file of its folder and add one `mod` line. Scaling,
-//! the training split and linkage happen in `fet-train`.
+//! There are two slots. A [`fet_core::data::Source`] is one labelled table (digits, idx, libsvm, csv); a dataset
+//! (`dataset/`) is the data of several parties: real tables (`linked`), or one source split by columns (`split`). To
+//! add either, copy the most similar file of its folder and add one `mod` line. Scaling, the training split and linkage
+//! happen in `fet-train`.
 //!
-//! A binary that wants these plug-ins says `use fet_data as _;`: inventory drops a crate that nothing names.
+//! A binary references these plug-ins by `use fet_data as _;`: inventory drops a crate that nothing references.
 
 mod dataset;
 mod read;

@@ -1,4 +1,4 @@
-//! Opening files: where they are looked for, decompression, and what is said when they are not there.
+//! Opening files: search folder, decompression, and the error for missing files.
 
 pub(crate) mod csv;
 
@@ -43,7 +43,7 @@ pub(crate) fn bytes(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf
     Ok((path, bytes))
 }
 
-/// How many classes the labels of a task have, after checking that each label is one.
+/// The number of classes of a task's labels, after checking that each label is a class.
 ///
 /// `place` names a label's row for a message.
 pub(crate) fn classes(

@@ -1,13 +1,13 @@
-//! Links kept on disk, found again by what they follow from: keys, linker, settings and seed.
+//! A cache of links on disk, addressed by keys, linker, settings and seed.
 //!
-//! Off unless the environment variable [`CACHE_VARIABLE`] names a folder. A file's name is the hash of all that its links
-//! follow from; its content repeats that hash and ends with one of itself. A file that is damaged, cut or of something
-//! else is noticed, linked anew and replaced. Files appear whole or not at all. Linkers that pose a challenge are not
-//! cached: their messages are never the same twice. A file holds links and similarities in the clear: it belongs to the
-//! party that links.
+//! Off unless the environment variable [`CACHE_VARIABLE`] names a folder. A file's name is the hash of all inputs of
+//! its links; its content repeats that hash and ends with a checksum. A file that is damaged, truncated or for other
+//! inputs is detected, recomputed and replaced. Files are written atomically. Linkers that pose a challenge are not
+//! cached: their messages never repeat. A file holds links and similarities in the clear: it belongs to the party that
+//! links.
 //!
-//! Queries count as the asker conceals them. What is sealed under a secret differs from what is sealed under another, so
-//! that links under an old secret are not found again; the secret itself stands nowhere.
+//! The hash covers the queries as the asker conceals them. Sealed keys differ between secrets, so links under an old
+//! secret are not reused; the secret itself is stored nowhere.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,19 +21,19 @@ use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 /// The environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
-/// The format of the files; another one is another key.
+/// The format of the files; it is part of the hash.
 const FORMAT: &str = concat!("fet links 1 ", env!("CARGO_PKG_VERSION"));
 
-/// A linker whose owner looks into a folder before it links.
+/// A linker whose owner checks a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
-    /// Kind and settings, as they stand in the report.
+    /// Kind and settings, as in the report.
     settings: String,
     folder: PathBuf,
 }
 
 impl Cached {
-    /// `inner`, with a cache where the environment names a folder.
+    /// `inner`, with a cache if the environment names a folder.
     pub fn from_environment(inner: Box<dyn Linker>, settings: &toml::Table) -> Box<dyn Linker> {
         match std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => Box::new(Self::new(inner, settings, PathBuf::from(folder))),
@@ -158,7 +158,7 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
     bytes
 }
 
-/// The links of a file, or what is wrong with it.
+/// The links of a file, or why it is invalid.
 fn from_bytes(
     key: &[u8; 32],
     bytes: &[u8],
@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(files(folder.path()).len(), 0);
     }
 
-    /// Two secrets, as an environment variable would hold them: here each follows from a seed of the asker's, while the
+    /// Two secrets, as from an environment variable: here each is derived from a different seed of the asker, while the
     /// owner's seed, settings and keys stay the same.
     #[test]
     fn another_secret_is_another_file() {

@@ -1,8 +1,8 @@
-//! `clk`: texts compared as cryptographic long-term keys, by Dice similarity.
+//! `clk`: compares texts as cryptographic long-term keys, by Dice similarity.
 //!
-//! The primary weighs the fields by its own records ([`Schema::fit`]), encodes them and sends weights and filters; the
-//! secondary encodes its records likewise and compares ([`fet_linkage::clk`]). A record all of whose fields are
-//! empty resembles nothing: its similarity is 0.
+//! The primary computes field weights from its own records ([`Schema::fit`]), encodes them and sends weights and
+//! filters; the secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only
+//! empty fields has similarity 0.
 
 use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
@@ -20,44 +20,45 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClkSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
     /// Length of a filter, a power of two from 128 to 65,536.
     pub bits: usize,
-    /// The q-grams that are hashed have q signs.
+    /// The length of the hashed q-grams, in characters.
     pub q: usize,
-    /// Insertions into a filter in the mean, as a share of its length.
+    /// The mean number of insertions into a filter, as a share of its length.
     pub load: f64,
-    /// How much each field counts, beyond what its values tell apart; empty for the same.
+    /// The weight of each field, in addition to its entropy; empty for equal weights.
     pub weights: Vec<f64>,
-    /// For each field the number of its group: fields of one group may be swapped. Empty for none.
+    /// Each field's group number: fields of one group may be swapped. Empty for none.
     pub groups: Vec<u32>,
-    /// What is done against attacks on the frequencies of bits.
+    /// The defence against attacks on bit frequencies.
     pub hardening: Harden,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret follows from the seed.
+    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
+    /// seed.
     pub secret_env: String,
     /// Bits that each blocking table samples; 0 to compare all pairs.
     pub block_bits: usize,
-    /// The probability with which blocking compares two records of similarity `block_similarity`.
+    /// The probability that blocking compares two records of similarity `block_similarity`.
     pub block_recall: f64,
     /// The Dice similarity for which `block_recall` holds.
     pub block_similarity: f64,
 }
 
-/// What is done against attacks on the frequencies of bits.
+/// The defence against attacks on bit frequencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harden {
     /// Nothing.
     #[default]
     None,
-    /// The filter beside its complement.
+    /// The filter followed by its complement.
     Balanced,
-    /// The halves of the filter, exclusive-or.
+    /// The exclusive-or of the filter's halves.
     XorFold,
-    /// New bits for each window of old ones.
+    /// New bits computed from each window of old ones.
     Rehash,
 }
 
@@ -148,7 +149,7 @@ impl Linker for Clk {
     }
 }
 
-/// Either side: what it knows is the secret, which both have.
+/// Either side: its state is the secret, which both have.
 struct Side {
     settings: ClkSettings,
     seed: u64,
@@ -161,7 +162,7 @@ impl Side {
         Ok(Encoder::new(code, &secret::secret(secret_env, self.seed, "clk")?, schema))
     }
 
-    /// The plan of the fields, weighed by the primary's records.
+    /// The schema of the fields, with weights from the primary's records.
     fn schema(&self, queries: &TextTable) -> Result<Schema, LinkError> {
         let ClkSettings { bits, q, load, weights, groups, .. } = &self.settings;
         let fields = queries.columns();

@@ -1,4 +1,4 @@
-//! `edit`: texts compared in the clear by Jaro-Winkler similarity: the unprotected yardstick of `clk`.
+//! `edit`: texts compared in the clear by Jaro-Winkler similarity: the unprotected baseline for `clk`.
 
 use fet_linkage::edit::search;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,11 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EditSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
-    /// How much each field counts; empty for the same.
+    /// The weight of each field; empty for equal weights.
     pub weights: Vec<f64>,
 }
 

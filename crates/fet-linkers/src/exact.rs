@@ -1,9 +1,9 @@
-//! `exact`: records with an equal key, in the clear.
+//! `exact`: links records with equal keys, in the clear.
 //!
-//! Numbers are equal as numbers, texts where their normal forms are (case, accents and punctuation do not count). A key
-//! without any content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal
-//! keys gets others at random, by seed, with similarity 0: models need K neighbours, and a random record is what "no
-//! link" means; whoever asks for matches leaves them out.
+//! Numbers are equal as numbers, texts if their normal forms are (case, accents and punctuation are ignored). A key
+//! without content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal keys gets
+//! random others, by seed, with similarity 0: models need K neighbours, and a random record represents "no link"; it is
+//! not a match.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +23,7 @@ use fet_core::rng::{Purpose, stream};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExactSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
@@ -87,7 +87,7 @@ impl Owner for Equal {
     }
 }
 
-/// What each key is compared by, and nothing for a key without content.
+/// The form in which each key is compared; nothing for a key without content.
 pub(super) fn contents(keys: &Keys) -> Vec<Option<Vec<u8>>> {
     match keys {
         Keys::Numbers(keys) => (0..keys.rows())
@@ -106,7 +106,7 @@ pub(super) fn contents(keys: &Keys) -> Vec<Option<Vec<u8>>> {
     }
 }
 
-/// The first `take` of the `equal` records of each query with similarity 1, filled up with others, drawn by seed, with
+/// The first `take` of the `equal` records of each query with similarity 1, filled up with random others, by seed, with
 /// similarity 0.
 pub(super) fn filled<'a>(
     equal: impl Iterator<Item = &'a [u32]>,

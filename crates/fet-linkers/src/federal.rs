@@ -1,7 +1,8 @@
-//! `federal`: numbers compared as bit vectors around secret random pivots, by Hamming distance.
+//! `federal`: compares numbers as bit vectors around secret random pivots, by Hamming distance.
 //!
-//! The encoding that FedSim links by ([`fet_linkage::pivots`]). The primary sends its columns' ranges and its vectors; the
-//! secondary encodes its records likewise and compares. Bits come from ε, δ and the threshold, unless they are set.
+//! FedSim's encoding ([`fet_linkage::pivots`]). The primary sends its columns' ranges and its vectors; the secondary
+//! encodes its records the same way and compares. ε, δ and the threshold determine the number of bits, unless it is
+//! set.
 
 use fet_linkage::bits::BitTable;
 use fet_linkage::pivots::{Pivots, bit_budget};
@@ -18,20 +19,21 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct FederalSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
-    /// Up to what distance from a pivot its bit is set, as a share of a column's range; beyond twice that, all distances
-    /// are alike.
+    /// The distance from a pivot up to which its bit is set, as a share of a column's range; distances beyond twice
+    /// that are not distinguished.
     pub threshold: f64,
-    /// How exactly a distance of `threshold` is estimated: within the factor 1 ± ε ...
+    /// The precision of the estimate of a distance of `threshold`: within the factor 1 ± ε ...
     pub epsilon: f64,
-    /// ... but for this probability, δ.
+    /// ... except with this probability, δ.
     pub delta: f64,
-    /// Bits of each column; 0 for those that ε, δ and the threshold ask for.
+    /// Bits per column; 0 for the number that ε, δ and the threshold require.
     pub bits: usize,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret follows from the seed.
+    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
+    /// seed.
     pub secret_env: String,
 }
 
@@ -49,7 +51,7 @@ impl Default for FederalSettings {
     }
 }
 
-/// The most bits of a column: beyond, an encoding is no use for linking many records.
+/// The maximum number of bits per column: longer encodings are useless for linking many records.
 const MOST_BITS: usize = 1 << 20;
 
 impl FederalSettings {
@@ -110,7 +112,7 @@ impl Linker for Federal {
     }
 }
 
-/// Either side: what it knows is the secret, which both have.
+/// Either side: its state is the secret, which both have.
 struct Side {
     settings: FederalSettings,
     seed: u64,

@@ -1,7 +1,7 @@
-//! `hnsw`: nearly the K nearest keys, for keys of many dimensions, by a hierarchical navigable small world.
+//! `hnsw`: approximately the K nearest keys, for many dimensions, by a hierarchical navigable small world graph.
 //!
-//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions `nearest` is
-//! exact and faster.
+//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions `nearest`
+//! is exact and faster.
 
 use fet_linkage::hnsw::{Graph, HnswSettings as Care};
 use serde::{Deserialize, Serialize};
@@ -16,13 +16,13 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HnswSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
-    /// Candidates looked at where a record finds its place in the graph: more is better and slower.
+    /// Candidates examined when a record is inserted into the graph: more is better and slower.
     pub construction: usize,
-    /// Candidates looked at for a query, at least K: more is better and slower.
+    /// Candidates examined for a query, at least K: more is better and slower.
     pub search: usize,
 }
 
@@ -80,7 +80,7 @@ impl Owner for World {
     }
 }
 
-/// The keys in 32 bits; refuses those whose distances 32 bits cannot hold.
+/// The keys as 32-bit floats; refuses keys whose distances overflow them.
 fn singles(keys: &Matrix<f64>) -> Result<Vec<f32>, LinkError> {
     const MOST: f64 = 1e18;
     if let Some(place) = keys.values().iter().position(|x| x.abs() > MOST) {

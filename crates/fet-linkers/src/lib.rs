@@ -1,10 +1,10 @@
 //! The linkers: which records of another party belong to a primary record.
 //!
-//! Each file is one plug-in of the slot `linker`, whose contract is [`fet_core::linker`]; what they search and encode
-//! with is in `fet-linkage`. Nothing here names a tensor. To add a linker, copy `nearest.rs` and add one `mod` line, or
-//! see `examples/custom-linker` for one in a crate of its own.
+//! Each file is one plug-in of the slot `linker`, whose contract is [`fet_core::linker`]; the search and encoding
+//! algorithms are in `fet-linkage`. Nothing here uses tensors. To add a linker, copy `nearest.rs` and add one `mod`
+//! line, or see `examples/custom-linker` for one in a separate crate.
 //!
-//! A binary that wants these plug-ins says `use fet_linkers as _;`: inventory drops a crate that nothing names.
+//! A binary references these plug-ins by `use fet_linkers as _;`: inventory drops a crate that nothing references.
 
 mod cache;
 mod clk;
@@ -38,7 +38,7 @@ pub use random::RandomSettings;
 pub use rotation::RotationSettings;
 pub use top1::Top1Settings;
 
-/// Links from what a search found: `found` neighbours for each query, repeated up to K where that is more.
+/// Links from search results: `found` neighbours for each query, repeated up to K if K is larger.
 pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     let available = found.take;
     if available == neighbours {
@@ -56,7 +56,7 @@ pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
     if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
 }
 
-/// Refuses weights that weigh nothing.
+/// Refuses weights without a positive sum.
 pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
     let sound = weights.iter().all(|w| *w >= 0.0 && w.is_finite());
     if sound && (weights.is_empty() || weights.iter().sum::<f64>() > 0.0) {

@@ -1,8 +1,8 @@
 //! `nearest`: the K nearest keys, exactly, by Euclidean distance or along the sphere.
 //!
-//! Keys of up to eight dimensions are searched by a kd-tree; beyond that all distances are computed. Equal distances are
-//! ordered by index. Euclidean distances are those of the raw keys: on longitudes and latitudes they are degrees. With
-//! `metric = "haversine"` keys are longitude and latitude in degrees, and distances are metres.
+//! A kd-tree searches keys of up to eight dimensions; beyond that all distances are computed. Equal distances are
+//! ordered by index. Euclidean distances use the raw keys: for longitudes and latitudes they are in degrees. With
+//! `metric = "haversine"` keys are longitude and latitude in degrees, and distances are in metres.
 
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::points;
@@ -17,7 +17,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NearestSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
@@ -29,10 +29,10 @@ pub struct NearestSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// The straight line, in the keys' own unit.
+    /// Euclidean distance, in the keys' unit.
     #[default]
     Euclidean,
-    /// Metres along the Earth between longitudes and latitudes in degrees.
+    /// Great-circle distance in metres between longitudes and latitudes in degrees.
     Haversine,
 }
 
@@ -56,7 +56,7 @@ inventory::submit! {
     Plugin::<dyn Linker>::new::<NearestSettings>("nearest", "the K nearest keys by distance, exactly")
 }
 
-/// What linkers in the clear reveal.
+/// What linkers that send keys in the clear reveal.
 pub(super) const CLEAR: Reveals = Reveals {
     secondary: "every primary key, in the clear",
     primary: "nothing",
@@ -87,7 +87,7 @@ impl Owner for Near {
     }
 }
 
-/// The `take` nearest records of each query; scores are minus the distances.
+/// The `take` nearest records of each query; scores are negated distances.
 pub(super) fn nearest(
     queries: &Matrix<f64>,
     records: &Matrix<f64>,

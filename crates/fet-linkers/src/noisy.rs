@@ -1,9 +1,9 @@
-//! `noisy`: another linker with noise on its similarities, as FedSim wants it: an attacker who sees them recovers a bit
+//! `noisy`: another linker with noise on its similarities, as in FedSim: an attacker who sees them recovers a bit
 //! vector with probability at most `leak` ([`fet_linkage::noise`]).
 //!
-//! The noise is Gaussian, in proportion to the spread of all similarities of the links; neighbours stay the same and
-//! are put into the order of the noisy similarities. The bound was shown for Hamming distances of bit vectors: with
-//! another inner linker it is a rule of thumb.
+//! The noise is Gaussian, proportional to the spread of all similarities of the links; neighbours stay the same and are
+//! sorted by noisy similarity. The bound is proved for Hamming distances of bit vectors: with another inner linker it
+//! is a rule of thumb.
 
 use fet_linkage::noise::{least_leak, sigma_for};
 use rand_distr::{Distribution, Normal};
@@ -20,7 +20,7 @@ use fet_core::rng::{Purpose, stream};
 pub struct NoisySettings {
     /// τ, the largest probability of recovery; 1 for no noise.
     pub leak: f64,
-    /// The linker whose similarities are blurred.
+    /// The linker whose similarities get noise.
     pub inner: Slot<dyn Linker>,
 }
 

@@ -1,9 +1,9 @@
-//! `psi`: records with an equal key, found by private set intersection: no key leaves its party.
+//! `psi`: links records with equal keys by private set intersection: no key leaves its party.
 //!
-//! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each a byte for the kind of the keys and
-//! 32 bytes for each key. Equality is that of `exact`, and so is the rule for records without an equal key; a key without
-//! content is replaced by random bytes. Secret exponents are drawn from the operating system, never from the seed, anew for
-//! each side that is made: the links do not depend on them.
+//! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each with one byte for the kind of
+//! keys and 32 bytes per key. Equality, and the rule for records without an equal key, are those of `exact`; a key
+//! without content is replaced by random bytes. Each side draws new secret exponents from the operating system, never
+//! from the seed: the links do not depend on them.
 
 use fet_linkage::psi::{self, ELEMENT, PsiError};
 use rand::{CryptoRng, Rng};
@@ -19,7 +19,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PsiSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
@@ -86,7 +86,7 @@ impl Asker for Primary {
 struct Secondary {
     settings: PsiSettings,
     seed: u64,
-    /// The exponent and the order of the challenge that waits for its answer, and how many records it was for.
+    /// The exponent and the order of the pending challenge, and its number of records.
     waiting: Option<(psi::Owner, usize)>,
 }
 
@@ -143,7 +143,7 @@ fn write(kind: u8, elements: Vec<u8>) -> Vec<u8> {
     [&[kind], elements.as_slice()].concat()
 }
 
-/// Kind and elements of a message, as many as it says it speaks of.
+/// Kind and elements of a message; their number must match the stated number of keys.
 fn read(message: &Sealed) -> Result<(u8, &[u8]), LinkError> {
     match message.bytes() {
         [kind @ (TEXT | NUMBERS), elements @ ..] => {
@@ -158,12 +158,12 @@ fn unreadable(error: PsiError) -> LinkError {
     LinkError::Message(error.to_string())
 }
 
-/// The generator of secrets: the thread's, seeded and reseeded by the operating system.
+/// The generator of secrets: the thread-local one, seeded and reseeded by the operating system.
 fn rng() -> impl CryptoRng {
     rand::rng()
 }
 
-/// What is blinded for each key; one without content gets random bytes, which equal nothing.
+/// The bytes to blind for each key; a key without content gets random bytes, which equal nothing.
 fn blindable(keys: &Keys) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {

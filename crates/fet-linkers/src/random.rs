@@ -1,7 +1,7 @@
-//! `random`: K records drawn at random, whatever the keys: the null that every real linker must beat.
+//! `random`: K random records, independent of the keys: the null baseline that every real linker must beat.
 //!
-//! Its links have no similarities: there is nothing that they could mean. The primary sends a zero for each key: whoever
-//! claims many keys must send as many bytes.
+//! Its links have no similarities: they would be meaningless. The primary sends a zero for each key: to claim many
+//! keys, it must send as many bytes.
 
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use fet_core::rng::{Purpose, stream};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomSettings {
-    /// K, how many records each primary record gets.
+    /// K, the number of records per primary record.
     pub neighbours: usize,
 }
 

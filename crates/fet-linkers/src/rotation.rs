@@ -1,8 +1,8 @@
-//! `rotation`: the K nearest keys, after both sides have turned, scaled and shifted theirs by a shared secret.
+//! `rotation`: the K nearest keys, after both sides rotated, scaled and shifted theirs by a shared secret.
 //!
-//! The neighbours are those of `nearest`, but for rounding; similarities are minus the true distances, for the party that
-//! links knows the scale. It hides places from whoever has no secret, such as a third party that links for
-//! others, and leaves the shape of the cloud of points ([`fet_linkage::rotation`]).
+//! The neighbours are those of `nearest`, up to rounding; similarities are negated true distances, since the party that
+//! links knows the scale. It hides locations from parties without the secret, such as a third party that links for
+//! others, but not the shape of the point cloud ([`fet_linkage::rotation`]).
 
 use fet_linkage::rotation::Rotation;
 use serde::{Deserialize, Serialize};
@@ -18,11 +18,12 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RotationSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours per primary record.
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them (the repeats are masked out).
     pub pad: bool,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret follows from the seed.
+    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
+    /// seed.
     pub secret_env: String,
 }
 
@@ -69,7 +70,7 @@ impl Linker for Turned {
     }
 }
 
-/// Either side: what it knows is the secret, which both have.
+/// Either side: its state is the secret, which both have.
 struct Side {
     settings: RotationSettings,
     seed: u64,

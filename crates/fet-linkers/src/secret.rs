@@ -1,16 +1,16 @@
-//! The secret that the parties of an encoding share: from the environment, or, in a simulation, from the seed.
+//! The parties' shared secret for an encoding: from the environment or, in a simulation, from the seed.
 //!
-//! It never stands in an experiment file, so that no report can show it.
+//! It is never in an experiment file, so that no report can show it.
 
 use fet_linkage::secret::derive;
 
 use fet_core::linker::LinkError;
 use fet_core::registry::Violation;
 
-/// The least bytes of a shared secret.
+/// The minimum length of a shared secret, in bytes.
 const LEAST: usize = 16;
 
-/// The secret of `purpose`: from the environment variable `name`, or from `seed` where no name is given.
+/// The secret for `purpose`: from the environment variable `name`, or from `seed` if no name is given.
 pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<[u8; 32], LinkError> {
     if name.is_empty() {
         return Ok(derive(&seed.to_le_bytes(), purpose));
@@ -26,7 +26,7 @@ pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<[u8; 32], L
     Ok(derive(value.as_bytes(), purpose))
 }
 
-/// Refuses what cannot be the name of a variable.
+/// Refuses invalid names of environment variables.
 pub(super) fn check(name: &str) -> Result<(), Violation> {
     if name.contains(['=', '\0']) {
         let rule = "must name an environment variable, or be empty";

@@ -1,4 +1,4 @@
-//! `top1`: the nearest key alone; `nearest` with K = 1 and nothing to set but the metric.
+//! `top1`: only the nearest key; `nearest` with K = 1, where only the metric can be set.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Numbers and words as little-endian bytes: the inside of a linker's sealed messages.
+//! Numbers and words as little-endian bytes: the content of a linker's sealed messages.
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::LinkError;
@@ -25,8 +25,8 @@ impl Writer {
     }
 }
 
-/// Reads a message; one that ends too early or late is an error, not a panic: another party wrote it. Nothing is
-/// allocated for a count before as many bytes are there.
+/// Reads a message; one that is too short or too long is an error, not a panic: another party wrote it. Allocates
+/// nothing for a count before checking that the bytes exist.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         self.take().map(f64::from_le_bytes)
     }
 
-    /// The last words of a message, `width` for each of `rows`: nothing may stand behind them.
+    /// The last words of a message, `width` for each of `rows`: nothing may follow them.
     pub(super) fn words(self, rows: usize, width: usize) -> Result<Vec<u64>, LinkError> {
         expect(self.0.len(), rows, 8 * width)?;
         Ok(self.0.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Refuses a message that has not `size` bytes for each of the `rows` that it says it speaks of.
+/// Refuses a message that does not have `size` bytes for each of its stated `rows`.
 pub(super) fn expect(bytes: usize, rows: usize, size: usize) -> Result<(), LinkError> {
     if rows.checked_mul(size) == Some(bytes) {
         return Ok(());
@@ -74,7 +74,7 @@ pub(super) fn expect(bytes: usize, rows: usize, size: usize) -> Result<(), LinkE
     Err(LinkError::Message(format!("{bytes} bytes are there; {rows} keys of {size} bytes are expected")))
 }
 
-/// What the asker sealed; refuses keys in the clear.
+/// The asker's sealed bytes; refuses keys in the clear.
 pub(super) fn sealed(queries: &Keys) -> Result<&Sealed, LinkError> {
     match queries {
         Keys::Sealed(message) => Ok(message),

@@ -1,8 +1,8 @@
-//! A cell: one variant with one seed, what it follows from, and the folder that is its own.
+//! A cell: one variant with one seed, its identity, and its folder.
 //!
 //! The folder's name ends with an address: a hash of settings, seed, data and the version of the program's results.
-//! If a study changes, old results are not taken for new ones; if a variant is only renamed, it keeps its results. Cells
-//! are not run here; an `engine` does that.
+//! If a study changes, old results are not reused; if a variant is only renamed, it keeps its results. An `engine` runs
+//! the cells.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -17,15 +17,15 @@ use super::grid::Grid;
 /// One variant with one seed.
 #[derive(Debug)]
 pub(crate) struct Cell {
-    /// The variant's place in the grid.
+    /// The variant's index in the grid.
     pub(crate) index: usize,
     /// The variant's name.
     pub(crate) variant: String,
     /// The seed.
     pub(crate) seed: u64,
-    /// What the variant changes, each as `path=value`.
+    /// The variant's changes, each as `path=value`.
     pub(crate) sets: Vec<String>,
-    /// What it follows from, as `fet show` gives it: what the report must repeat.
+    /// Its identity, from `fet show`; the report must repeat it.
     pub(crate) identity: Identity,
     /// The study's folder.
     pub(crate) study: PathBuf,
@@ -34,7 +34,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// What the cell is called in lines of progress.
+    /// The cell's name in progress lines.
     pub(crate) fn title(&self) -> String {
         format!("{}, seed {}", self.variant, self.seed)
     }
@@ -80,7 +80,7 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
     Ok(cells)
 }
 
-/// The address of a cell: 16 hexadecimal digits of the SHA-256 of what it follows from, as JSON.
+/// The address of a cell: 16 hexadecimal digits of the SHA-256 of its identity, as JSON.
 fn address(identity: &Identity) -> Result<String> {
     let text = serde_json::to_string(identity).context("an identity is plain data")?;
     Ok(fet_files::hex(&fet_files::sha256(text.as_bytes())[..8]))

@@ -1,7 +1,7 @@
-//! Engines: what runs the cells that are missing. One is this machine, one a Slurm cluster.
+//! Engines run the missing cells: one on this machine, one on a Slurm cluster.
 //!
-//! Law: when `run` has ended uninterrupted, every cell has a report or a failure in its folder. Cells are addressed by what
-//! they follow from and locked while they run, so that several engines can work on one study. Engines sum nothing up.
+//! Law: when `run` has ended uninterrupted, every cell has a report or a failure in its folder. Cells are addressed by
+//! their identity and locked while they run, so that several engines can work on one study. Engines do not summarise.
 
 pub(crate) mod local;
 pub(crate) mod slurm;
@@ -18,7 +18,7 @@ use super::view::View;
 
 /// Something that runs cells.
 pub(crate) trait Engine {
-    /// Runs `cells` and shows their progress. If a cell fails, its failure is written down and the others go on.
+    /// Runs `cells` and shows their progress. If a cell fails, its failure is recorded and the others continue.
     fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome>;
 }
 

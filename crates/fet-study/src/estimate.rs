@@ -1,4 +1,4 @@
-//! How long the cells that are missing may take, from those that are done.
+//! Estimates the time for the missing cells from the finished ones.
 //!
 //! The estimate for a cell is the mean of its variant's finished cells, or of all variants if that variant has none. If
 //! no cell is finished, there is no estimate.

@@ -25,12 +25,12 @@ pub(crate) struct Failure {
 const TAIL: usize = 12;
 
 impl Failure {
-    /// The failure of a cell, where it has one.
+    /// The failure of a cell, if any.
     pub(crate) fn of(cell: &Cell) -> Option<Self> {
         serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
     }
 
-    /// Writes down that a cell failed. If that file cannot be written, the view still shows the failure.
+    /// Records that a cell failed. If that file cannot be written, the view still shows the failure.
     pub(crate) fn note(cell: &Cell, problem: &str) -> Self {
         let failure = Self { problem: problem.to_string() };
         let text = serde_json::to_string(&failure).unwrap_or_default();
@@ -38,7 +38,7 @@ impl Failure {
         failure
     }
 
-    /// Removes the failure of a cell that is run again.
+    /// Removes the failure of a cell that is retried.
     pub(crate) fn forget(cell: &Cell) -> io::Result<()> {
         match fs::remove_file(path(cell)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -78,7 +78,7 @@ pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
 }
 
-/// The log of a cell: the standard error of its run, and its lines that are no events.
+/// The log of a cell: the standard error of its run, and its output lines that are not events.
 pub(crate) fn log(cell: &Cell) -> PathBuf {
     cell.folder.join("cell.log")
 }

@@ -1,4 +1,4 @@
-//! The `fet` command as a child process: asking it what a cell is, running a cell.
+//! The `fet` command as a child process: it describes and runs cells.
 //!
 //! The caller of the harness builds `fet`; the engines read the lines of a run.
 
@@ -21,12 +21,12 @@ pub struct Fet {
     environment: Vec<(String, String)>,
 }
 
-/// What all cells have in common: the file and what the command line says.
+/// What all cells have in common: the file and the command line's changes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
     /// The experiment file.
     pub(crate) file: &'a Path,
-    /// Changes that come before a variant's own.
+    /// Changes applied before a variant's own.
     pub(crate) sets: &'a [String],
     /// The tensor backend, if not the file's.
     pub(crate) device: Option<&'a str>,
@@ -38,7 +38,7 @@ impl Fet {
         Self { program, environment }
     }
 
-    /// The program that the environment variable FET_BIN names; nothing where it is not set.
+    /// The program that the environment variable FET_BIN names; nothing if it is not set.
     pub fn from_environment() -> Result<Option<Self>> {
         let Some(program) = env::var_os("FET_BIN").filter(|program| !program.is_empty()) else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Fet {
         Ok(Some(Self::new(program, Vec::new())))
     }
 
-    /// Asks one process what each of many cells follows from; a cell is given by its changes and its seed.
+    /// Asks one process for the identity of each of many cells; a cell is given by its changes and its seed.
     pub(crate) fn show(&self, base: &Base<'_>, cells: &[(&[String], u64)]) -> Result<Vec<Answer>> {
         let mut command = self.command("show", base);
         command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -91,12 +91,13 @@ impl Fet {
         Ok(answers)
     }
 
-    /// Starts the run of a cell: its events can be read from the child's standard output; its standard error goes to `log`.
+    /// Starts the run of a cell: its events can be read from the child's standard output; its standard error goes to
+    /// `log`.
     pub(crate) fn start(&self, base: &Base<'_>, cell: &Cell, log: File) -> std::io::Result<Child> {
         self.run(base, cell, &cell.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 
-    /// The command of a cell, to be shown to people.
+    /// The command of a cell, for display.
     pub(crate) fn run_line(&self, base: &Base<'_>, cell: &Cell) -> String {
         format!("fet {}", words(&self.run(base, cell, &cell.folder)))
     }

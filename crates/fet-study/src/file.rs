@@ -1,6 +1,6 @@
-//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields, and what is wrong with them.
+//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields and their errors.
 //!
-//! The rest of the file is the experiment, which only `fet` reads. The grid is made in `grid`.
+//! The rest of the file is the experiment, which only `fet` reads. `grid` builds the grid.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -8,26 +8,26 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-/// What a study reads of an experiment file.
+/// The parts of an experiment file that a study reads.
 #[derive(Debug, Deserialize)]
 pub(crate) struct File {
     /// The experiment's name.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// The experiment's own seed, which counts where there is no `[ablation]`.
+    /// The experiment's own seed, used if there is no `[ablation]`.
     #[serde(default)]
     pub(crate) seed: u64,
     /// The study.
     pub(crate) ablation: Option<Ablation>,
-    /// Smaller forms of it, by name.
+    /// Its profiles, by name.
     #[serde(default)]
     pub(crate) profile: BTreeMap<String, Profile>,
-    /// What the comment at the head of the file says.
+    /// The header comment of the file.
     #[serde(skip)]
     pub(crate) head: Head,
 }
 
-/// The parts of the comment at the head of a file that a report shows: `# Question: ...`.
+/// The parts of a file's header comment that a report shows: `# Question: ...`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Head {
     /// What the study asks.
@@ -38,19 +38,19 @@ pub(crate) struct Head {
     pub(crate) data: Option<String>,
 }
 
-/// A table `[profile.NAME]`: the study with fewer rows, epochs, seeds or values, to be done sooner.
+/// A table `[profile.NAME]`: a faster form of the study, with fewer rows, epochs, seeds or values.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
-    /// What it changes in the base, each as `path=value`; a variant's own change wins.
+    /// Its changes to the base, each as `path=value`; a variant's own change wins.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// In place of the study's seeds.
+    /// Replaces the study's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
-    /// Names of variants; none means all.
+    /// Names of variants; empty means all.
     #[serde(default)]
     pub(crate) only: Vec<String>,
-    /// In place of the study's values for these settings.
+    /// Replaces the study's values for these settings.
     #[serde(default)]
     pub(crate) axes: toml::Table,
 }
@@ -59,20 +59,20 @@ pub(crate) struct Profile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ablation {
-    /// Every variant runs with each of them.
+    /// The seeds; every variant runs with each.
     pub(crate) seeds: Vec<u64>,
-    /// What is compared; none means the base alone.
+    /// The variants; empty means only the base.
     #[serde(default)]
     pub(crate) variants: Vec<VariantTable>,
     /// Setting -> values: every variant runs with every combination.
     #[serde(default)]
     pub(crate) axes: toml::Table,
-    /// Combinations that are left out: each names a `variant`, settings of the axes, or both.
+    /// Excluded combinations: each names a `variant`, settings of the axes, or both.
     #[serde(default)]
     pub(crate) exclude: Vec<toml::Table>,
     /// The variant that the others are compared with; none means the first.
     pub(crate) base: Option<String>,
-    /// Figures of others, to be shown beside ours.
+    /// Published figures, to be shown next to ours.
     #[serde(default)]
     pub(crate) paper: Vec<Published>,
 }
@@ -81,11 +81,11 @@ pub(crate) struct Ablation {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
-    /// The variant that it is a figure of, as it stands in the tables.
+    /// Its variant, as named in the tables.
     pub(crate) variant: String,
     /// The mean, in the metric's own unit (0.955 for an accuracy of 95.5 %).
     pub(crate) value: f64,
-    /// The standard deviation, where one is given.
+    /// The standard deviation, if given.
     pub(crate) std: Option<f64>,
     /// Where it was read.
     pub(crate) source: String,
@@ -95,9 +95,9 @@ pub(crate) struct Published {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VariantTable {
-    /// As it stands in the tables.
+    /// The name shown in the tables.
     pub(crate) name: String,
-    /// What it changes in the base, each as `path=value`.
+    /// Its changes to the base, each as `path=value`.
     #[serde(default)]
     pub(crate) set: Vec<String>,
 }
@@ -124,7 +124,7 @@ impl File {
 }
 
 impl Head {
-    /// Reads the comment at the head of `text`: `# Word: ...`, going on in lines that are indented.
+    /// Reads the header comment of `text`: `# Word: ...`, continued in indented lines.
     fn of(text: &str) -> Self {
         let mut head = Self::default();
         let mut part: Option<&mut Option<String>> = None;
@@ -225,7 +225,7 @@ fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
     Ok(())
 }
 
-/// Seeds must be there and differ; `field` is where they come from.
+/// There must be seeds, all different; `field` is their source.
 pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
     ensure!(!seeds.is_empty(), "{field}: must name a seed or more, but is []");
     let mut seen = HashSet::new();

@@ -1,5 +1,5 @@
-//! The grid of a study: its variants (every variant with every combination of the axes, less what is excluded), its
-//! seeds, and which variant each is compared with.
+//! The grid of a study: its variants (every variant with every combination of the axes, except exclusions), its seeds,
+//! and the variant that each is compared with.
 //!
 //! It does not know what a setting means; `fet` checks that, cell by cell.
 
@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
 
-/// What is compared, in the order of the tables.
+/// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Grid {
     /// The study's name, which is the experiment's.
@@ -18,11 +18,11 @@ pub(crate) struct Grid {
     pub(crate) variants: Vec<Variant>,
     /// At least one; all differ.
     pub(crate) seeds: Vec<u64>,
-    /// What a profile changes in the base: its name and that of the results among it.
+    /// A profile's changes to the base, including the name of the results.
     pub(crate) sets: Vec<String>,
-    /// The profile, where one was picked.
+    /// The selected profile, if any.
     pub(crate) profile: Option<String>,
-    /// What is asked, as the head of the file has it.
+    /// The question, from the file's header.
     pub(crate) head: Head,
     /// Figures of others.
     pub(crate) paper: Vec<Published>,
@@ -33,7 +33,7 @@ pub(crate) struct Grid {
 /// The base with some settings changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
-    /// As it stands in the tables.
+    /// The name shown in the tables.
     pub(crate) name: String,
     /// Each as `path=value`, in order.
     pub(crate) sets: Vec<String>,
@@ -43,10 +43,10 @@ pub(crate) struct Variant {
     pub(crate) point: Vec<(String, String)>,
 }
 
-/// What the command line picks of a file's study.
+/// The command line's selection from a file's study.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
-    /// In place of the file's seeds.
+    /// Replaces the file's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
     /// Names of variants, before or after the axes are joined in; empty means all.
     pub(crate) only: Vec<String>,
@@ -181,7 +181,7 @@ fn expand(variant: Variant, axes: &toml::Table) -> Vec<Variant> {
     all
 }
 
-/// Whether every condition of a rule holds; one that names several values holds for any of them.
+/// Whether every condition of a rule holds; a condition with several values holds for any of them.
 fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
     rule.iter().all(|(key, wanted)| {
         let own = if key == "variant" {
@@ -204,7 +204,7 @@ pub(crate) fn label(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// A value as it stands in a name: text without its quotes.
+/// A value as shown in a name: text without quotes.
 fn shown(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }

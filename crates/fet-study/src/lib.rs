@@ -1,7 +1,7 @@
 //! Ablation studies: from an ablation file to a report.
 //!
-//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, has `fet show` check every cell,
-//! leaves out the cells that are done, has an engine run the others, sums up, and writes the report.
+//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, has `fet show` check every
+//! cell, skips finished cells, has an engine run the others, summarises, and writes the report.
 //!
 //! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
 
@@ -55,8 +55,8 @@ pub struct Arguments {
     /// Change a setting of the base; can be given many times. A variant's own change wins.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
-    /// Cells at a time; here they then share the cores, so that their seconds and rows/s say less.
-    /// [default: 1 here, as many as the cluster gives on Slurm]
+    /// Parallel cells; on this machine they share the cores, so that their seconds and rows/s are less meaningful.
+    /// [default: 1 on this machine, as many as the cluster allows on Slurm]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
     /// What runs the cells: this machine, or the Slurm cluster that shares this folder.
@@ -65,7 +65,7 @@ pub struct Arguments {
     /// Passed on to sbatch, as in `--sbatch=--partition=gpu`; can be given many times.
     #[arg(long, value_name = "OPTION")]
     sbatch: Vec<String>,
-    /// Seconds between two looks at Slurm's queue.
+    /// Seconds between checks of Slurm's queue.
     #[arg(long, value_name = "SECONDS", default_value = "5", hide_default_value = true)]
     poll: f64,
     /// How progress is told.
@@ -74,13 +74,13 @@ pub struct Arguments {
     /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// Seeds in place of the file's.
+    /// Seeds, instead of the file's.
     #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
     seeds: Option<Vec<u64>>,
-    /// Only this variant; can be given many times. The tables then hold these alone.
+    /// Only this variant; can be given many times. The tables then contain only these.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// A smaller form of the study, as the file's table `profile.NAME` has it; its results are DIR/STUDY-NAME.
+    /// A smaller form of the study, from the file's table `profile.NAME`; its results are in DIR/STUDY-NAME.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// The same as `--profile quick`.
@@ -89,10 +89,10 @@ pub struct Arguments {
     /// The folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
-    /// Say what would run, and for how long by what was measured so far, and run nothing.
+    /// List what would run, with an estimate of the time from finished cells, and run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Run nothing, and write the report anew from the cells that are done.
+    /// Run nothing, and rewrite the report from the finished cells.
     #[arg(long, conflicts_with = "dry_run")]
     report: bool,
 }
@@ -215,7 +215,7 @@ fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
     cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
 }
 
-/// Says which reports this version cannot read: their cells count as missing.
+/// Warns about reports that this version cannot read: their cells count as missing.
 fn say_unreadable(missing: &[&Cell]) {
     let unreadable: Vec<_> =
         missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();

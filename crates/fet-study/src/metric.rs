@@ -1,4 +1,4 @@
-//! How values of a metric are shown to people: the accuracy in per cent, the RMSE as it is.
+//! Formatting of a metric's values for people: accuracy in per cent, RMSE unchanged.
 //!
 //! Numbers for programs are never changed here.
 
@@ -6,10 +6,10 @@ use fet_records::{Metric, MetricName};
 
 /// A metric and its values in words and digits.
 pub(crate) trait MetricText {
-    /// How the metric stands at the head of a column.
+    /// The metric as a column header.
     fn title(&self) -> String;
 
-    /// A value, or a spread of values, in the digits that the metric is shown with.
+    /// A value, or a spread of values, with the metric's digits.
     fn show(&self, value: f64) -> String;
 
     /// A value with its metric, as in a sentence.

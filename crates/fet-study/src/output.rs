@@ -1,7 +1,7 @@
-//! What commands do with their output: answers on standard output, files that are whole or absent, words of a shell, and
-//! the one kind of error that is not the user's.
+//! Output of commands: answers on standard output, atomic files, shell quoting, and the one kind of error that is not
+//! the user's.
 //!
-//! It draws no progress; `view` does.
+//! Progress is shown by `view`.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// Something went wrong that the input is not to blame for: exit code 1 instead of 2.
+/// A failure that is not caused by invalid input: exit code 1 instead of 2.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -21,17 +21,17 @@ impl Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Answers on standard output. A reader that has gone, as in `| head`, is no error.
+/// Prints on standard output. A closed pipe, as with `| head`, is not an error.
 pub fn answer(text: impl Display) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// `text` as one word of a shell.
+/// `text` quoted as one shell word.
 pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Writes `text` to `path`, whole or not at all; the error names the file.
+/// Writes `text` to `path` atomically; the error names the file.
 pub fn write(path: &Path, text: &str) -> Result<()> {
     fet_files::write(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }

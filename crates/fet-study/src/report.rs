@@ -1,7 +1,7 @@
-//! The report of a cell: where it is, whether it counts, and what happens to one that does not.
+//! The report of a cell: its place, whether it is valid, and how an invalid one is handled.
 //!
-//! A report counts only if its experiment, its data and its version of results are those of the cell. The record itself
-//! is in `fet-records`.
+//! A report is valid only if its experiment, its data and its version of results are those of the cell. The record
+//! itself is in `fet-records`.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) fn of(cell: &Cell) -> Option<Report> {
     counts(&report, &cell.identity).then_some(report)
 }
 
-/// Whether a report is of the run that `identity` describes, and has a result.
+/// Whether a report is for the run that `identity` describes, and has a result.
 fn counts(report: &Report, identity: &Identity) -> bool {
     report.experiment == identity.experiment
         && report.data.files == identity.data
@@ -31,13 +31,13 @@ pub(crate) fn problem(cell: &Cell) -> Option<String> {
     serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
 }
 
-/// Moves a report away that does not count: `fet` refuses to write over one.
+/// Moves an invalid report away: `fet` refuses to overwrite one.
 pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     let path = path(cell);
     if path.exists() { fs::rename(&path, path.with_extension("old.json")) } else { Ok(()) }
 }
 
-/// ε; infinite where it has no bound.
+/// ε; infinite if it has no bound.
 pub(crate) fn epsilon(privacy: &Spent) -> f64 {
     privacy.epsilon.unwrap_or(f64::INFINITY)
 }

@@ -1,8 +1,7 @@
 //! The tables for programs: `results.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
 //!
-//! Numbers are not rounded here; `write` does that. `results.csv` and `curves.csv` follow from
-//! settings, seed and data: the same study gives the same bytes, however often it was interrupted. What differs from
-//! run to run is in `costs.csv`.
+//! Numbers are not rounded here; `write` does that. `results.csv` and `curves.csv` depend only on settings, seed and
+//! data: the same study gives the same bytes, even if interrupted. Values that differ between runs are in `costs.csv`.
 
 use std::path::Path;
 
@@ -99,7 +98,7 @@ fn folder(cell: &Cell, study: &Path) -> String {
     quoted(&cell.folder.strip_prefix(study).unwrap_or(&cell.folder).display().to_string())
 }
 
-/// A field as RFC 4180 wants it.
+/// A field in RFC 4180 format.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))

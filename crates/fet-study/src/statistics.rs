@@ -1,16 +1,15 @@
 //! Mean, sample standard deviation, median, and the 95 % interval of a mean.
 //!
-//! Whether two variants differ is for `paired`.
+//! `paired` tests whether two variants differ.
 
 pub(crate) mod paired;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Intervals hold the true value in this share of studies, and a difference is called one where its corrected p is
-/// below what is left.
+/// The confidence of intervals; a difference is significant if its corrected p is below 1 - this.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// The mean; not a number where there are no values.
+/// The mean; NaN without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
@@ -22,15 +21,15 @@ pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
     (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Half the width of the 95 % interval of the mean (Student's t); none below three values: of two it is thirteen
-/// times as wide as their distance, and says nothing.
+/// Half the width of the 95 % interval of the mean (Student's t); none below three values: for two it is thirteen
+/// times as wide as their distance, and useless.
 pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
     let deviation = standard_deviation(values).filter(|_| values.len() > 2)?;
     let t = student(values.len() - 1)?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
     Some(t * deviation / (values.len() as f64).sqrt())
 }
 
-/// The median, of an even number of values the mean of the middle two; not a number where there are none.
+/// The median, for an even number of values the mean of the middle two; NaN without values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

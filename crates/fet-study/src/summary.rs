@@ -1,5 +1,5 @@
-//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the failures,
-//! and notes for the reader.
+//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the
+//! failures, and notes for the reader.
 //!
 //! It rounds nothing; `write` does that.
 
@@ -99,7 +99,7 @@ impl<'a> Summary<'a> {
         summary
     }
 
-    /// How many comparisons were tested.
+    /// The number of tested comparisons.
     pub(crate) fn tested(&self) -> usize {
         self.rows.iter().filter(|row| row.test().is_some()).count()
     }
@@ -114,7 +114,7 @@ impl<'a> Summary<'a> {
         self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
     }
 
-    /// The δ of all bounded privacy losses, where they have the same.
+    /// The δ of all bounded privacy losses, if they are equal.
     pub(crate) fn delta(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         let mut bounded = all.filter(|privacy| epsilon(privacy).is_finite()).map(|privacy| privacy.delta);
@@ -192,7 +192,7 @@ impl<'a> Summary<'a> {
 }
 
 impl Row<'_> {
-    /// The mean of the test metric; not a number where there is no result.
+    /// The mean of the test metric; NaN without results.
     pub(crate) fn mean(&self) -> f64 {
         mean(&self.tests)
     }
@@ -207,7 +207,7 @@ impl Row<'_> {
         half_width(&self.tests)
     }
 
-    /// The test against the base, where there is one.
+    /// The test against the base, if there is one.
     pub(crate) fn test(&self) -> Option<&super::statistics::paired::Test> {
         self.comparison.as_ref()?.test.as_ref()
     }
@@ -217,18 +217,18 @@ impl Row<'_> {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
     }
 
-    /// The greatest ε of its cells, infinite where one has no bound; nothing where no other party took part.
+    /// The greatest ε of its cells, infinite if one has no bound; nothing if no secondary took part.
     pub(crate) fn epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         all.map(epsilon).max_by(f64::total_cmp)
     }
 
-    /// The mean over cells of what `value` says; not a number where there are none.
+    /// The mean of `value` over cells; NaN without cells.
     pub(crate) fn mean_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         mean(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 
-    /// The median over cells of what `value` says; not a number where there are none.
+    /// The median of `value` over cells; NaN without cells.
     pub(crate) fn median_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         median(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }

@@ -41,7 +41,7 @@ pub(crate) struct Line<'a> {
     bar: Option<ProgressBar>,
     /// Thousandths of the cell that the overall bar counts already.
     counted: u64,
-    /// When the cell first reported its progress, and that progress: a cell that is continued does not begin at 0.
+    /// When the cell first reported its progress, and that progress: a resumed cell does not start at 0.
     first: Option<(Instant, f64)>,
     /// The last validation metric.
     validation: Option<f64>,
@@ -192,7 +192,7 @@ impl Line<'_> {
         self.end(&format!("FAILED: {title}: {problem}; the end of {log}:\n  {}", tail.replace('\n', "\n  ")));
     }
 
-    /// How long the cell still takes at its present speed.
+    /// The cell's remaining time at its current speed.
     fn left(&mut self, share: f64) -> Option<Duration> {
         let (since, from) = *self.first.get_or_insert((Instant::now(), share));
         let gone = share - from;

@@ -1,7 +1,7 @@
-//! Writes what a study found into its folder: for programs (CSV, JSON), documents (Markdown, LaTeX) and people
+//! Writes the results of a study into its folder: for programs (CSV, JSON), documents (Markdown, LaTeX) and people
 //! (`report.html`).
 //!
-//! Every file follows from the summary; nothing is computed here but what pictures need.
+//! Every file is derived from the summary; only the geometry of charts is computed here.
 
 mod chart;
 mod figures;
@@ -19,11 +19,11 @@ use crate::output::write;
 
 pub(crate) use table::Table;
 
-/// The files, in the order in which they are named to people.
+/// The files, in display order.
 pub(crate) const FILES: &str =
     "report.html, table.md, table.tex, results.csv, costs.csv, curves.csv, results.json";
 
-/// Writes all files of a study; gives the table, to be shown.
+/// Writes all files of a study; returns the table for display.
 pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<Table> {
     let table = Table::new(summary);
     let notes: String = summary.notes.iter().map(|note| format!("\n{note}\n")).collect();

@@ -2,10 +2,10 @@
 //!
 //! The contracts of the slots are in `fet-core`. Here are the paper's method (`methods/`), encoders, aggregators and
 //! privacy mechanisms, the layers they are made of (`model/`), a secondary party ([`secondary`]), the group of them as
-//! the primary meets it ([`federation`]) and the primary's loop ([`trainer`]). No tensor backend is named here and no
-//! data file is read; the crates `fet-backends` and `fet-data` do.
+//! the primary sees it ([`federation`]) and the primary's loop ([`trainer`]). Tensor backends are in `fet-backends`,
+//! data files in `fet-data`.
 //!
-//! A binary that wants these plug-ins names the crate: inventory drops a crate that nothing names.
+//! A binary that uses these plug-ins must reference the crate: inventory drops a crate that nothing references.
 
 pub mod aggregators;
 pub mod checkpoint;

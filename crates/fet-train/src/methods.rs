@@ -1,4 +1,4 @@
-//! The paper's method. What it is compared with is in `fet-baselines`.
+//! The paper's method. The baselines are in `fet-baselines`.
 
 mod fet;
 

@@ -1,7 +1,7 @@
-//! From raw tables to what models see: each party scales its own columns by statistics of its own records.
+//! From raw tables to model inputs: each party scales its own columns by statistics of its own records.
 //!
-//! The primary scales by its training rows. A secondary has no such division and no labels: it scales by all of its
-//! records. Which rows are trained on is in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
+//! The primary scales by its training rows. A secondary has no such split and no labels: it scales by all of its
+//! records. The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
 
 mod scaler;
 
@@ -12,7 +12,7 @@ use crate::schedule::Split;
 
 pub use scaler::{Scaler, standardise_all};
 
-/// A party's records as its model sees them, and how they came to be.
+/// A party's records as its model sees them, and how they were scaled.
 #[derive(Debug, Clone)]
 pub struct ScaledTable {
     /// The party's name.
@@ -21,7 +21,7 @@ pub struct ScaledTable {
     pub keys: Matrix<f32>,
     /// Features, [n, d].
     pub features: Matrix<f32>,
-    /// How keys were scaled; nothing where models see them as they are.
+    /// The scaling of keys; nothing if models see them unscaled.
     pub key_scaler: Option<Scaler>,
     /// How features were scaled.
     pub feature_scaler: Scaler,
@@ -41,7 +41,7 @@ pub struct PreparedParty {
 pub struct PrimaryData {
     /// What is predicted.
     pub task: Task,
-    /// How many classes a label can name; 2 for a binary task, 1 for a regression.
+    /// The number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
     /// Its records.
     pub table: PartyTable,
@@ -51,7 +51,7 @@ pub struct PrimaryData {
     pub standardise_keys: bool,
 }
 
-/// Everything that the primary's side of a run needs of its data.
+/// The data that the primary's side of a run needs.
 #[derive(Debug, Clone)]
 pub struct PreparedPrimary {
     /// Loss and metric.
@@ -60,11 +60,11 @@ pub struct PreparedPrimary {
     pub party: PreparedParty,
     /// Labels in their own unit.
     pub labels: Vec<f32>,
-    /// What is odd about the data, though it can be used.
+    /// Warnings about the data.
     pub warnings: Vec<String>,
 }
 
-/// Tells the primary's table from those of the others.
+/// Separates the primary's table from the others'.
 pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
     let VerticalData { task, classes, primary, labels, secondaries, standardise_keys } = data;
     (PrimaryData { task, classes, table: primary, labels, standardise_keys }, secondaries)
@@ -114,7 +114,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })
 }
 
-/// Classes that the model can never learn to name.
+/// Classes that the model can never learn, since no training row has them.
 fn missing_classes(data: &PrimaryData, split: &Split) -> Vec<String> {
     if data.task != Task::Multiclass {
         return Vec::new();
@@ -128,10 +128,10 @@ fn missing_classes(data: &PrimaryData, split: &Split) -> Vec<String> {
     vec![format!("no training row is of class {}: it will never be predicted", missing.join(", "))]
 }
 
-/// The numbers that a model sees of a text key; see [`for_model`].
+/// The number of columns that a model sees of a text key; see [`for_model`].
 pub const TEXT_KEY_COLUMNS: usize = 16;
 
-/// How many columns a model sees of a party's own keys, m.
+/// m, the number of columns that a model sees of a party's own keys.
 pub fn key_columns(keys: &Keys) -> usize {
     match keys {
         Keys::Numbers(keys) => keys.columns(),
@@ -139,14 +139,14 @@ pub fn key_columns(keys: &Keys) -> usize {
     }
 }
 
-/// What a party's own model sees of its own keys, [n, m].
+/// A party's own keys as its own model sees them, [n, m].
 ///
-/// Numbers are seen as they are. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its fields
-/// by random signs that are the same everywhere, so that texts that share q-grams are near each other, in one party's
-/// table and across parties. That is what a positional encoding and a dynamic mask need of a key.
+/// Numbers are unchanged. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its fields by
+/// fixed random signs, so that texts that share q-grams are close, within a party's table and across parties. A
+/// positional encoding and a dynamic mask need this property.
 ///
 /// # Panics
-/// If the keys are sealed: a model is given a party's own keys.
+/// If the keys are sealed: a model gets a party's own keys.
 pub fn for_model(keys: &Keys) -> Matrix<f64> {
     match keys {
         Keys::Numbers(keys) => keys.clone(),

@@ -1,4 +1,4 @@
-//! The parts of a report that a trainer knows; the records themselves are in `fet-records`.
+//! The trainer's parts of a report; the records themselves are in `fet-records`.
 
 pub use fet_records::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
 

@@ -1,4 +1,4 @@
-//! The fixed-point form of secret sums: how many units make 1, and whether a sum has room.
+//! The fixed-point form of secure sums: the units per 1, and whether a sum fits.
 
 use fet_core::aggregator::SecureSum;
 use fet_core::privacy::Form;
@@ -15,11 +15,11 @@ pub fn units(sum: SecureSum, form: Option<Form>, active: usize) -> Result<Units,
     }
 }
 
-/// The form of sums of parameters: 64 bits, so that no precision of the floats is lost.
+/// The form of sums of parameters: 64 bits, so that the floats lose no precision.
 pub fn parameters(active: usize) -> Result<Units, BudgetError> {
     Units::finest(64, PARAMETER_RANGE * active as f64, 40)
 }
 /// Units finer than 2^-30 are below the precision of the floats.
 const FINEST: i32 = 30;
-/// The largest absolute value of a parameter that is averaged.
+/// The largest absolute value of an averaged parameter.
 pub(crate) const PARAMETER_RANGE: f64 = 65_536.0;

@@ -1,33 +1,34 @@
-//! `fet account`: what a sequence of noisy releases costs, or the noise that it needs. No run is made and no file read.
+//! `fet account`: the privacy loss of a sequence of noisy releases, or the noise for a given loss. It runs no training
+//! and reads no file.
 
 use fet_privacy::accountant::{Account, AccountError, Event, noise_for};
 use serde_json::{Value, json};
 
-/// What `fet account` is given.
+/// The arguments of `fet account`.
 #[derive(Debug, Clone, clap::Args)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["noise", "epsilon"])))]
 pub struct Question {
     /// Standard deviation of the noise, in units of the sensitivity.
     #[arg(long, allow_negative_numbers = true)]
     pub noise: Option<f64>,
-    /// In place of the noise: the ε to be met; the answer is the least noise that meets it.
+    /// Instead of the noise: the target ε; the answer is the least noise that meets it.
     #[arg(long, allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
-    /// The probability with which a record takes part in a release, drawn anew for each (Poisson sampling).
+    /// The probability that a record is used in a release, drawn independently for each (Poisson sampling).
     #[arg(long, default_value_t = 1.0, allow_negative_numbers = true)]
     pub rate: f64,
     /// How many releases.
     #[arg(long, default_value = "1", value_parser = count)]
     pub steps: u64,
-    /// δ, the chance that the bound fails.
+    /// δ of the (ε, δ) guarantee.
     #[arg(long, allow_negative_numbers = true)]
     pub delta: f64,
-    /// As one JSON object.
+    /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
 }
 
-/// A whole number, also as `1e6`.
+/// A whole number, also in the form `1e6`.
 fn count(text: &str) -> Result<u64, String> {
     if let Ok(count) = text.parse() {
         return Ok(count);

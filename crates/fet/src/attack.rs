@@ -2,9 +2,9 @@
 //! sees.
 //!
 //! The attacker knows the features of the records linked to the training rows (as if they had leaked), fits a decoder
-//! from what the primary sees of those rows, and guesses the features of the records linked to the test rows. The
-//! decoder is a ridge regression on what is seen and on random tanh features of it, its penalty chosen on the
-//! validation rows: quick, and repeatable. It is one attack: a low error shows a leak, a high one proves nothing.
+//! from what the primary sees of those rows, and predicts the features of the records linked to the test rows. The
+//! decoder is a ridge regression on what the primary sees and on random tanh features of it, with the penalty chosen on
+//! the validation rows: fast and reproducible. It is one attack: a low error shows a leak, a high one proves nothing.
 
 mod ridge;
 
@@ -51,7 +51,7 @@ pub fn attack(experiment: &Experiment, stop: &AtomicBool) -> anyhow::Result<Valu
     }))
 }
 
-/// A trainer, and the party that is attacked: the first, which can be looked into for the truth.
+/// A trainer, and the attacked party: the first, whose features are read as the ground truth.
 fn prepare(experiment: &Experiment, backend: &Backend) -> anyhow::Result<(Trainer, Watched)> {
     let input = |error: &dyn std::fmt::Display| run::InputError(error.to_string());
     let machine = run::machine(backend);
@@ -72,7 +72,7 @@ fn prepare(experiment: &Experiment, backend: &Backend) -> anyhow::Result<(Traine
     Ok((trainer, victim))
 }
 
-/// What the primary sees of each row: every part by itself, or their sum.
+/// What the primary sees of each row: every part separately, or their sum.
 fn seen(trainer: &mut Trainer, rows: &[usize]) -> anyhow::Result<Matrix<f32>> {
     let mut values: Vec<Vec<f32>> = vec![Vec::new(); rows.len()];
     for chunk in rows.chunks(256) {
@@ -91,8 +91,8 @@ fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
     Matrix::new(left.columns() + right.columns(), rows.collect::<Vec<_>>().concat())
 }
 
-/// The squared error of the guesses on test rows, as a share of that of guessing the mean, the median of the features:
-/// 0 is a full reconstruction, 1 is none.
+/// The squared error of the predictions on test rows relative to predicting the mean, median over features: 0 is a full
+/// reconstruction, 1 is none.
 fn error(inputs: &Matrix<f32>, truth: &Matrix<f32>, split: &Split) -> f64 {
     let fit = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
     let (train, validation, test) = (fit(&split.train), fit(&split.validation), fit(&split.test));

@@ -1,14 +1,14 @@
-//! Reading an experiment: the file, what the command line changes, the device.
+//! Reading an experiment: the file, the command line's changes, the device.
 //!
-//! A file may begin with `extends = "other.toml"`: it then says only what differs from that file. It may also
-//! hold the tables `ablation` and `profile`, which are for `cargo xtask ablate` and are left aside here.
+//! A file may begin with `extends = "other.toml"`: it then lists only the differences from that file. It may also hold
+//! the tables `ablation` and `profile`, which are for `cargo xtask ablate` and are ignored here.
 
 use std::path::{Path, PathBuf};
 
 use fet_core::experiment::{Experiment, overlay, set};
 use fet_core::registry::SettingsError;
 
-/// What the command line says about an experiment.
+/// The command-line arguments of an experiment.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExperimentArguments {
     /// The experiment, a TOML file.
@@ -36,7 +36,7 @@ pub enum FileError {
         /// Why.
         source: std::io::Error,
     },
-    /// The file is not TOML.
+    /// The file is not valid TOML.
     #[error("{}: {source}", path.display())]
     Syntax {
         /// The file.
@@ -75,7 +75,7 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
     Experiment::from_table(table).map_err(refused)
 }
 
-/// The settings of a file, laid over those of the file that it extends.
+/// The settings of a file, merged into those of the file that it extends.
 fn read(path: &Path) -> Result<toml::Table, FileError> {
     let mut table = parse(path)?;
     let Some(base) = table.remove("extends") else { return Ok(table) };
@@ -103,12 +103,12 @@ fn parse(path: &Path) -> Result<toml::Table, FileError> {
     Ok(table)
 }
 
-/// The experiment as JSON, every default filled in.
+/// The experiment as JSON, with every default filled in.
 pub fn resolved(experiment: &Experiment) -> serde_json::Value {
     serde_json::to_value(experiment).expect("settings are plain data")
 }
 
-/// The folder that data files are looked for in: `FET_DATA`, else `data`.
+/// The folder of data files: `FET_DATA`, else `data`.
 pub fn data_folder() -> PathBuf {
     std::env::var_os("FET_DATA").map_or_else(|| Path::new("data").to_path_buf(), PathBuf::from)
 }

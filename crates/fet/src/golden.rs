@@ -1,7 +1,7 @@
-//! `fet golden`: this program against figures that another implementation wrote.
+//! `fet golden`: compares this program with the figures of another implementation.
 //!
 //! A golden file is a safetensors file: parameters, inputs, outputs and gradients of a PyTorch model of the
-//! authors of FeT or FedSim, or a training run of it. The model here is put together from the same slots that a run uses; the
+//! authors of FeT or FedSim, or a training run of it. The model is built from the same slots as a run; the
 //! graph is cut at every party boundary. Nothing is trained on data here.
 
 mod file;
@@ -63,7 +63,7 @@ impl Verdict {
     }
 }
 
-/// Compares this program with the file at `path` on a device, as it computes there.
+/// Compares this program with the file at `path` on a device, with the device's default kernels.
 pub fn check(path: &Path, backend: &Backend) -> Result<Verdict, GoldenError> {
     check_with(path, backend, backend.on_host)
 }
@@ -102,12 +102,12 @@ pub fn check_with(path: &Path, backend: &Backend, fused: bool) -> Result<Verdict
     }
 }
 
-/// The larger of two, where not-a-number is the largest of all.
+/// The larger of two; NaN is the largest.
 fn largest(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// JSON has no not-a-number: it becomes the largest figure, which no bound admits.
+/// JSON has no NaN: it becomes the largest number, which exceeds every bound.
 fn finite(value: f64) -> f64 {
     if value.is_finite() { value } else { f64::MAX }
 }

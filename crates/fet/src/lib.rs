@@ -1,6 +1,6 @@
 //! The `fet` command, as a library so that tests can call what the command does.
 //!
-//! The only crate that names every plug-in crate: inventory drops a crate that nothing names.
+//! The only crate that references every plug-in crate: inventory drops a crate that nothing references.
 
 pub mod account;
 pub mod attack;
@@ -22,7 +22,7 @@ use fet_baselines as _;
 use fet_data as _;
 use fet_linkers as _;
 
-/// The code of the guides in `docs`: compiled and run as documentation tests, so that it stays true.
+/// The code of the guides in `docs`, compiled and run as documentation tests.
 #[cfg(doctest)]
 mod guides {
     #[doc = include_str!("../../../docs/add-a-dataset.md")]

@@ -1,7 +1,7 @@
-//! `fet link`: links two tables by their keys, writes the neighbours, and says how good and how quick it was.
+//! `fet link`: links two tables by their keys, writes the neighbours, and reports quality and speed.
 //!
-//! The user has both tables, so nothing is protected here; `fet list linker` says what a linker protects between parties.
-//! Nothing is written before everything is checked, and the output is there whole or not at all.
+//! The user has both tables, so nothing is protected here; `fet list linker` shows what a linker protects between
+//! parties. Everything is checked before anything is written, and the output is written atomically.
 
 mod summary;
 mod truth;
@@ -24,14 +24,14 @@ use crate::run::InputError;
 /// What the command line says.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
-    /// The table whose records look for neighbours: CSV, may end in .gz.
+    /// The table whose records get neighbours: CSV, may end in .gz.
     pub primary: PathBuf,
-    /// The table in which they are found.
+    /// The table that is searched for neighbours.
     pub secondary: PathBuf,
-    /// The key columns, with commas between them.
+    /// The key columns, separated by commas.
     #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
     pub keys: Vec<String>,
-    /// The same columns where they are called otherwise in the secondary table.
+    /// The names of these columns in the secondary table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub secondary_keys: Vec<String>,
     /// The linker, see `fet list linker` [default: nearest for numbers, clk for text].
@@ -40,22 +40,22 @@ pub struct Arguments {
     /// A setting of the linker, as in `--set neighbours=1` (or k=1); can be given many times.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub sets: Vec<String>,
-    /// Where the links go, a CSV file: primary and secondary row (counted from 0), rank, similarity.
+    /// The output, a CSV file: primary and secondary row (counted from 0), rank, similarity.
     #[arg(long)]
     pub out: PathBuf,
-    /// Leaves out pairs that are less similar.
+    /// Omits less similar pairs.
     #[arg(long, allow_hyphen_values = true)]
     pub threshold: Option<f32>,
     /// The true pairs, a CSV file with a header: the primary's row or id, then the secondary's.
     #[arg(long)]
     pub truth: Option<PathBuf>,
-    /// The column with the ids that the truth speaks of, in both tables or, with a comma, in each.
+    /// The column with the ids used in the truth: one name for both tables, or one for each, separated by a comma.
     #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
     pub id: Vec<String>,
     /// The seed of whatever is random.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// A folder in which links are kept, to be found again; else that of FET_LINK_CACHE, if set.
+    /// A folder for cached links; default: that of FET_LINK_CACHE, if set.
     #[arg(long)]
     pub cache: Option<PathBuf>,
 }
@@ -64,7 +64,7 @@ fn input(error: impl std::fmt::Display) -> anyhow::Error {
     InputError(error.to_string()).into()
 }
 
-/// Links, writes, and gives the summary as text.
+/// Links, writes, and returns the summary as text.
 pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     check_output(arguments)?;
     let (slot, primary, secondary) = prepare(arguments)?;
@@ -109,17 +109,17 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The links, and which of them count.
+/// The links, and which of them are counted.
 struct Pairs<'a> {
     links: &'a Links,
-    /// At or below it a pair is no link.
+    /// At or below it a pair is not a link.
     floor: Option<f32>,
     /// Below it a pair is left out.
     threshold: Option<f32>,
 }
 
 impl Pairs<'_> {
-    /// Rank (from 0), record and similarity of the links of a row that count.
+    /// Rank (from 0), record and similarity of the counted links of a row.
     fn row(&self, row: usize) -> impl Iterator<Item = (usize, u32, Option<f32>)> {
         let similarities = self.links.similarities(row);
         let pairs = self.links.row(row)[..self.links.available()].iter().enumerate();
@@ -131,7 +131,7 @@ impl Pairs<'_> {
     }
 }
 
-/// Refuses what cannot be written to, before any work is done.
+/// Refuses an unwritable output before any work is done.
 fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     let out = &arguments.out;
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -224,7 +224,7 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
     }
 }
 
-/// Both tables' ids, where columns are named.
+/// Both tables' ids, if their columns are given.
 fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
     let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
         Ok(read_columns(path, std::slice::from_ref(column)).map_err(input)?.0)
@@ -247,7 +247,7 @@ fn bar(rows: usize) -> ProgressBar {
     bar
 }
 
-/// Writes the pairs that count, and tells how many they are.
+/// Writes the counted pairs, and returns their number.
 fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
     fet_files::write_with(out, |file| rows(file, pairs, ids))
 }

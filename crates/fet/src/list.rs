@@ -10,7 +10,7 @@ use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Slot, SlotKind, did_you_mean, plugins};
 
-/// One plug-in, as it is listed.
+/// One plug-in in the list.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The slot.
@@ -21,7 +21,7 @@ pub struct Entry {
     pub summary: &'static str,
     /// Its settings with their defaults.
     pub defaults: toml::Table,
-    /// For a linker, what it takes and what it reveals to whom; one line each.
+    /// For a linker, what it accepts and what it reveals to whom; one line each.
     pub reveals: Vec<String>,
 }
 
@@ -39,7 +39,7 @@ pub fn entries() -> Vec<Entry> {
     .concat()
 }
 
-/// The list as text; of one slot where `slot` names it.
+/// The list as text; of one slot if `slot` names it.
 pub fn text(slot: Option<&str>) -> Result<String, String> {
     let entries = entries();
     let mut slots: Vec<&str> = entries.iter().map(|entry| entry.slot).collect();
@@ -71,7 +71,7 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
     Ok(out)
 }
 
-/// Linkers say what they reveal, beyond the links themselves.
+/// What linkers reveal, beyond the links themselves.
 fn linkers() -> Vec<Entry> {
     let mut entries = of::<dyn Linker>();
     for entry in &mut entries {

@@ -1,7 +1,7 @@
-//! One process at a time works on a run's folder: a lock that ends with the process, however that ends.
+//! A lock, so that only one process at a time works on a run's folder. It ends with the process, even after a crash.
 //!
-//! It is the operating system's lock on a file, so that nothing is left to clean up after a crash; on a shared
-//! folder it holds between machines where the file system passes locks on.
+//! It is the operating system's file lock, so that a crash leaves nothing to clean up; on a shared folder it works
+//! between machines if the file system supports that.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::Context;
 
 const LOCK: &str = "lock";
 
-/// Takes the lock of `folder`; nothing where another process has it.
+/// Takes the lock of `folder`; nothing if another process holds it.
 pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     let path = folder.join(LOCK);
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -27,7 +27,7 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     }
 }
 
-/// Removes the file of a lock that is still held, once the run is whole: from then on the report guards it.
+/// Removes the file of a lock that is still held, once the run is complete: from then on the report protects it.
 pub(crate) fn leave(folder: &Path) {
     // A file that stays does no harm.
     let _ = std::fs::remove_file(folder.join(LOCK));

@@ -1,7 +1,7 @@
-//! The `fet` command: what it is given, what it answers, and the exit code.
+//! The `fet` command: arguments, output and exit code.
 //!
-//! 0: done. 1: a golden figure missed, or a run that failed. 2: the input is at fault. 75: another process is at the
-//! run. 130: interrupted.
+//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run. 130:
+//! interrupted.
 
 #![expect(clippy::print_stdout, reason = "a command answers on standard output")]
 
@@ -18,7 +18,7 @@ use fet::{account, attack, golden, link, list, plot, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
-/// Data files are looked for in the folder that the environment variable FET_DATA names, else in `data`.
+/// Data files are read from the folder in the environment variable FET_DATA, else from `data`.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true)]
 struct Arguments {
@@ -28,11 +28,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Train an experiment; the same command continues an interrupted run.
+    /// Train an experiment; the same command resumes an interrupted run.
     Run {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// Where the results go [default: runs/NAME-sSEED].
+        /// The folder for the results [default: runs/NAME-sSEED].
         #[arg(long)]
         out: Option<PathBuf>,
         /// How progress is told.
@@ -43,11 +43,11 @@ enum Command {
     Show {
         #[command(flatten)]
         experiment: ExperimentArguments,
-        /// As one JSON object instead of TOML.
+        /// Print one JSON object instead of TOML.
         #[arg(long)]
         json: bool,
-        /// For programs: reads `{"set": ["path=value"], "seed": 0}` from each line of standard input, and answers
-        /// each with a line: the experiment, the checksum of its data and the version of the results.
+        /// For programs: reads `{"set": ["path=value"], "seed": 0}` from each line of standard input, and answers each
+        /// with one line: the experiment, the checksum of its data and the version of the results.
         #[arg(long, conflicts_with = "json")]
         batch: bool,
     },
@@ -56,9 +56,9 @@ enum Command {
         /// method, linker, encoder, aggregator, privacy, data, data.source or device.
         slot: Option<String>,
     },
-    /// Link two tables by names, addresses, coordinates or exact keys, and say how good the links are.
+    /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
     Link(Box<link::Arguments>),
-    /// Draw finished runs: learning curves, positional encodings, the dynamic mask.
+    /// Plot finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
         /// Folders of finished runs; each becomes a series.
         #[arg(required = true)]
@@ -67,7 +67,7 @@ enum Command {
         #[arg(long, default_value = "plots")]
         out: PathBuf,
     },
-    /// Say what noisy releases cost, as (ε, δ), or how much noise they need.
+    /// Compute the privacy loss (ε, δ) of noisy releases, or the noise that they need.
     Account {
         #[command(flatten)]
         question: account::Question,
@@ -77,7 +77,7 @@ enum Command {
         #[command(flatten)]
         experiment: ExperimentArguments,
     },
-    /// Compare this program with figures that another implementation wrote.
+    /// Compare this program with the figures of another implementation.
     Golden {
         /// A golden file.
         file: PathBuf,

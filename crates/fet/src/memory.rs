@@ -1,8 +1,8 @@
-//! How much memory this process has held.
+//! The peak memory of this process.
 //!
-//! It reads Linux's `/proc`; elsewhere the answer is 0, which stands for "not known".
+//! It reads Linux's `/proc`; elsewhere the result is 0, which means "unknown".
 
-/// The most memory this process has held, in bytes; 0 where the system does not say.
+/// The peak memory of this process, in bytes; 0 if unknown.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

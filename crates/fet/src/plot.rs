@@ -1,9 +1,9 @@
-//! `fet plot`: pictures of finished runs, as SVG.
+//! `fet plot`: SVG charts of finished runs.
 //!
-//! `curves.svg`: loss and metric by epoch, one line a run. `encodings.svg`: how far each party's positional
-//! encoding is from the primary's (paper, figure 4). `mask.svg`: what the dynamic mask makes of the neighbours of
-//! a few test rows (paper, figure 3). They look into all parties' models and data at once, as only a simulation
-//! can; nothing here is a part of the protocol.
+//! `curves.svg`: loss and metric by epoch, one line per run. `encodings.svg`: the distance of each party's positional
+//! encoding from the primary's (paper, figure 4). `mask.svg`: the dynamic mask on the neighbours of a few test rows
+//! (paper, figure 3). They read all parties' models and data, as only a simulation can; this is not part of the
+//! protocol.
 
 mod chart;
 mod curves;
@@ -26,11 +26,11 @@ pub(crate) struct Run {
     pub(crate) experiment: Experiment,
     /// `report.json`.
     pub(crate) report: Report,
-    /// The model of the best epoch, all parties'.
+    /// All parties' models of the best epoch.
     pub(crate) model: Parameters,
 }
 
-/// Draws what the runs in `folders` have to show into `out`; gives the files.
+/// Draws the charts of the runs in `folders` into `out`; returns the files.
 pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let mut files = vec![("curves.svg", curves::draw(&runs)?)];

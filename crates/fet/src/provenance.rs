@@ -1,6 +1,6 @@
-//! What a run follows from: settings, the content of the data files, and the version of the program's results.
+//! The provenance of a run: settings, the content of the data files, and the version of the program's results.
 //!
-//! Equal provenance, equal report (but for cost). `cargo xtask ablate` names the folder of a cell by it.
+//! Equal provenance gives an equal report (except for cost). `cargo xtask ablate` names the folder of a cell by it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,11 +21,11 @@ use crate::experiment_file::resolved;
 pub struct Provenance {
     /// Every setting, with its default filled in.
     pub experiment: Value,
-    /// Checksum of the files that the settings of the data name.
+    /// Checksum of the files named in the data settings.
     pub files: String,
 }
 
-/// A data file whose checksum cannot be had.
+/// A data file whose checksum cannot be computed.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read {}: {source}", path.display())]
 pub struct UnreadableFile {
@@ -36,8 +36,8 @@ pub struct UnreadableFile {
 impl Provenance {
     /// The provenance of an experiment whose data files are below `folder`.
     ///
-    /// Data files are those that a setting of `data` names, at any depth; of a folder, all files in it. A file that
-    /// is missing counts as missing: the run itself will say so.
+    /// Data files are those named by a setting of `data`, at any depth; for a folder, all files in it. A missing file
+    /// counts as missing: the run itself reports the error.
     pub fn of(experiment: &Experiment, folder: &Path) -> Result<Self, UnreadableFile> {
         let experiment = resolved(experiment);
         let mut names = Vec::new();
@@ -51,14 +51,13 @@ impl Provenance {
         Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
     }
 
-    /// With the version of the results: what must be the same for a run to be continued, and what its address follows
-    /// from.
+    /// With the version of the results: it must be equal to resume a run, and the address is derived from it.
     pub fn identity(&self) -> Identity {
         Identity { experiment: self.experiment.clone(), data: self.files.clone(), results: RESULTS_VERSION }
     }
 }
 
-/// Checksum of which rows are trained on, validated on and tested on.
+/// Checksum of the training, validation and test rows.
 pub fn split(split: &Split) -> String {
     let mut bytes = Vec::new();
     for part in [&split.train, &split.validation, &split.test] {
@@ -68,7 +67,7 @@ pub fn split(split: &Split) -> String {
     hex(&sha256(&bytes))
 }
 
-/// Every string among settings that could name a file, in their order.
+/// Every string in the settings that could name a file, in order.
 fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     match settings {
         Value::String(text) if !text.is_empty() => found.push(text),
@@ -81,7 +80,7 @@ fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The checksum of a file, or of each file in a folder by its name there; nothing where nothing is.
+/// The checksum of a file, or of each file in a folder by its name there; nothing if it does not exist.
 fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
     let mut found = BTreeMap::new();
     if path.is_dir() {
@@ -100,7 +99,7 @@ fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
     Ok(found)
 }
 
-/// SHA-256 of a file's content; each file is read once in a process, however many cells name it.
+/// SHA-256 of a file's content; each file is read once per process, however many cells use it.
 fn checksum(path: &Path) -> io::Result<String> {
     static KNOWN: Mutex<BTreeMap<PathBuf, String>> = Mutex::new(BTreeMap::new());
     let known = || KNOWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

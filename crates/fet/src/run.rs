@@ -1,8 +1,8 @@
-//! `fet run`: trains one experiment and writes what came of it.
+//! `fet run`: trains one experiment and writes the results.
 //!
-//! The folder of a run holds `checkpoint.safetensors` while it is under way, and `report.json` and `model.safetensors`
-//! once it is done: what is the primary's. In `parties/` each secondary has a folder for its own state and its own model.
-//! The report is written last: where it is, the run is whole. Only one process at a time works on a folder (`lock`).
+//! The folder of a run holds the primary's files: `checkpoint.safetensors` while it is running, and `report.json` and
+//! `model.safetensors` once it is done. In `parties/` each secondary has a folder for its own state and model. The
+//! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub use crate::watch::Log;
 pub(crate) const REPORT: &str = "report.json";
 /// The model of its best epoch.
 pub(crate) const MODEL: &str = "model.safetensors";
-/// The folder in which each secondary has a folder of its own.
+/// The folder with one folder for each secondary.
 pub(crate) const PARTIES: &str = "parties";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
@@ -38,20 +38,20 @@ const CHECKPOINT: &str = "checkpoint.safetensors";
 pub enum Outcome {
     /// It is done; this is its report.
     Done(PathBuf),
-    /// The folder already held this run, done.
+    /// The folder already held this run, complete.
     WasDone(PathBuf),
-    /// It was interrupted; the same command continues it.
+    /// It was interrupted; the same command resumes it.
     Interrupted(PathBuf),
     /// Another process is at this run.
     Elsewhere(PathBuf),
 }
 
-/// The input of a run is at fault, not the program: exit code 2.
+/// The input of a run is invalid: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
 
-/// Trains `experiment` and writes into `folder`. Setting `stop` ends it after the step under way.
+/// Trains `experiment` and writes into `folder`. Setting `stop` ends it after the current step.
 pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
@@ -124,7 +124,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     Ok(Outcome::Done(path))
 }
 
-/// Loads the data, links it and builds the models; what fails here is the input's fault. Parties keep their state in
+/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
 /// the `folder` of the run, or in memory.
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
@@ -140,7 +140,7 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     Ok(trainer)
 }
 
-/// A backend as the trainer sees it.
+/// The backend for the trainer.
 pub fn machine(backend: &Backend) -> Machine {
     let Backend { device, on_host, party_threads, .. } = backend.clone();
     Machine { device, on_host, party_threads }
@@ -150,7 +150,7 @@ fn input(error: impl std::fmt::Display) -> anyhow::Error {
     InputError(error.to_string()).into()
 }
 
-/// What the folder already holds: this run, another one, or nothing.
+/// The present content of the folder: this run, another one, or nothing.
 fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outcome>> {
     let path = folder.join(REPORT);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
@@ -182,7 +182,7 @@ fn tidy(folder: &Path) {
     }
 }
 
-/// Continues from the folder's checkpoint, where it is of this run; gives the seconds that the run had taken.
+/// Resumes from the folder's checkpoint, if it belongs to this run; returns the seconds that the run had taken.
 fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join(CHECKPOINT);
     let Ok(bytes) = std::fs::read(&path) else { return Ok(0.0) };
@@ -199,7 +199,7 @@ fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
     InputError(format!("{}: {error}; remove it to start anew", path.display()))
 }
 
-/// The report of a run that is done.
+/// The report of a finished run.
 pub fn report_of(
     trainer: &Trainer,
     experiment: &Experiment,

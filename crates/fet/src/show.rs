@@ -1,6 +1,6 @@
-//! `fet show --batch`: what many cells of a study are, in one process.
+//! `fet show --batch`: describes many cells of a study in one process.
 //!
-//! A file is read and its data are summed once per process, so that a thousand cells cost little more than one.
+//! Each file is read and checksummed once per process, so that a thousand cells cost little more than one.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};

@@ -1,6 +1,6 @@
-//! Telling how far a run is: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_records::Event`).
+//! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_records::Event`).
 //!
-//! It computes nothing; `run` says what there is to tell.
+//! It computes nothing; `run` provides the content.
 
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};

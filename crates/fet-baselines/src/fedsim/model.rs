@@ -12,7 +12,7 @@ use fet_train::model::{Init, Perceptron};
 
 use super::{FedSimSettings, Merge};
 
-/// What keeps a weight from being zero, as in the authors' program.
+/// A small constant that keeps weights above zero, as in the authors' program.
 const LEAST_WEIGHT: f64 = 1e-7;
 
 /// The sizes that the data decide.
@@ -138,7 +138,7 @@ impl Convolution {
     }
 }
 
-/// For each place in ascending order of similarity, row by row, the pair that comes to stand there.
+/// The pair at each place in ascending order of similarity, row by row.
 fn ascending(similarities: &Tensor<2>) -> Tensor<1, Int> {
     let positions = similarities.dims()[1];
     let values = host(similarities.clone());

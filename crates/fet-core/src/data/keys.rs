@@ -1,7 +1,7 @@
-//! Keys: what a party's records are known by. Numbers, texts, or what a linker made of either.
+//! Keys, which identify a party's records: numbers, texts, or a linker's encoding of either.
 //!
-//! A linker works on keys; a model never sees a text. The numbers that it sees instead are made where records are prepared. Nothing here
-//! compares keys.
+//! A linker works on keys; a model never sees a text. Record preparation makes the numbers that it sees instead.
+//! Nothing here compares keys.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use super::Matrix;
 /// One key for each record of a party.
 #[derive(Clone, PartialEq)]
 pub enum Keys {
-    /// Coordinates and the like, [n, m].
+    /// Numbers such as coordinates, [n, m].
     Numbers(Matrix<f64>),
-    /// Names, addresses and the like.
+    /// Texts such as names and addresses.
     Text(TextTable),
     /// What a linker sends in place of keys; only that linker can read it.
     Sealed(Sealed),
 }
 
-/// What keys a linker takes.
+/// The kind of keys that a linker accepts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Numbers.
@@ -50,7 +50,7 @@ impl KeyKind {
 }
 
 impl Keys {
-    /// How many records there are.
+    /// The number of records.
     pub fn rows(&self) -> usize {
         match self {
             Self::Numbers(keys) => keys.rows(),
@@ -59,7 +59,7 @@ impl Keys {
         }
     }
 
-    /// How many columns a key has.
+    /// The number of key columns.
     pub fn columns(&self) -> usize {
         match self {
             Self::Numbers(keys) => keys.columns(),
@@ -68,12 +68,12 @@ impl Keys {
         }
     }
 
-    /// The keys, where they are numbers.
+    /// The keys, if they are numbers.
     pub fn numbers(&self) -> Option<&Matrix<f64>> {
         if let Self::Numbers(keys) = self { Some(keys) } else { None }
     }
 
-    /// The keys, where they are texts.
+    /// The keys, if they are texts.
     pub fn text(&self) -> Option<&TextTable> {
         if let Self::Text(keys) = self { Some(keys) } else { None }
     }
@@ -90,7 +90,7 @@ impl Keys {
     /// The named rows, in the order given.
     ///
     /// # Panics
-    /// If the keys are sealed: only whole tables are.
+    /// If the keys are sealed: sealed keys have no single rows.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         match self {
@@ -100,7 +100,7 @@ impl Keys {
         }
     }
 
-    /// How many bytes of payload a message with them has.
+    /// The payload of a message with them, in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Numbers(keys) => 8 * keys.values().len() as u64,
@@ -144,12 +144,12 @@ impl TextTable {
         Self { columns, cells }
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.cells.len() / self.columns
     }
 
-    /// How many columns there are.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -177,7 +177,7 @@ impl fmt::Debug for TextTable {
     }
 }
 
-/// Bytes that only the linker that made them can read, and of how many keys they speak.
+/// Bytes that only the linker that made them can read, and the number of keys they encode.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     rows: usize,
@@ -186,22 +186,22 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// `bytes` that stand for `rows` keys of `columns` columns.
+    /// `bytes` that encode `rows` keys of `columns` columns.
     pub fn new(rows: usize, columns: usize, bytes: Vec<u8>) -> Self {
         Self { rows, columns, bytes }
     }
 
-    /// How many keys it stands for.
+    /// The number of keys it encodes.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns those keys had.
+    /// The number of columns of those keys.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// What is sent.
+    /// The bytes that are sent.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

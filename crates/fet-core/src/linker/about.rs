@@ -1,33 +1,33 @@
-//! What is known of a linker before it links. Nothing is linked here.
+//! Properties of a linker, known before it links. Nothing is linked here.
 
 use crate::data::KeyKind;
 
-/// About a linker: what a method, an experiment and a reader must know of it.
+/// Properties of a linker that methods, experiments and readers need.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct About {
-    /// How many neighbours each query gets, K.
+    /// K, the number of neighbours per query.
     pub neighbours: usize,
-    /// What keys it takes.
+    /// The kind of keys it accepts.
     pub takes: KeyKind,
-    /// What is learned by whom while it links.
+    /// What each party learns while it links.
     pub reveals: Reveals,
-    /// Whether its links say how similar they are.
+    /// Whether its links have similarities.
     pub similarities: bool,
-    /// The similarity at or below which two records are no link, where there is such a one: K neighbours are given all
-    /// the same, but nobody should take the last of them for matches.
+    /// The similarity at or below which two records do not match, if there is one: K neighbours are returned anyway,
+    /// but those are not matches.
     pub floor: Option<f32>,
-    /// Whether keys leave the primary as a table, of which neighbours can be chosen anew for each batch, rather than sealed.
+    /// Whether keys leave the primary as a table, so that neighbours can be re-selected for each batch, or sealed.
     pub in_the_clear: bool,
-    /// Whether the links of a query depend on no other query. Only then can `privacy.max_occurrences` be kept: which rows a
-    /// record serves must depend on no other record.
+    /// Whether the links of a query are independent of other queries. Only then can `privacy.max_occurrences` be
+    /// enforced: the rows that a record serves must not depend on any other record.
     pub independent: bool,
     /// Whether the owner poses a challenge before it links.
     pub challenges: bool,
 }
 
 impl About {
-    /// A linker that gives similarities and sends keys in the clear, as most do; the fields of what is not so are to be
-    /// changed. It claims no independence.
+    /// A linker with similarities that sends keys in the clear, as most do; change the fields that differ. It claims no
+    /// independence.
     pub const fn new(neighbours: usize, takes: KeyKind, reveals: Reveals) -> Self {
         Self {
             neighbours,
@@ -42,15 +42,15 @@ impl About {
     }
 }
 
-/// What a linker tells whom, beyond what the links themselves tell the secondary: how many primary records there are,
-/// and which of its own belong to each. All parties are taken to follow the protocol and not to collude. Similarities that
-/// a method asks for come on top.
+/// What a linker reveals to whom, beyond what the links themselves reveal to the secondary: how many primary records
+/// there are, and which of its own belong to each. All parties are assumed to follow the protocol and not to collude.
+/// Similarities that a method requests come on top.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reveals {
     /// What the secondary learns, which links.
     pub secondary: &'static str,
     /// What the primary learns.
     pub primary: &'static str,
-    /// What an eavesdropper learns, who reads all messages and does not have the parties' secret.
+    /// What an eavesdropper on all messages, without the parties' secret, learns.
     pub eavesdropper: &'static str,
 }

@@ -1,10 +1,10 @@
-//! The checks that linkers begin with. They are made at the owner's side, on what another party sent.
+//! The checks that linkers start with. The owner's side makes them, on what another party sent.
 
 use super::LinkError;
 use crate::data::{KeyKind, Keys, Matrix, TextTable};
 
-/// The checks that every linker of numbers begins with: numbers, the same key columns, and enough records or
-/// leave to pad.
+/// The checks of every linker of numbers: numbers, equal numbers of key columns, and enough records or permission to
+/// pad.
 pub fn check_numbers<'a>(
     queries: &'a Keys,
     records: &'a Keys,
@@ -37,7 +37,7 @@ pub fn check_text<'a>(
     Ok((queries, records))
 }
 
-/// The same for linkers of either: one kind on both sides.
+/// The same for linkers of both: one kind on both sides.
 pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool) -> Result<(), LinkError> {
     let same =
         matches!((queries, records), (Keys::Numbers(_), Keys::Numbers(_)) | (Keys::Text(_), Keys::Text(_)));
@@ -47,7 +47,7 @@ pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)
 }
 
-/// Same key columns, and enough records or leave to pad.
+/// Equal numbers of key columns, and enough records or permission to pad.
 pub fn check_shapes(
     queries: usize,
     records: usize,

@@ -1,4 +1,4 @@
-//! Why two tables cannot be linked: the errors of every linker. What a user should do stands in the message.
+//! Why two tables cannot be linked: the errors of every linker. The message says what to do.
 
 use crate::data::{KeyKind, Keys};
 
@@ -6,7 +6,7 @@ use crate::data::{KeyKind, Keys};
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// K is larger than the other party.
+    /// K exceeds the other party's records.
     #[error(
         "`linker.neighbours` must not exceed the {records} records of the party; it is {neighbours} \
          (or set `linker.pad = true` to repeat neighbours and mask the repeats)"
@@ -14,7 +14,7 @@ pub enum LinkError {
     TooFewRecords {
         /// K.
         neighbours: usize,
-        /// What the party has.
+        /// The party's number of records.
         records: usize,
     },
     /// The two parties' keys are not of the same kind.
@@ -28,9 +28,9 @@ pub enum LinkError {
     /// Text where numbers are needed, or the reverse.
     #[error("`linker.kind` needs keys that are {wanted}; they are {found} ({advice})")]
     KeyKind {
-        /// What the linker takes.
+        /// What the linker accepts.
         wanted: &'static str,
-        /// What it was given.
+        /// What it got.
         found: &'static str,
         /// What to do.
         advice: &'static str,
@@ -43,46 +43,46 @@ pub enum LinkError {
         /// The rule, the value and what to do.
         problem: String,
     },
-    /// What the other party sent is not what this linker sends.
+    /// The other party's message is not one of this linker's.
     #[error("the other party's message cannot be read: {0}")]
     Message(String),
-    /// No noise bounds the leak as asked.
+    /// No noise achieves the requested bound.
     #[error(
         "`linker.leak` must be above {least:.4} for similarities of standard deviation {spread:.4}; it is {leak} (encode \
          with more bits, or ask for less)"
     )]
     Leak {
-        /// What was asked for.
+        /// The requested bound.
         leak: f64,
         /// The spread of the similarities.
         spread: f64,
-        /// What any noise reaches at least.
+        /// The lowest bound that any noise achieves.
         least: f64,
     },
-    /// A setting has not one value for each key column.
+    /// A setting does not have one value per key column.
     #[error(
         "`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}"
     )]
     Length {
-        /// Which.
+        /// Its name.
         setting: &'static str,
-        /// How many values it has.
+        /// The number of values it has.
         length: usize,
-        /// How many it needs.
+        /// The number it needs.
         fields: usize,
     },
     /// The two sides have different kinds of keys.
     #[error("keys must be of one kind on both sides; they are {queries} and {records}")]
     Mixed {
-        /// Of the primary.
+        /// The primary's.
         queries: &'static str,
-        /// Of the party.
+        /// The party's.
         records: &'static str,
     },
     /// A setting that the linker reads from outside is missing.
     #[error("{0}")]
     Secret(String),
-    /// The library that searches refused the keys.
+    /// The search library refused the keys.
     #[error("the keys cannot be indexed: {0}")]
     Index(String),
 }

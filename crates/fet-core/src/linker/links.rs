@@ -1,4 +1,4 @@
-//! What a linker finds: for each query its neighbours, and how similar they are. Nothing is searched here.
+//! The result of a linker: each query's neighbours and their similarities. Nothing is searched here.
 
 /// For each query the indices of its K neighbours, most similar first.
 #[derive(Clone, PartialEq)]
@@ -23,7 +23,7 @@ impl Links {
         }
     }
 
-    /// Links that do not say how similar they are.
+    /// Links without similarities.
     ///
     /// # Panics
     /// If the indices do not fill whole rows, or nothing is available.
@@ -54,12 +54,12 @@ impl Links {
         self.neighbours
     }
 
-    /// How many of the K are real; the rest repeat real ones and are masked out.
+    /// How many of the K are real; the others repeat real ones and are masked out.
     pub fn available(&self) -> usize {
         self.available
     }
 
-    /// How many queries were linked.
+    /// The number of queries.
     pub fn rows(&self) -> usize {
         self.indices.len() / self.neighbours
     }
@@ -69,7 +69,7 @@ impl Links {
         &self.indices[query * self.neighbours..(query + 1) * self.neighbours]
     }
 
-    /// All similarities, row by row, where the linker gives any.
+    /// All similarities, row by row, if the linker gives any.
     pub fn all_similarities(&self) -> Option<&[f32]> {
         self.similarities.as_deref()
     }
@@ -79,8 +79,8 @@ impl Links {
         &self.indices
     }
 
-    /// The similarities that belong to [`Links::row`], where the linker gives any. They stay with the party
-    /// that linked, unless a method needs them.
+    /// The similarities for [`Links::row`], if the linker gives any. They stay with the party that linked unless a
+    /// method needs them.
     pub fn similarities(&self, query: usize) -> Option<&[f32]> {
         let all = self.similarities.as_ref()?;
         Some(&all[query * self.neighbours..(query + 1) * self.neighbours])

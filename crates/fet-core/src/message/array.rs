@@ -1,7 +1,7 @@
 //! Arrays inside a message: raw little-endian words behind one length, never element by element.
 //!
-//! A decoder checks the length against the bytes that are there before it allocates, and allocates no more than those
-//! bytes. Used as `#[serde(with = "array")]`.
+//! A decoder compares the length with the available bytes before it allocates, and allocates no more than those bytes.
+//! Use it as `#[serde(with = "array")]`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use bytemuck::Pod;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
-/// A word that has the same bytes in memory and in a message, once it is little-endian.
+/// A word with the same little-endian bytes in memory and in a message.
 pub(crate) trait Word: Pod {
     /// The value with the byte order of a message, or back.
     fn turned(self) -> Self;

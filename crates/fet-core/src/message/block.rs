@@ -1,4 +1,4 @@
-//! Host values with a shape: what a representation or a gradient is between parties.
+//! Host values with a shape: the form of representations and gradients between parties.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub struct Block {
     values: Vec<f32>,
 }
 
-/// A shape does not belong to as many values.
+/// A shape that does not match the number of values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a block of the shape {shape:?} does not have {length} values")]
 pub struct ShapeError {

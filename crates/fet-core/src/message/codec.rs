@@ -13,15 +13,15 @@
 //! | 16..24 | XXH3-64 of the bytes 0..16 and of the body |
 //! | 24.. | the body |
 //!
-//! The body is a [`Request`], or an [`Answer`], in postcard 1 (<https://postcard.jamesmunns.com/wire-format>): an enum is
-//! the varint number of its variant and then its fields, in the order in which they are declared. Arrays of numbers
+//! The body is a [`Request`], or an [`Answer`], in postcard 1 (<https://postcard.jamesmunns.com/wire-format>): an enum
+//! is the varint number of its variant and then its fields, in the order in which they are declared. Arrays of numbers
 //! are byte strings: a varint length in bytes, then raw words.
 //!
-//! The checksum finds accidents. It is no protection against an attacker, who can compute it: whether a frame comes from
-//! the party that it claims to come from is the transport's to guarantee.
+//! The checksum detects accidental corruption. It does not protect against an attacker, who can compute it: the
+//! transport must authenticate the sender.
 //!
-//! [`decode`] looks at the length before anything else, compares every inner length with the bytes that are left before it
-//! allocates, and refuses bytes that are left over. What it allocates is at most a small multiple of the frame.
+//! [`decode`] checks the length first, compares every inner length with the remaining bytes before it allocates, and
+//! refuses trailing bytes. It allocates at most a small multiple of the frame.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -30,10 +30,10 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{PROTOCOL_VERSION, Reply, Request};
 use crate::party::Refusal;
 
-/// What a party answers: a reply or a refusal.
+/// A party's answer: a reply or a refusal.
 pub type Answer = Result<Reply, Refusal>;
 
-/// No frame is larger, in bytes.
+/// The largest frame, in bytes.
 pub const LARGEST_FRAME: usize = 1 << 30;
 
 const MAGIC: [u8; 4] = *b"FeTm";
@@ -53,7 +53,7 @@ impl Message for Answer {
     const KIND: u16 = 1;
 }
 
-/// Bytes that are no message, or a message that is too large.
+/// Bytes that are not a message, or a message that is too large.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -62,21 +62,21 @@ pub enum CodecError {
     TooLarge {
         /// Its length.
         length: usize,
-        /// What is allowed.
+        /// The limit.
         limit: usize,
     },
-    /// It ends too early, or goes on too long.
+    /// It is too short or too long.
     #[error("the frame says that it has {stated} bytes; {found} are there")]
     Length {
-        /// What it says.
+        /// The stated length.
         stated: u64,
-        /// What is there.
+        /// The actual length.
         found: usize,
     },
-    /// It does not begin as a frame does.
+    /// It does not start like a frame.
     #[error("the bytes are no frame of this protocol")]
     NoFrame,
-    /// It is of another version of the protocol.
+    /// It has another protocol version.
     #[error(
         "the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}"
     )]
@@ -92,10 +92,10 @@ pub enum CodecError {
         /// What is expected.
         expected: &'static str,
     },
-    /// It was altered.
+    /// The checksum does not match.
     #[error("the frame was altered on its way: its checksum does not fit")]
     Altered,
-    /// Its body is no message.
+    /// Its body is not a message.
     #[error("the body is no message: {0}")]
     Body(String),
 }

@@ -1,4 +1,4 @@
-//! Tables and keys inside a message: what comes out of one fills its rows, or is refused.
+//! Tables and keys inside a message: decoded tables have complete rows, or are refused.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -43,7 +43,7 @@ fn whole(count: usize, columns: usize) -> bool {
     if columns == 0 { count == 0 } else { count.is_multiple_of(columns) }
 }
 
-/// All cells one after another, and where each ends.
+/// All cells concatenated, and the end of each.
 #[derive(Serialize, Deserialize)]
 struct Cells {
     columns: usize,

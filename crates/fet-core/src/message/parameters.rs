@@ -6,14 +6,14 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::array;
 use crate::parameters::Parameters;
 
-/// No model has more parameters with names of their own; a message with more is refused before it is taken apart.
+/// No model has more named parameters; a message with more is refused before it is decoded.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 #[derive(Serialize)]
 struct View<'a> {
-    /// One name on a line.
+    /// One name per line.
     names: String,
-    /// How many dimensions each has.
+    /// The number of dimensions of each.
     #[serde(with = "array")]
     ranks: Vec<u32>,
     /// All dimensions, one shape after another.

@@ -1,10 +1,10 @@
-//! Which step of a run a message belongs to.
+//! The step of a run that a message belongs to.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A step of a run in which something is released. Every release has a round of its own, and no two the same.
+/// A step of a run in which something is released. Every release has a unique round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Round {
     /// A training step, counted over the whole run from 0.
@@ -36,7 +36,7 @@ pub enum Round {
         /// From 0.
         epoch: u32,
     },
-    /// A batch of rows that someone asks for besides, as an attack does when it measures what can be seen.
+    /// An extra batch of rows, such as an attack requests to measure what is visible.
     Probe {
         /// From 0.
         batch: u32,

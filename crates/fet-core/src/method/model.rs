@@ -10,13 +10,13 @@ use crate::optimizer::OptimizerSettings;
 use crate::parameters::host;
 use crate::trainable::{Learner, Trainable};
 
-/// A module that predicts from the primary's records and what came from the others.
+/// A module that predicts from the primary's records and the memory.
 pub trait PrimaryNetwork: Module {
     /// # Shapes
     /// - result: [B, outputs], before the task's output activation
     ///
     /// # Panics
-    /// If there is no memory where the method's plan has secondaries: the trainer gives one.
+    /// If the memory is missing though the method's plan has secondaries: the trainer passes one.
     fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2>;
 }
 

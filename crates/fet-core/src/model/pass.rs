@@ -1,4 +1,4 @@
-//! What differs between a training and an evaluation pass: dropout, with masks drawn on the host.
+//! The difference between a training and an evaluation pass: dropout, with masks drawn on the host.
 
 use burn::tensor::{Tensor, TensorData};
 use rand::Rng;
@@ -22,19 +22,19 @@ impl Pass {
         Self { dropout: None }
     }
 
-    /// The stream of the masks to come, if there are any.
+    /// The stream of the next masks, if there are any.
     pub fn stream(&self) -> Option<&ChaCha8Rng> {
         self.dropout.as_ref()
     }
 
-    /// Goes on with a stream from which someone else has drawn masks.
+    /// Continues with a stream from which other code has drawn masks.
     pub fn resume(&mut self, rng: ChaCha8Rng) {
         self.dropout = Some(rng);
     }
 
     /// Inverted dropout: each value is zero with probability `rate`, else divided by `1 - rate`.
     ///
-    /// The rate is honoured to 1/65536, and the scale is that of the rate as honoured.
+    /// The rate is rounded to 1/65536, and the scale uses the rounded rate.
     pub fn dropout<const D: usize>(&mut self, input: Tensor<D>, rate: f64) -> Tensor<D> {
         let Some(rng) = self.dropout.as_mut().filter(|_| rate > 0.0) else {
             return input;

@@ -7,7 +7,7 @@ use crate::data::Task;
 use crate::parameters::host;
 
 impl Objective {
-    /// What the model's last layer becomes: a sigmoid for one output, nothing for several.
+    /// The output activation: a sigmoid for one output, none for several.
     pub fn activate(&self, output: Tensor<2>) -> Tensor<2> {
         match self.task {
             Task::Regression | Task::Binary => activation::sigmoid(output),
@@ -47,8 +47,8 @@ impl Objective {
         }
     }
 
-    /// For each row of an activated output its share of the metric: a squared error in the label's own
-    /// unit, or 1 where the class is right.
+    /// Each row's share of the metric, from the activated output: a squared error in the label's own unit, or 1 if the
+    /// class is right.
     pub fn score(&self, output: Tensor<2>, raw_labels: &[f32]) -> Vec<f64> {
         let width = self.outputs;
         let output = host(output);

@@ -13,13 +13,13 @@ impl Parameters {
         reader.parameters
     }
 
-    /// Writes the values into a module of the same structure, as leaves that are trained.
+    /// Writes the values into a module of the same structure, as trainable leaves.
     pub(crate) fn write<M: Module>(&self, module: M, device: &Device) -> M {
         module.map(&mut Writer { parameters: self, device, next: 0 })
     }
 }
 
-/// Takes a module's gradients off a backward pass.
+/// Extracts a module's gradients from a backward pass.
 pub(crate) fn gradients_of<M: Module>(module: &M, gradients: Gradients) -> FlatGradient {
     let mut collector = Collector { gradients, flat: FlatGradient::default() };
     module.visit(&mut collector);

@@ -1,4 +1,4 @@
-//! What a run releases, and what that costs: the nouns of a privacy account. Nothing is computed here.
+//! What a run releases and its privacy loss: the types of a privacy account. Nothing is computed here.
 
 pub use fet_records::{Guarantee, Learning, Neighbouring, Spent};
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,19 @@ pub struct Releases {
     pub epochs: usize,
     /// Training steps of an epoch.
     pub train_steps: usize,
-    /// Batches of an evaluation of the validation rows, and of one of the test rows, which is counted in every epoch
-    /// though it is made only after a best one: whether it is made depends on what was released.
+    /// Batches of a validation and of a test evaluation. The test is counted in every epoch though it runs only after a
+    /// best one, because whether it runs depends on what was released.
     pub evaluation_steps: usize,
-    /// The most rows of one release.
+    /// The largest number of rows in one release.
     pub rows: usize,
     /// All rows of the run.
     pub all_rows: usize,
-    /// How many secondaries take part in a training step.
+    /// The number of secondaries in a training step.
     pub train_active: usize,
-    /// How many there are; all take part in an evaluation.
+    /// The number of all secondaries, which is also that of an evaluation.
     pub active: usize,
     /// K·H.
     pub block: usize,
-    /// Whether only sums over the parties become known.
+    /// Whether only sums over the parties are revealed.
     pub summed: bool,
 }

@@ -1,8 +1,8 @@
-//! The field of an experiment that holds one plug-in's settings, and the erasure behind it.
+//! The field of an experiment that holds one plug-in's settings, and its type erasure.
 //!
 //! Deserialising a [`Slot`] finds the plug-in by `kind`, parses the rest of the table as its settings
-//! and checks them; serialising it gives the settings with every default filled in, which is the run's
-//! record of what it did.
+//! and checks them; serialising it gives the settings with every default filled in, which the run's
+//! report records.
 
 use std::fmt;
 
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// A recipe whose type is forgotten.
+/// A type-erased recipe.
 pub(crate) trait ErasedRecipe<T: SlotKind + ?Sized>: Send + Sync {
     fn settings(&self) -> toml::Table;
     fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
@@ -108,7 +108,7 @@ pub(crate) trait ErasedRecipe<T: SlotKind + ?Sized>: Send + Sync {
 /// Reads the settings of one plug-in.
 pub(crate) type Parse<T> = fn(toml::Table) -> Result<Box<dyn ErasedRecipe<T>>, SettingsError>;
 
-/// Remembers the type of a recipe behind [`ErasedRecipe`].
+/// Keeps the type of a recipe behind [`ErasedRecipe`].
 struct Typed<R>(R);
 
 impl<T: SlotKind + ?Sized, R: Recipe<T>> ErasedRecipe<T> for Typed<R> {

@@ -23,7 +23,7 @@ pub struct LinkedSettings {
     pub key_kind: LinkedKeys,
     /// Whether keys are standardised before the model sees them.
     pub standardise_keys: bool,
-    /// How many primary rows to use, drawn by seed; 0 for all.
+    /// The number of primary rows to use, drawn by seed; 0 for all.
     pub rows: usize,
     /// The party with the labels.
     pub primary: TableSettings,
@@ -38,7 +38,7 @@ pub enum LinkedKeys {
     /// Coordinates and the like.
     #[default]
     Numbers,
-    /// Names, addresses and the like.
+    /// Texts such as names and addresses.
     Text,
 }
 
@@ -46,7 +46,7 @@ pub enum LinkedKeys {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableSettings {
-    /// What the party is called; empty for the file's name.
+    /// The party's name; empty for the file's name.
     pub name: String,
     /// A CSV file; may end in `.gz`.
     pub file: String,

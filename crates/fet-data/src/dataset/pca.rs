@@ -1,8 +1,8 @@
 //! The leading principal components of a table.
 //!
 //! The covariance is formed once, in double precision, on all cores; its leading eigenvectors come from
-//! subspace iteration with a few vectors more than are wanted. A full decomposition, as in `smartcore`,
-//! takes minutes on a few hundred columns of mnist, for components that nobody reads.
+//! subspace iteration with a few extra vectors. A full decomposition, as in `smartcore`, takes minutes on a few hundred
+//! columns of mnist, for components that are not used.
 
 use fet_core::data::Matrix;
 use fet_core::rng::{Purpose, stream};
@@ -81,7 +81,7 @@ fn leading(matrix: &[f64], columns: usize, count: usize) -> Vec<Vec<f64>> {
     basis
 }
 
-/// Gram-Schmidt, twice over; a vector that vanishes becomes 0.
+/// Gram-Schmidt, applied twice; a vector that vanishes becomes 0.
 fn orthonormalise(basis: &mut [Vec<f64>]) {
     for index in 0..basis.len() {
         let (done, rest) = basis.split_at_mut(index);

@@ -1,10 +1,9 @@
-//! `split`: one labelled table cut by columns among many parties that link by noisy keys (paper, 7.1).
+//! `split`: one labelled table split by columns among many parties that link by noisy keys (paper, 7.1).
 //!
-//! Rows and columns are shuffled by seed and the columns cut into equal parts, or into parts whose sizes
-//! follow a Dirichlet draw. The true key of a row is the first part's leading principal components, fitted on
-//! the first 70 % of the shuffled rows, or a uniform draw that tells nothing but which row it is; every party
-//! sees it with noise of its own. Each secondary's rows stand in an order of their own: a row number says
-//! nothing.
+//! Rows and columns are shuffled by seed, and the columns split into equal parts, or into parts whose sizes follow a
+//! Dirichlet draw. The true key of a row is the first part's leading principal components, fitted on the first 70 % of
+//! the shuffled rows, or a uniform draw that only identifies the row; every party sees it with independent noise. Each
+//! secondary's rows are shuffled independently: row numbers carry no information.
 
 mod names;
 mod parts;
@@ -26,7 +25,7 @@ use parts::cut;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitSettings {
-    /// How many parties, the primary among them; 2 to 128.
+    /// The number of parties, including the primary; 2 to 128.
     pub parties: usize,
     /// Dimensions of the key, at most the columns of the first part.
     pub key_dims: usize,
@@ -34,20 +33,20 @@ pub struct SplitSettings {
     pub keys: TrueKey,
     /// Standard deviation of each party's noise on its keys (a principal key has 1 in each dimension).
     pub key_noise: f64,
-    /// The same for each party by itself, the primary first; empty where `key_noise` is everyone's.
+    /// The same per party, the primary first; empty if `key_noise` applies to all.
     pub key_noises: Vec<f64>,
     /// α of the Dirichlet draw of the parties' shares of the columns; 0 for equal parts.
     pub imbalance: f64,
-    /// How many rows to use, drawn by seed; 0 for all.
+    /// The number of rows to use, drawn by seed; 0 for all.
     pub rows: usize,
-    /// The seed of who holds which columns, of the keys and their noise; the run's own where there is none.
+    /// The seed of the partition of columns, the keys and their noise; the run's seed if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition_seed: Option<u64>,
     /// The table that is cut.
     pub source: Slot<dyn Source>,
 }
 
-/// What rows are known by, before noise.
+/// The true keys of rows, before noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TrueKey {
@@ -199,7 +198,7 @@ impl Dataset for Split {
 }
 
 impl Split {
-    /// The table of a party; a secondary's rows are put into an order of their own.
+    /// The table of a party; a secondary's rows are shuffled.
     fn table(&self, party: usize, keys: Keys, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
             return PartyTable { name: "primary".to_string(), keys, features };
@@ -242,8 +241,8 @@ mod tests {
         table.keys.numbers().expect("a split has keys of numbers")
     }
 
-    /// How many of the first 200 primary rows have their own record, or one with the very same key, as the
-    /// nearest of the first secondary; the test knows in which order that party's rows stand.
+    /// How many of the first 200 primary rows have their own record, or one with the same key, as the nearest of the
+    /// first secondary; the test knows the order of that party's rows.
     fn nearest_is_own(key_noise: f64) -> usize {
         let data = load(|s| s.key_noise = key_noise, 3).expect("a split");
         let mut order: Vec<usize> = (0..1_797).collect();

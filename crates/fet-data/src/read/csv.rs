@@ -1,7 +1,7 @@
-//! Tables of numbers in CSV, of which named columns may be text: a header, then one row per record.
+//! Tables of numbers in CSV, with optional text columns: a header, then one row per record.
 //!
-//! Every number is parsed once, in double precision; texts are taken without the blanks around them. The first thing that
-//! is wrong stops the reader, with its line and column.
+//! Every number is parsed once, in double precision; texts are trimmed. The first error stops the reader, with its line
+//! and column.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use fet_core::registry::did_you_mean;
 
 use super::open;
 
-/// A table that was read: numbers by column name, the dropped columns left out.
+/// A table: numbers by column name, without the dropped columns.
 #[derive(Debug)]
 pub(crate) struct NumberTable {
     path: PathBuf,
     names: Vec<String>,
     /// Row by row.
     values: Vec<f64>,
-    /// The text columns that were asked for, row by row, in the order asked for.
+    /// The requested text columns, row by row, in the requested order.
     texts: Vec<String>,
 }
 
@@ -102,13 +102,13 @@ impl NumberTable {
         Ok(Matrix::new(self.names.len(), self.values.iter().map(|&x| x as f32).collect()))
     }
 
-    /// Where data row `row` (from 0) stands, for a message. Rows that span lines are not counted.
+    /// The place of data row `row` (from 0), for a message. It assumes that no row spans several lines.
     pub(crate) fn place(&self, row: usize, column: &str) -> String {
         format!("{} data row {} column `{column}`", self.path.display(), row + 1)
     }
 }
 
-/// A text without the blanks around it; an empty one is a missing value.
+/// A trimmed text; an empty one is a missing value.
 fn text_cell(path: &Path, line: u64, column: &str, cell: &[u8]) -> Result<String, DataError> {
     let text = std::str::from_utf8(cell).map_err(|error| {
         let problem = format!(
@@ -120,8 +120,8 @@ fn text_cell(path: &Path, line: u64, column: &str, cell: &[u8]) -> Result<String
     Ok(text.trim().to_string())
 }
 
-/// The named columns of a table as keys, all other columns left unread. Numbers where `kind` asks for them; where it
-/// allows either, numbers if every cell is one, else texts.
+/// The named columns of a table as keys; other columns are not read. Numbers if `kind` requires them; if it allows
+/// either, numbers if every cell is one, else texts.
 pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
     let (cells, lines) = read_columns(path, columns)?;
     let number = |cell: &String| cell.parse::<f64>().ok().filter(|number| number.is_finite());
@@ -143,7 +143,7 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
     }
 }
 
-/// The cells of the named columns, row by row, and the line each row begins in.
+/// The cells of the named columns, row by row, and the line where each row begins.
 pub fn read_columns(path: &Path, columns: &[String]) -> Result<(Vec<String>, Vec<u64>), DataError> {
     if path.extension().is_some_and(|extension| extension == "parquet") {
         return Err(DataError::new(
@@ -224,7 +224,7 @@ fn bad_cell(path: &Path, line: u64, column: &str, cell: &[u8], number: Option<f6
     DataError::new(format!("{} line {line} column `{column}`", path.display()), problem)
 }
 
-/// What a CSV error comes from, without the byte offsets that help nobody.
+/// The cause of a CSV error, without the useless byte offsets.
 fn why(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Io(io) => format!("{io} (is the file complete?)"),

@@ -1,5 +1,5 @@
-//! `digits`: 1,797 real handwritten digits of 8 × 8 pixels (UCI, Alpaydin & Kaynak), which come with the
-//! crate `smartcore`. The data of the first command: it needs no file.
+//! `digits`: 1,797 real handwritten digits of 8 × 8 pixels (UCI, Alpaydin & Kaynak), included in the
+//! crate `smartcore`. The data of the quickstart: no file is needed.
 
 use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -38,7 +38,7 @@ impl Source for Digits {
 mod tests {
     use super::*;
 
-    /// The figures of the data set's own description (scikit-learn's copy of it).
+    /// The figures in the data set's description (scikit-learn's copy).
     #[test]
     fn the_digits_are_the_digits() {
         let data = Digits.read().expect("embedded");

@@ -1,6 +1,6 @@
-//! `libsvm`: a labelled table of sparse rows, `label index:value ...`, as the LIBSVM collection has it.
+//! `libsvm`: a labelled table of sparse rows, `label index:value ...`, in the format of the LIBSVM collection.
 //!
-//! Rows become dense: meant for tables like gisette, which are dense in truth.
+//! Rows are stored densely: meant for tables like gisette, which are in fact dense.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use crate::read::{bytes, classes};
 pub struct LibsvmSettings {
     /// The file; may end in `.gz`.
     pub file: String,
-    /// How many columns there are; 0 for the largest index seen.
+    /// The number of columns; 0 for the largest index seen.
     pub columns: usize,
     /// What is predicted; labels of -1 and +1 become 0 and 1 for a binary task.
     pub task: Task,

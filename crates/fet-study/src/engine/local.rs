@@ -1,7 +1,7 @@
-//! The engine `local`: runs cells on this machine, some at a time.
+//! The engine `local`: runs cells on this machine, several at a time.
 //!
 //! Ctrl-C reaches the children directly, since they are in the same process group. After it no further cell starts, and
-//! the engine waits for those that run. It draws nothing; `view` does.
+//! the engine waits for the running ones. `view` shows the progress.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -29,10 +29,10 @@ pub(crate) struct Local {
     pub(crate) jobs: NonZeroUsize,
 }
 
-/// How long an interrupted child may take until it is asked again.
+/// How long an interrupted child may take before it is signalled again.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long to wait before the next look at a cell that another process works on.
+/// How long to wait before checking again a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Engine for Local {
@@ -61,7 +61,7 @@ impl Engine for Local {
 
 struct Runner<'a> {
     work: Work<'a>,
-    /// Cells to run, and whether another process worked on the cell at the last look.
+    /// Cells to run, and whether another process worked on the cell at the last check.
     waiting: Mutex<VecDeque<(&'a Cell, bool)>>,
     children: Mutex<Vec<u32>>,
 }
@@ -134,7 +134,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads a child's lines to their end; those that are no events go to its log.
+/// Reads all of a child's lines; those that are not events go to its log.
 fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<()> {
     let Some(stdout) = child.stdout.take() else { return Ok(()) };
     for text in BufReader::new(stdout).split(b'\n') {

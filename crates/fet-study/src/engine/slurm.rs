@@ -2,7 +2,7 @@
 //! again the cells whose jobs were lost.
 //!
 //! It keeps what it submitted in `slurm/` of the study's folder, so that a second command, or one after a crash, waits
-//! for the jobs that are there instead of doubling them. It starts no cluster and reads no accounting: `sbatch` and
+//! for the existing jobs instead of duplicating them. It starts no cluster and reads no accounting: `sbatch` and
 //! `squeue` are all it calls. A node needs nothing but the shared folder and the `fet` program on it.
 
 use std::collections::{BTreeMap, HashSet};
@@ -33,17 +33,17 @@ pub(crate) struct Slurm {
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Passed on to `sbatch`.
     pub(crate) options: Vec<String>,
-    /// How long between two looks at the queue.
+    /// The interval between checks of the queue.
     pub(crate) interval: Duration,
 }
 
-/// A cell whose job is lost this often fails.
+/// A cell fails after its job is lost this many times.
 const MOST_SUBMISSIONS: u32 = 4;
 
-/// How long a report may take to appear after its job has left the queue: shared folders lag.
+/// How long a report may take to appear after its job has left the queue: shared folders have latency.
 const LAG: Duration = Duration::from_secs(3);
 
-/// The jobs of a study that were submitted and not yet seen to end: the folder of each cell and its task.
+/// The submitted jobs of a study that have not ended yet: the folder of each cell and its task.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Ledger {
     /// Folder name of a cell -> task, as in `17_3`.
@@ -159,7 +159,7 @@ impl Slurm {
 }
 
 impl<'a> Awaited<'a> {
-    /// Looks at the cell; whether it needs no further waiting. A task that is lost is forgotten.
+    /// Checks the cell; whether waiting for it is over. A lost task is removed.
     fn collect(&mut self, alive: &HashSet<String>, work: &Work<'a>) -> bool {
         let cell = self.cell;
         if let Some(report) = report::of(cell) {

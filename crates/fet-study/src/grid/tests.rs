@@ -142,7 +142,7 @@ fn each_variant_has_its_base() {
     check(&flat.replace("seeds", "base = 'A'\nseeds"), &["B", "C"], &[None, None]);
 }
 
-/// The studies of the repository are sound, whole and quick; what they compare with is there.
+/// The repository's studies are valid, in full and quick form, and their published figures match a variant.
 #[test]
 fn the_studies_of_the_repository_are_plans() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
@@ -168,7 +168,7 @@ fn the_studies_of_the_repository_are_plans() {
     assert!(studies > 20 && published == 12, "{studies} studies, {published} figures of the paper");
 }
 
-/// The guide's first study has the cells that the guide says.
+/// The guide's first study has the number of cells stated in the guide.
 #[test]
 fn the_study_of_the_guide_is_a_plan() {
     let guide = include_str!("../../../../docs/first-ablation.md");

@@ -1,8 +1,8 @@
 //! Whether a variant differs from its base: a paired test over seeds, its effect size, and Holm's correction.
 //!
-//! The same seed gives every variant the same rows, batches and random streams, so that what seeds have in common
-//! cancels in the differences. The test is Student's on these differences; beside it stands the exact test that flips
-//! their signs, which assumes no distribution but cannot go below 2/2^n: with five seeds not below 0.0625.
+//! The same seed gives every variant the same rows, batches and random streams, so that effects common to a seed
+//! cancel in the differences. The test is Student's on these differences; the exact sign-flip test is also reported: it
+//! assumes no distribution, but its p cannot be below 2/2^n: with five seeds not below 0.0625.
 
 use statrs::distribution::ContinuousCDF;
 
@@ -11,7 +11,7 @@ use super::{half_width, mean, standard_deviation, student};
 /// Fewer seeds than this are not tested.
 pub(crate) const FEWEST: usize = 3;
 
-/// Signs of this many differences are flipped in every way; of more there are too many ways.
+/// The most differences whose signs are flipped in every way; for more there are too many ways.
 const MOST_FLIPPED: usize = 20;
 
 /// A variant against its base.
@@ -32,16 +32,17 @@ pub(crate) struct Test {
     pub(crate) half_width: f64,
     /// Of Student's paired test, two-sided.
     pub(crate) p: f64,
-    /// The same, corrected for the number of comparisons (Holm); `correct` fills it in.
+    /// The same, corrected for the number of comparisons (Holm); set by `correct`.
     pub(crate) corrected: f64,
     /// Of the exact sign-flip test, two-sided.
     pub(crate) exact: Option<f64>,
-    /// Cohen's d of paired values: the mean of the differences by their standard deviation; none where all are equal.
+    /// Cohen's d of paired values: the mean of the differences divided by their standard deviation; none if all are
+    /// equal.
     pub(crate) effect: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares pairs of (variant, base), one for each seed; none where there is no pair.
+    /// Compares pairs of (variant, base), one per seed; none if there is no pair.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
         let n = differences.len();
@@ -49,8 +50,8 @@ impl Comparison {
     }
 }
 
-/// Corrects the p of all comparisons of a study: Holm's step-down, which keeps the chance of one false difference or
-/// more below 1 - the confidence.
+/// Corrects the p of all comparisons of a study: Holm's step-down, which keeps the probability of any false difference
+/// below 1 - the confidence.
 pub(crate) fn correct(comparisons: &mut [Option<Comparison>]) {
     let mut tests: Vec<&mut Test> =
         comparisons.iter_mut().flatten().filter_map(|comparison| comparison.test.as_mut()).collect();
@@ -82,7 +83,7 @@ fn test(differences: &[f64]) -> Option<Test> {
     Some(Test { half_width: half_width(differences)?, p, corrected: p, exact: flip(differences), effect })
 }
 
-/// The share of all ways to sign the differences whose sum is as far from 0 as the one that was found, or farther.
+/// The share of all sign assignments of the differences whose sum is at least as far from 0 as the observed one.
 fn flip(differences: &[f64]) -> Option<f64> {
     let n = differences.len();
     if n > MOST_FLIPPED {

@@ -1,7 +1,7 @@
-//! Pictures as SVG: values with error bars along an axis, variants as dots, learning curves.
+//! SVG charts: values with error bars along an axis, variants as dots, learning curves.
 //!
-//! Drawn by hand rather than by a library, for a picture takes its colours from the page (light, dark, print), is drawn
-//! twice (for wide and narrow screens), and its series can be switched off. It decides nothing about what is compared.
+//! No library is used, because a chart takes its colours from the page (light, dark, print), is drawn twice (for wide
+//! and narrow screens), and its series can be switched off. It does not decide what is compared.
 
 mod scale;
 
@@ -9,16 +9,16 @@ use std::fmt::Write;
 
 use scale::Scale;
 
-/// A picture's width, in CSS pixels, and what depends on it.
+/// A chart's width, in CSS pixels, and the sizes that depend on it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// Room for the names of variants beside the picture; 0 where they stand above their dots.
+    /// Space for the names of variants beside the chart; 0 if they are above their dots.
     pub(super) names: f64,
 }
 
-/// For screens of a desk and for paper.
+/// For desktop screens and paper.
 pub(super) const WIDE: Size = Size { width: 940.0, height: 360.0, names: 250.0 };
 /// For phones.
 pub(super) const NARROW: Size = Size { width: 350.0, height: 260.0, names: 0.0 };
@@ -26,7 +26,7 @@ pub(super) const NARROW: Size = Size { width: 350.0, height: 260.0, names: 0.0 }
 /// A value with its spread.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Mark {
-    /// Where on the axis, from 0.
+    /// The position on the axis, from 0.
     pub(super) place: usize,
     pub(super) mean: f64,
     /// Half the width of the interval.
@@ -42,7 +42,7 @@ pub(super) struct Mark {
 /// Marks or a curve that belong together.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Series {
-    /// Its number among all: its colour and sign.
+    /// Its index, which determines colour and marker.
     pub(super) number: usize,
     pub(super) name: String,
     pub(super) marks: Vec<Mark>,
@@ -52,7 +52,7 @@ pub(super) struct Series {
     pub(super) seeds: Vec<Vec<(f64, f64)>>,
 }
 
-/// Colours and signs repeat after this many series.
+/// Colours and markers repeat after this many series.
 pub(super) const COLOURS: usize = 8;
 
 /// Series over the values of an axis, evenly spaced, with error bars.
@@ -90,7 +90,7 @@ pub(super) fn axis(size: Size, title: &str, ticks: &[String], x: &str, y: &str, 
     svg + "</svg>"
 }
 
-/// A row for each variant: seeds, mean, interval, figures of others; a line through the base's mean.
+/// A row for each variant: seeds, mean, interval, published figures; a line through the base's mean.
 pub(super) fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f64>) -> String {
     let marks = || series.iter().flat_map(|series| &series.marks);
     let Some(scale) = Scale::of(marks().flat_map(extent)) else { return String::new() };
@@ -193,7 +193,7 @@ pub(super) fn curves(size: Size, title: &str, x: &str, y: &str, series: &[Series
     svg + "</svg>"
 }
 
-/// The sign of a series, for legends.
+/// The marker of a series, for legends.
 pub(super) fn swatch(number: usize) -> String {
     let class = number % COLOURS;
     let sign = sign(number, 8.0, 7.0, "");
@@ -202,7 +202,7 @@ pub(super) fn swatch(number: usize) -> String {
     )
 }
 
-/// The frame of a picture with a vertical scale.
+/// The frame of a chart with a vertical scale.
 struct Frame<'a> {
     size: Size,
     scale: Scale,
@@ -257,7 +257,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Everything of a mark that the scale must hold.
+/// All values of a mark that the scale must include.
 fn extent(mark: &Mark) -> Vec<f64> {
     let half = mark.half_width.unwrap_or(0.0);
     let mut all = vec![mark.mean - half, mark.mean + half];
@@ -286,7 +286,7 @@ fn bar(frame: &Frame<'_>, number: usize, x: f64, mark: &Mark) -> String {
     svg
 }
 
-/// Series differ in shape as well as in colour: the picture must be read on paper and by the colour-blind.
+/// Series differ in shape as well as in colour, so that the chart is readable on paper and by the colour-blind.
 fn sign(number: usize, x: f64, y: f64, title: &str) -> String {
     let path = match number % 4 {
         0 => format!("M{:.1} {y:.1}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z", x - 5.0),
@@ -327,7 +327,7 @@ fn shortened(text: &str, room: usize) -> String {
     text.chars().take(room - 1).collect::<String>().trim_end().to_string() + "…"
 }
 
-/// Text as HTML and SVG take it.
+/// Text escaped for HTML and SVG.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,6 +1,6 @@
-//! The pictures of a report: which there are, what each shows, and what stands below it.
+//! The charts of a report: their selection, contents and captions.
 //!
-//! How they are drawn is for `chart`.
+//! `chart` draws them.
 
 use fet_records::Metric;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use super::super::summary::{Row, Summary};
 use super::chart::{self, COLOURS, Mark, NARROW, Series, WIDE};
 use super::table::spread;
 
-/// A picture with what stands around it.
+/// A chart with its title and caption.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     id: String,
@@ -91,7 +91,7 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
     })
 }
 
-/// The metric of every variant, where there is no axis.
+/// The metric of every variant, if there is no axis.
 fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
     let series = |(number, row): (usize, &Row<'_>)| Series {
         number,
@@ -116,7 +116,7 @@ fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
     }
 }
 
-/// The validation metric over epochs, a few variants to a picture.
+/// The validation metric over epochs, a few variants per chart.
 fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
     let series = |(number, row): (usize, &Row<'_>)| {
         let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {

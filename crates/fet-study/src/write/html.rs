@@ -1,7 +1,7 @@
 //! `report.html`: one page that needs no other file, for readers who did not run the study.
 //!
-//! The page itself is `report.html.jinja` beside this file; here its parts are put together. Everything but the pictures
-//! is escaped by the template.
+//! The page itself is `report.html.jinja` next to this file; its parts are assembled here. The template escapes
+//! everything except the charts.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use super::super::summary::{Row, Summary, Verdict};
 use super::figures::figures;
 use super::table::{DIFFERENCE, Table, compared, probability, shown};
 
-/// SHA-256 of nothing: the checksum of data that need no file.
+/// SHA-256 of the empty string: the checksum of data without files.
 const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
 const TEMPLATE: &str = include_str!("report.html.jinja");
@@ -101,7 +101,7 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
     template.render(Serde(page)).context("the report")
 }
 
-/// What the tests say, in sentences.
+/// The findings of the tests, as sentences.
 fn findings(summary: &Summary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let sentence = |row: &Row<'_>| {
@@ -203,7 +203,7 @@ fn changes(summary: &Summary<'_>) -> Vec<Changes> {
     summary.rows.iter().enumerate().filter_map(of).collect()
 }
 
-/// Every setting by its path; the seed apart.
+/// Every setting by its path, except the seed.
 fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -229,7 +229,7 @@ fn failures(summary: &Summary<'_>) -> Vec<Failed> {
     summary.failures.iter().map(of).collect()
 }
 
-/// A number of bytes as people say it.
+/// A human-readable number of bytes.
 fn bytes(count: f64) -> String {
     let (mut count, mut unit) = (count, "B");
     for next in ["kB", "MB", "GB", "TB"] {

@@ -1,4 +1,4 @@
-//! `results.json`: the whole summary for programs, numbers in full.
+//! `results.json`: the whole summary for programs, with unrounded numbers.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

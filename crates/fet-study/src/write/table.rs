@@ -1,6 +1,6 @@
 //! The table of a study, a row per variant: on the terminal, as Markdown, as LaTeX.
 //!
-//! It rounds, and it sets in bold only what a test has shown; every number in full is in `results.json`.
+//! It rounds, and only significant differences are bold; unrounded numbers are in `results.json`.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
@@ -9,7 +9,7 @@ use fet_records::Metric;
 use super::super::metric::MetricText;
 use super::super::summary::{Row, Summary};
 
-/// What the table shows, rounded.
+/// The contents of the table, rounded.
 #[derive(Debug)]
 pub(crate) struct Table {
     /// What each column is.
@@ -27,10 +27,10 @@ pub(crate) struct TableRow {
     pub(crate) differs: bool,
 }
 
-/// The column that holds the difference from the base, where there is one.
+/// The column with the difference from the base, if there is one.
 pub(crate) const DIFFERENCE: usize = 3;
 
-/// Characters without width that stand around bold text until the table is laid out.
+/// Zero-width characters that mark bold text until the table is laid out.
 const BOLD: char = '\u{2061}';
 const PLAIN: char = '\u{2062}';
 
@@ -74,7 +74,7 @@ impl Table {
         Self { header, rows: summary.rows.iter().map(row).collect() }
     }
 
-    /// For people: a difference that a test has shown in bold on a terminal, elsewhere with a `*`.
+    /// For people: a significant difference is bold on a terminal, and has a `*` elsewhere.
     pub(crate) fn text(&self, is_terminal: bool) -> String {
         let mark =
             |text: &str| if is_terminal { format!("{BOLD}{text}{PLAIN}") } else { format!("* {text}") };
@@ -124,7 +124,7 @@ impl Table {
     }
 }
 
-/// The name of the base, where all have the same.
+/// The name of the base, if it is the same for all.
 fn base_name<'a>(summary: &'a Summary<'_>) -> Option<&'a str> {
     let mut bases = summary.rows.iter().filter_map(|row| row.base);
     let first = bases.next()?;
@@ -166,7 +166,7 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
     [difference, probability(test.corrected), effect]
 }
 
-/// ε with two digits; a dash where nothing is released.
+/// ε with two digits; a dash if nothing is released.
 fn privacy_loss(row: &Row<'_>) -> String {
     match row.epsilon() {
         None => dash(),
@@ -180,7 +180,7 @@ pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_string() } else { format!("{p:.3}") }
 }
 
-/// A number with so many digits, or a dash where it is none.
+/// A number with the given digits, or a dash if it is NaN.
 pub(crate) fn shown(value: f64, digits: usize) -> String {
     if value.is_nan() { dash() } else { format!("{value:.digits$}") }
 }

@@ -1,7 +1,7 @@
 //! `average`: the mean of the active parties' representations, position by position (SplitAvg without
 //! protection).
 //!
-//! It divides by the number of parties that take part, not by the number that exist.
+//! It divides by the number of active parties, not of all parties.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! `concat`: the parties' representations side by side, as in SplitNN.
+//! `concat`: the parties' representations concatenated, as in SplitNN.
 //!
-//! The memory is as wide as all parties together, and shows the primary each party by itself: secure
-//! aggregation cannot protect it. A party that is left out leaves zeros. A part of one position is repeated
-//! along the positions of the longest part.
+//! The memory is as wide as all parties together, and shows the primary each party separately: secure aggregation
+//! cannot protect it. An inactive party's part is zeros. A part of one position is repeated along the positions of the
+//! longest part.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ inventory::submit! {
 
 struct Concat;
 
-/// How many positions the longest part has.
+/// The number of positions of the longest part.
 fn positions(round: &Aggregation) -> usize {
     round.shapes.iter().map(|shape| shape[1]).max().expect("at least one party stays active")
 }

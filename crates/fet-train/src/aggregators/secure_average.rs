@@ -1,9 +1,9 @@
-//! `secure-average`: the mean of the active parties' representations, of which the primary sees the sum alone
+//! `secure-average`: the mean of the active parties' representations, of which the primary sees only the sum
 //! (SplitAvg; paper, section 6).
 //!
-//! The secondaries send integers under masks that cancel in the sum (crate `fet-privacy`); who masks and who sums is
-//! in `secondary.rs` and `trainer.rs`. Here are the settings, the form of the integers, and the mean. The same
-//! form serves the averaging of positional encodings.
+//! The secondaries send integers with masks that cancel in the sum (crate `fet-privacy`); `secondary.rs` masks and
+//! `trainer.rs` sums. Here are the settings, the form of the integers, and the mean. Averaging positional encodings
+//! uses the same form.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct SecureAverageSettings {
     pub bits: u32,
     /// The largest absolute value of a representation that no mechanism bounds; a larger one ends the run.
     pub range: f64,
-    /// With how many others a party shares masks; even, or it is rounded up.
+    /// The number of other parties that a party shares masks with; rounded up to an even number.
     pub degree: usize,
 }
 

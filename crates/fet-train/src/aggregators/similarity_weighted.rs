@@ -1,8 +1,7 @@
-//! `similarity-weighted`: a mean in which a party counts for more where its neighbour is more similar.
+//! `similarity-weighted`: a mean that weights parties with more similar neighbours higher.
 //!
 //! At each position the weights are a softmax, over the active parties, of the neighbours' standardised
-//! similarities. The primary must know these: they leak how close the parties' records are, which
-//! `average` does not.
+//! similarities. The primary must know these, and they leak how close the parties' records are; `average` does not.
 
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimilarityWeightedSettings {
-    /// What similarities are multiplied by before the softmax; 0 gives the plain mean.
+    /// The factor on similarities before the softmax; 0 gives the plain mean.
     pub sharpness: f64,
 }
 
@@ -49,7 +48,7 @@ struct SimilarityWeighted {
 }
 
 impl SimilarityWeighted {
-    /// For each active party its weights, [B, K, 1].
+    /// The weights of each active party, [B, K, 1].
     fn weights(&self, round: &Aggregation) -> Vec<Tensor<3>> {
         let columns = round.similarities.iter().map(|similarities| {
             let [rows, positions] = similarities.dims();

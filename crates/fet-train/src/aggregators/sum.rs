@@ -1,6 +1,6 @@
-//! `sum`: the active parties' representations added up, position by position.
+//! `sum`: the sum of the active parties' representations, position by position.
 //!
-//! Under party dropout its scale depends on how many take part; `average` is the remedy.
+//! Under party dropout its scale depends on the number of active parties; `average` avoids this.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! `mlp`: each neighbour by itself, without attention: what the transformer is worth is the difference.
+//! `mlp`: encodes each neighbour independently, without attention: the ablation of the transformer.
 //!
-//! Where models see keys, a neighbour is embedded as in `transformer`, positional encoding included. There
-//! is no mask: nothing here weighs one link against another.
+//! If models see keys, a neighbour is embedded as in `transformer`, including positional encoding. There is no mask,
+//! since links are not weighted against each other.
 
 use burn::module::Module;
 use burn::tensor::Tensor;

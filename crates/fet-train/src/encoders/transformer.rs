@@ -17,9 +17,9 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformerSettings {
-    /// How many pre-norm blocks.
+    /// The number of pre-norm blocks.
     pub blocks: usize,
-    /// Whether a learned mask weighs the links.
+    /// Whether a learned mask weights the links.
     pub dynamic_mask: bool,
 }
 
@@ -78,7 +78,7 @@ impl Transformer {
 }
 
 impl Transformer {
-    /// What goes into the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
+    /// The inputs of the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
     fn enter(&self, batch: &NeighbourBatch) -> (Tensor<2>, Option<Tensor<2>>) {
         let (rows, neighbours) = (batch.rows, batch.neighbours);
         let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());

@@ -1,4 +1,4 @@
-//! What a run releases, and what that costs: the numbers that stand in a report.
+//! What a run releases and its privacy loss: the numbers in a report.
 
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
@@ -12,18 +12,18 @@ use super::settings::NoiseSettings;
 pub(super) struct Ledger<'a> {
     pub(super) settings: &'a NoiseSettings,
     pub(super) schedule: &'a Releases,
-    /// Whether the noise is integer, and then the variance in units² that closeness costs beside the whole.
+    /// Whether the noise is integer; the accounting then subtracts `SMOOTHING` from its variance.
     pub(super) integer: bool,
 }
 
-/// r² of the statement: the discrete Gaussian is accounted for with so much less variance, in units².
+/// r² of the statement: the accounting of the discrete Gaussian uses this much less variance, in units².
 pub(super) const SMOOTHING: f64 = 9.0;
 
-/// By how much the ε that δ is shared out for exceeds the one that is then found.
+/// How much the ε for which δ is divided exceeds the resulting ε.
 pub(super) const EPSILON_MARGIN: f64 = 0.01;
 
 impl Ledger<'_> {
-    /// For how many rows of a release a record counts.
+    /// The number of rows of a release for which a record counts.
     pub(super) fn occurrences(&self) -> usize {
         let Releases { rows, all_rows, .. } = *self.schedule;
         let most = if self.settings.learning == Learning::Frozen { all_rows } else { rows };
@@ -33,7 +33,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// The noise in units of the sensitivity of a release in which `active` parties take part.
+    /// The noise in units of the sensitivity of a release with `active` parties.
     pub(super) fn multiplier(&self, noise: f64, active: usize) -> f64 {
         let sensitivity = self.settings.sensitivity(active) * (self.occurrences() as f64).sqrt();
         let shrink = if self.integer {
@@ -57,7 +57,7 @@ impl Ledger<'_> {
         vec![event(train_active, epochs * train_steps), event(active, epochs * evaluation_steps)]
     }
 
-    /// What drawing integers imperfectly costs over the whole run.
+    /// The privacy loss of imperfect integer sampling over the whole run.
     pub(super) fn slack(&self) -> Slack {
         let Releases { epochs, train_steps, evaluation_steps, rows, all_rows, active, block, .. } =
             *self.schedule;
@@ -69,7 +69,7 @@ impl Ledger<'_> {
         Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
     }
 
-    /// ε at the settings' δ after `epochs` epochs, and by Rényi divergences.
+    /// ε at the settings' δ after `epochs` epochs, and ε by Rényi divergences.
     pub(super) fn cost(&self, noise: f64, epochs: usize) -> (f64, f64) {
         let slack = self.slack();
         let events = self.events(noise, epochs);
@@ -97,7 +97,7 @@ impl Ledger<'_> {
         (f64::INFINITY, f64::INFINITY)
     }
 
-    /// What must hold for the figure to hold.
+    /// The assumptions of the figure.
     pub(super) fn assumptions(&self) -> Vec<String> {
         let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
             self.settings;

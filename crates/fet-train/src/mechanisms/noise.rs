@@ -1,9 +1,9 @@
-//! `discrete-gaussian` and `gaussian`: clip each row's block to C/|A|, and add noise of which the parties' shares
-//! make σ·C on the sum (paper, section 6, with the variances that give what it claims).
+//! `discrete-gaussian` and `gaussian`: clip each row's block to C/|A|, and add noise; the parties' shares give σ·C on
+//! the sum (paper, section 6, with variances that satisfy its claim).
 //!
-//! The first quantises and adds integers: the mechanism that the figure is proved for. The second adds 32-bit floats:
-//! an idealisation, for comparison. Where a sum is secret each of |A| parties adds variance σ²C²/(|A|−t), so that the
-//! shares of all but t colluders suffice; where every part is seen each bears the whole.
+//! The first quantises and adds integers: the figure is proved for this mechanism. The second adds 32-bit floats: an
+//! idealisation, for comparison. In a secure sum, each of |A| parties adds variance σ²C²/(|A|−t), so that the shares of
+//! all but t colluders suffice; if every part is visible, each party adds the full noise.
 
 use burn::tensor::Tensor;
 use fet_privacy::accountant::noise_for;
@@ -64,7 +64,7 @@ inventory::submit! {
 }
 
 struct Noise {
-    /// With the noise that was calibrated, once it was.
+    /// With the calibrated noise, after calibration.
     settings: NoiseSettings,
     integer: bool,
 }

@@ -1,4 +1,4 @@
-//! `none`: representations leave as they are. There is no privacy guarantee, and the report says so.
+//! `none`: representations leave unchanged. There is no privacy guarantee, and the report says so.
 
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};

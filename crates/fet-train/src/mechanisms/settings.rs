@@ -1,4 +1,4 @@
-//! Settings of a mechanism that clips and adds Gaussian noise, and what follows from them alone.
+//! Settings of a mechanism that clips and adds Gaussian noise, and quantities derived only from them.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,25 +9,25 @@ use fet_core::registry::Violation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiseSettings {
-    /// C: the sum over the parties of one row's block is no longer; each of |A| parties clips to C/|A|.
+    /// C: the bound on the norm of one row's block, summed over the parties; each of |A| parties clips to C/|A|.
     pub clip: f64,
-    /// σ: the noise on the sum has the standard deviation σ·C; what is computed from `target_epsilon`, where that is set.
+    /// σ: the noise on the sum has the standard deviation σ·C; computed from `target_epsilon` if that is set.
     pub noise: f64,
-    /// ε that the whole run may cost; the noise follows from it. 0 for none.
+    /// The target ε of the whole run, which determines the noise. 0 for none.
     pub target_epsilon: f64,
     /// δ.
     pub delta: f64,
-    /// Which data sets are to be indistinguishable.
+    /// The neighbouring relation: which data sets must be indistinguishable.
     pub neighbouring: Neighbouring,
-    /// What the guarantee makes of the secondaries' models, which learn from the records it protects.
+    /// How the guarantee accounts for the secondaries' models, which learn from the records it protects.
     pub learning: Learning,
-    /// The probability q with which a secondary uses a record in a release, drawn anew for each.
+    /// The probability q that a secondary uses a record in a release, drawn independently for each.
     pub sample_rate: f64,
-    /// Whether ε counts on the sampling.
+    /// Whether ε relies on the sampling.
     pub amplification: bool,
-    /// For how many rows of a release a record may be a neighbour; 0 for all.
+    /// The most rows of a release for which a record may be a neighbour; 0 for all.
     pub max_occurrences: usize,
-    /// How many secondaries may collude with the primary.
+    /// The number of secondaries that may collude with the primary.
     pub colluding: usize,
 }
 
@@ -49,7 +49,7 @@ impl Default for NoiseSettings {
 }
 
 impl NoiseSettings {
-    /// Checks every value by itself, and those that belong together.
+    /// Checks each value separately, and related values together.
     pub(super) fn check(&self) -> Result<(), Violation> {
         let positive = |field, value: f64| {
             let sound = (1e-6..=1e6).contains(&value);
@@ -90,7 +90,7 @@ impl NoiseSettings {
         }
     }
 
-    /// How far apart, in units of C, the sums of neighbouring data sets can be for one row.
+    /// The largest distance, in units of C, between the sums of neighbouring data sets for one row.
     pub(super) fn sensitivity(&self, active: usize) -> f64 {
         let tight = 2.0 / active as f64;
         match self.neighbouring {

@@ -36,7 +36,7 @@ pub struct FetSettings {
     pub positional_encoding: bool,
     /// Standard deviation of their initial frequencies (the authors' program: 400).
     pub frequency_std: f64,
-    /// After how many epochs all parties' positional encodings are averaged; 0 for never.
+    /// The interval, in epochs, at which all parties' positional encodings are averaged; 0 for never.
     pub pe_average_every: usize,
     /// Whether the blocks of a chain share their layer norms, as in the authors' program.
     pub shared_norm: bool,

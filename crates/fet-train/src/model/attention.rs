@@ -40,7 +40,7 @@ impl Attention {
         self.among(self.projection.forward(input), mask, pass)
     }
 
-    /// The same for a sequence whose queries, keys and values are there already.
+    /// The same for a sequence with given queries, keys and values.
     ///
     /// # Shapes
     /// - projected: [B, L, 3H], mask: [B, L], result: [B, L, H]
@@ -52,8 +52,8 @@ impl Attention {
 
     /// Attention of one position to a memory, which is never projected.
     ///
-    /// For head h with query q, the logit of position m is q·(W_K m + b_K) = (q W_K)·m + a constant, which the
-    /// softmax does not see; and Σ w (W_V m + b_V) = W_V Σ w m + b_V Σ w. So W_K is folded into the query and W_V
+    /// For head h with query q, the logit of position m is q·(W_K m + b_K) = (q W_K)·m + a constant, which
+    /// cancels in the softmax; and Σ w (W_V m + b_V) = W_V Σ w m + b_V Σ w. So W_K is folded into the query and W_V
     /// comes after the weighted sum: about 4·heads·K·H operations a row in place of 4·K·H². The sum of the weights
     /// is not 1 under dropout, and is kept.
     ///

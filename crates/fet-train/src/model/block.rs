@@ -1,4 +1,4 @@
-//! Pre-norm transformer blocks and the chain of them that a secondary party runs.
+//! Pre-norm transformer blocks, and the chain of them that a secondary runs.
 
 use burn::module::Module;
 use burn::nn::{LayerNorm, LayerNormConfig};
@@ -89,11 +89,11 @@ impl BlockChain {
         }
     }
 
-    /// Sequences of records, many of which share a record: what the first block computes of a record by itself
-    /// is computed once for each distinct one.
+    /// Sequences of records, many of which share a record: the first block computes the parts that depend on a single
+    /// record once per distinct record.
     ///
     /// # Shapes
-    /// - records: [U, H], slots: [B·K], which record stands where
+    /// - records: [U, H], slots: [B·K], the record of each slot
     /// - mask: [B, K], result: [B, K, H]
     pub fn forward(
         &self,

@@ -36,7 +36,7 @@ pub struct DecoderChain {
 pub struct Decoder {
     /// The primary's embedding.
     pub embedding: Embedding,
-    /// W → H, where the memory is wider than the model.
+    /// W → H, if the memory is wider than the model.
     pub memory: Option<Linear>,
     /// The chain.
     pub chain: DecoderChain,
@@ -44,7 +44,7 @@ pub struct Decoder {
     pub output: Linear,
 }
 
-/// The sizes of a decoder that are not the model's.
+/// The sizes of a decoder that are not shared by the method's models.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderShape {
     /// Key and feature columns of the primary.

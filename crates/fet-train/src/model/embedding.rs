@@ -12,12 +12,12 @@ use fet_core::model::ModelShape;
 pub struct Embedding {
     /// W, m + d → H.
     pub input: Linear,
-    /// PE, where it is used.
+    /// PE, if used.
     pub position: Option<FourierEncoding>,
 }
 
 impl Embedding {
-    /// The names of the positional encoding's parameters begin with this, in every model that embeds.
+    /// The prefix of the positional encoding's parameter names, in every model that embeds.
     pub const POSITION: &'static str = "embedding.position.";
 
     /// An embedding of `key_columns` + `feature_columns` inputs.

@@ -11,7 +11,7 @@ use burn::tensor::{Device, Tensor, activation};
 
 use fet_core::parameters::host;
 
-/// x Φ(x), Φ the standard normal distribution function.
+/// x Φ(x), where Φ is the standard normal distribution function.
 #[derive(Module, Debug)]
 pub struct Gelu {
     fused: bool,

@@ -15,7 +15,7 @@ pub struct Init<'a> {
 }
 
 impl<'a> Init<'a> {
-    /// Draws from `rng` and puts parameters on `device` (an autodiff device, where they are trained).
+    /// Draws from `rng` and puts parameters on `device` (an autodiff device, if they are trained).
     pub fn new(rng: ChaCha8Rng, device: &'a Device) -> Self {
         Self { rng, device }
     }

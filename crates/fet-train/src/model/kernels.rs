@@ -1,4 +1,4 @@
-//! A chain's parameters as `fet-kernels` wants them, found by their names; and the way back for gradients.
+//! Converts a chain's parameters, found by name, for `fet-kernels`, and its gradients back.
 //!
 //! The names are those that the modules of `block.rs` and `decoder.rs` give them.
 
@@ -8,7 +8,7 @@ use fet_kernels::{AttentionGradient, AttentionWeights, FeedForwardGradient, Feed
 use fet_core::parameters::Parameters;
 use fet_core::trainable::Trainable;
 
-/// Where attention, or what follows it, lies in each block, and where the chain keeps its norms.
+/// The paths of attention, or of the layer after it, in each block, and of the chain's norms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
     /// The field of the block.

@@ -1,4 +1,4 @@
-//! The affine map, as Burn has it, with host-drawn weights.
+//! Burn's affine map, with host-drawn weights.
 
 pub use burn::nn::Linear;
 

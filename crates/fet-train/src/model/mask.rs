@@ -1,5 +1,4 @@
-//! The dynamic mask: a learned, soft judgement of which links to believe (paper, section 4.3); and the
-//! hard mask of positions that are not there.
+//! The dynamic mask: learned, soft weights of links (paper, section 4.3); and the hard mask of absent positions.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -33,10 +32,10 @@ impl DynamicMask {
     }
 }
 
-/// Far below any logit, and finite: an infinity would become NaN where a whole row is masked.
+/// Far below any logit, but finite: an infinity would give NaN if a whole row is masked.
 const PADDED: f32 = -1e9;
 
-/// What keeps positions from `available` on out of attention, [rows, positions]; nothing where all are real.
+/// The mask that excludes positions from `available` on, [rows, positions]; nothing if all are real.
 pub fn padding_mask(rows: usize, positions: usize, available: usize, device: &Device) -> Option<Tensor<2>> {
     if available == positions {
         return None;

@@ -1,9 +1,9 @@
-//! Scaling of columns, kept so that new records can be scaled as the old ones were.
+//! Scaling of columns, stored so that new records can be scaled in the same way.
 
 use fet_core::data::Matrix;
 
-/// Shifts and scales each column to mean 0 and standard deviation 1 over the rows that it was fitted on; a column that is
-/// constant there becomes 0 where it has that value.
+/// Standardises each column to mean 0 and standard deviation 1 over the fitted rows; a constant column is 0 at its
+/// constant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaler {
     mean: Vec<f64>,
@@ -30,13 +30,13 @@ impl Scaler {
         Self { scale: variance.iter().map(deviation).collect(), mean }
     }
 
-    /// A scaler of known means and deviations; nothing unless they are as many and none of the deviations is 0.
+    /// A scaler with given means and deviations; nothing unless their numbers are equal and no deviation is 0.
     pub fn of(mean: Vec<f64>, scale: Vec<f64>) -> Option<Self> {
         let sound = mean.len() == scale.len() && scale.iter().all(|scale| *scale > 0.0);
         sound.then_some(Self { mean, scale })
     }
 
-    /// What is subtracted from each column.
+    /// The shift of each column.
     pub fn mean(&self) -> &[f64] {
         &self.mean
     }
@@ -46,7 +46,7 @@ impl Scaler {
         &self.scale
     }
 
-    /// Scales every row of a table of as many columns.
+    /// Scales every row of a table with the same number of columns.
     pub fn apply<T: Value>(&self, table: &mut Matrix<T>) {
         let columns = table.columns();
         for row in table.values_mut().chunks_exact_mut(columns.max(1)) {

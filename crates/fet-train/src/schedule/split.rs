@@ -1,4 +1,4 @@
-//! Which rows are trained on, validated on and tested on.
+//! The training, validation and test rows.
 
 use fet_core::data::DataError;
 use fet_core::rng::{Purpose, stream};
@@ -16,7 +16,7 @@ pub struct Split {
 }
 
 impl Split {
-    /// Shuffles `rows` rows by `seed` and cuts them 70/10/20.
+    /// Shuffles `rows` rows by `seed` and splits them 70/10/20.
     pub fn new(rows: usize, seed: u64) -> Result<Self, DataError> {
         let [_, validation, test] = Self::sizes(rows)?;
         let mut order: Vec<usize> = (0..rows).collect();

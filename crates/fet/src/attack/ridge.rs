@@ -4,7 +4,7 @@ use fet_core::data::Matrix;
 use fet_core::rng::{Purpose, stream};
 use rand_distr::{Distribution, StandardNormal};
 
-/// How many random features there are besides the inputs themselves.
+/// The number of random features besides the inputs themselves.
 const RANDOM: usize = 256;
 const PENALTIES: [f64; 7] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0];
 
@@ -18,7 +18,7 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    /// Fits on `train` (inputs, outputs) with the penalty that is best on `validation`.
+    /// Fits on `train` (inputs, outputs) with the best penalty on `validation`.
     pub(super) fn fit(train: (&Matrix<f32>, &Matrix<f32>), validation: (&Matrix<f32>, &Matrix<f32>)) -> Self {
         let (inputs, outputs) = train;
         let rows = inputs.rows() as f64;
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
     use rand_distr::Uniform;
 
-    /// What depends on the inputs is found, what does not is not.
+    /// Outputs that depend on the inputs are recovered, others are not.
     #[test]
     fn a_decoder_finds_what_is_there() {
         let mut rng = stream(1, 0, Purpose::Split, 0);

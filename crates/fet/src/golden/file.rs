@@ -7,7 +7,7 @@ use safetensors::SafeTensors;
 use safetensors::tensor::Dtype;
 use serde::de::DeserializeOwned;
 
-/// The methods that golden files may be of.
+/// The methods that golden files may contain.
 const COVERED: [&str; 2] = ["fet", "fedsim"];
 
 /// Why a golden file cannot be used.
@@ -22,7 +22,7 @@ pub enum GoldenError {
         /// Why.
         source: std::io::Error,
     },
-    /// It is no golden file of a form this program knows, or it contradicts itself.
+    /// It is not a golden file in a known format, or it is inconsistent.
     #[error("{}: {message}", path.display())]
     Bad {
         /// The file.
@@ -30,7 +30,7 @@ pub enum GoldenError {
         /// What is wrong.
         message: String,
     },
-    /// It is of a method that this program does not have.
+    /// It contains a method that this program does not have.
     #[error("{}: not covered: this program has no golden check for the method \"{method}\"", path.display())]
     NotCovered {
         /// The file.
@@ -49,7 +49,7 @@ pub struct GoldenFile {
 }
 
 impl GoldenFile {
-    /// Reads a file; refuses one of a method that is not covered.
+    /// Reads a file; refuses unsupported methods.
     pub fn read(path: &Path) -> Result<Self, GoldenError> {
         let bad = |message: String| GoldenError::Bad { path: path.to_path_buf(), message };
         let bytes =
@@ -114,7 +114,7 @@ impl GoldenFile {
         self.tensors.keys().filter_map(|name| name.strip_prefix(prefix)).collect()
     }
 
-    /// The losses of a training run; nothing where the file holds a single pass.
+    /// The losses of a training run; nothing if the file holds a single pass.
     pub(super) fn losses(&self) -> Result<Option<Vec<f32>>, GoldenError> {
         if self.tensors.contains_key("losses") { self.floats("losses").map(Some) } else { Ok(None) }
     }

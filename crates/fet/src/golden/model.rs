@@ -1,4 +1,4 @@
-//! The model of a golden file, put together from the program's own slots and cut at every party boundary.
+//! The model of a golden file, built from the program's own slots and cut at every party boundary.
 
 use std::collections::BTreeSet;
 
@@ -90,7 +90,7 @@ impl GoldenModel {
         })
     }
 
-    /// Forward and backward, with nothing but representations and gradients between the parties.
+    /// Forward and backward; only representations and gradients pass between the parties.
     pub(super) fn pass(&mut self) -> GoldenOutcome {
         let mut pass = Pass::evaluation();
         let parties = self.secondaries.iter_mut().zip(&self.neighbours);
@@ -229,7 +229,7 @@ fn flat(golden: &GoldenFile, name: &str, device: &Device) -> Result<Tensor<2>, G
     Ok(Tensor::from_data(TensorData::new(values.clone(), [rows, columns]), device))
 }
 
-/// A party's keys; one column of zeros, which no model sees, where the file has none.
+/// A party's keys; one column of zeros, which no model sees, if the file has none.
 fn keys(golden: &GoldenFile, party: usize, rows: usize, device: &Device) -> Result<Tensor<2>, GoldenError> {
     match golden.method() {
         "fedsim" => Ok(Tensor::zeros([rows, 1], device)),
@@ -237,7 +237,7 @@ fn keys(golden: &GoldenFile, party: usize, rows: usize, device: &Device) -> Resu
     }
 }
 
-/// A party's neighbours, none of them told apart from another.
+/// A party's neighbours, all treated as distinct records.
 fn neighbours(
     golden: &GoldenFile,
     party: usize,

@@ -1,4 +1,4 @@
-//! The names of parameters in the authors' programs, for the names they have here.
+//! Maps this program's parameter names to those in the authors' programs.
 
 /// The reference's name for parameter `ours` of `party` (0 is the primary). Matrices are transposed there.
 pub(super) fn reference(method: &str, party: usize, ours: &str) -> Option<String> {
@@ -23,7 +23,7 @@ fn fedsim(party: usize, ours: &str) -> Option<String> {
     Some(name)
 }
 
-/// Layer norms are one for a whole chain in the reference.
+/// In the reference, a chain shares one layer norm.
 fn fet(party: usize, ours: &str) -> Option<String> {
     let parts: Vec<&str> = ours.split('.').collect();
     let name = match parts.as_slice() {
@@ -72,7 +72,7 @@ fn chain(party: usize) -> String {
     if party == 0 { "agg_attn".to_string() } else { format!("self_attns.{party}") }
 }
 
-/// Where a layer stands in a `Sequential` of linear, GELU, linear.
+/// The index of a layer in a `Sequential` of linear, GELU, linear.
 fn sequential(layer: &str) -> Option<usize> {
     match layer {
         "hidden" => Some(0),

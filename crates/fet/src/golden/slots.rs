@@ -1,4 +1,4 @@
-//! What the configuration of a golden file is called here: which slots, with which settings.
+//! Maps the configuration of a golden file to this program's slots and settings.
 
 use fet_core::aggregator::Aggregator;
 use fet_core::data::Task;
@@ -18,7 +18,7 @@ pub(super) struct Slots {
     pub(super) objective: Objective,
     /// K.
     pub(super) neighbours: usize,
-    /// Key columns of each party; 0 where the file has no keys.
+    /// Key columns of each party; 0 if the file has no keys.
     pub(super) key_dims: Vec<usize>,
     /// Feature columns of each party.
     pub(super) data_dims: Vec<usize>,

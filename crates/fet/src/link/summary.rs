@@ -1,4 +1,4 @@
-//! What links look like: similarities by rank, records that are chosen never or by everyone, keys that are empty or repeat.
+//! A summary of links: similarities by rank, records that are never or very often chosen, empty and repeated keys.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -66,7 +66,7 @@ pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> Strin
     out
 }
 
-/// How many keys are empty, and how many rows share theirs with another.
+/// The number of empty keys, and of rows that share a key with another.
 fn oddities(keys: &Keys) -> (usize, usize) {
     let mut empty = 0;
     let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Links held against the true pairs: precision, recall and F1 of each row's best link, over thresholds.
+//! Compares links with the true pairs: precision, recall and F1 of each row's best link, over thresholds.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;

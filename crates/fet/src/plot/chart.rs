@@ -1,4 +1,4 @@
-//! What all pictures share: the canvas, and series that can be told apart without colour.
+//! The common parts of all charts: the canvas, and series that can be distinguished without colour.
 
 use std::error::Error;
 use std::ops::Range;
@@ -17,7 +17,7 @@ pub(super) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ran
 /// What drawing can fail with.
 pub(super) type Drawn = Result<(), Box<dyn Error>>;
 
-/// Draws a picture of the given size and gives it as SVG.
+/// Draws a chart of the given size and returns it as SVG.
 pub(super) fn svg(size: (u32, u32), draw: impl FnOnce(&Canvas<'_>) -> Drawn) -> anyhow::Result<String> {
     let mut text = String::new();
     let run = |text: &mut String| -> Drawn {
@@ -31,7 +31,7 @@ pub(super) fn svg(size: (u32, u32), draw: impl FnOnce(&Canvas<'_>) -> Drawn) -> 
     Ok(text)
 }
 
-/// Axes with their names on a part of the canvas.
+/// Labelled axes on a part of the canvas.
 pub(super) fn axes<'a, 'b>(
     area: &'a Canvas<'b>,
     title: &str,
@@ -56,7 +56,7 @@ pub(super) fn axes<'a, 'b>(
     Ok(chart)
 }
 
-/// Draws a series: points whose shape tells which it is, and a line through them where they are `joined`.
+/// Draws a series: points with a distinct shape, and a line through them if they are `joined`.
 pub(super) fn series<'a, 'b: 'a>(
     chart: &mut Chart<'a, 'b>,
     index: usize,
@@ -92,7 +92,7 @@ pub(super) fn series<'a, 'b: 'a>(
     Ok(())
 }
 
-/// Says which shape is which series.
+/// The legend: the shape of each series.
 pub(super) fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>) -> Drawn {
     chart
         .configure_series_labels()

@@ -1,4 +1,4 @@
-//! `curves.svg`: training loss and validation metric by epoch, one line a run.
+//! `curves.svg`: training loss and validation metric by epoch, one line per run.
 
 use fet_records::EpochReport;
 
@@ -8,7 +8,7 @@ use super::chart::{axes, legend, range, series, svg, with_legend};
 /// A figure of an epoch.
 type Figure = fn(&EpochReport) -> f64;
 
-/// Epochs and values of one figure of a run's report, where it is a number.
+/// Epochs and values of one figure of a run's report, if it is a number.
 fn curve(run: &Run, figure: Figure) -> Vec<(f64, f64)> {
     let points = run.report.epochs.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));
     points.filter(|point| point.1.is_finite()).collect()

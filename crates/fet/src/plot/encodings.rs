@@ -1,5 +1,5 @@
-//! `encodings.svg`: the distance of each party's positional encoding from the primary's, one series a run (paper,
-//! figure 4). A run without and a run with `pe_average_every` show what averaging does.
+//! `encodings.svg`: the distance of each party's positional encoding from the primary's, one series per run (paper,
+//! figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::optimizer::OptimizerSettings;
@@ -12,11 +12,11 @@ use rand_distr::{Distribution, StandardNormal};
 use super::Run;
 use super::chart::{axes, legend, range, series, svg, with_legend};
 
-/// How many keys the encodings are compared on.
+/// The number of keys on which encodings are compared.
 const KEYS: usize = 500;
 
 /// For each secondary its number and the root mean square, over keys, of the distance between its encoding of a key
-/// and the primary's. Keys are standard normal: what standardised keys are like.
+/// and the primary's. Keys are standard normal, like standardised keys.
 fn distances(run: &Run, device: &Device) -> anyhow::Result<Vec<(f64, f64)>> {
     let Some(primary) = encoding(run, "primary") else { return Ok(Vec::new()) };
     let own = evaluate(&primary, device)?;
@@ -30,7 +30,7 @@ fn distances(run: &Run, device: &Device) -> anyhow::Result<Vec<(f64, f64)>> {
     Ok(found)
 }
 
-/// The parameters of a party's positional encoding, where it has one.
+/// The parameters of a party's positional encoding, if it has one.
 fn encoding(run: &Run, party: &str) -> Option<Parameters> {
     let parameters = run.model.part(&format!("{party}.{}", Embedding::POSITION));
     (!parameters.segments().is_empty()).then_some(parameters)
@@ -54,7 +54,7 @@ fn evaluate(parameters: &Parameters, device: &Device) -> anyhow::Result<Vec<f32>
     Ok(host(encoding.untracked().forward(keys)))
 }
 
-/// Nothing where no run has positional encodings.
+/// Nothing if no run has positional encodings.
 pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     let device = fet_backends::open("flex")?.device;
     let all = runs.iter().map(|run| distances(run, &device)).collect::<Result<Vec<_>, _>>()?;

@@ -1,7 +1,7 @@
-//! `mask.svg`: what the first secondary's dynamic mask makes of the neighbours of four test rows (paper, figure 3).
+//! `mask.svg`: the first secondary's dynamic mask on the neighbours of four test rows (paper, figure 3).
 //!
-//! A circle is a neighbour at its key; its area is the weight that the mask alone would give it. The cross is the
-//! primary's key, which the mask never sees. Keys of more than two dimensions show their first two.
+//! A circle is a neighbour at its key; its area is the weight from the mask alone. The cross is the primary's key,
+//! which the mask never sees. For keys with more than two dimensions the first two are shown.
 
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};

@@ -189,7 +189,7 @@ fn the_bytes_of_each_party_and_epoch_add_up() {
     assert_eq!(epochs.fold(keys, |sum, epoch| add(sum, epoch.sent, epoch.received)), report.traffic);
 }
 
-/// The results of version 1, each the training loss of the second epoch: if results change, increase `RESULTS_VERSION`
+/// The results of version 2, each the training loss of the second epoch: if results change, increase `RESULTS_VERSION`
 /// and put the new figures here. Rounding of other processors stays far below the tolerance; a change of method does not.
 #[test]
 fn results_of_another_kind_need_another_version() {

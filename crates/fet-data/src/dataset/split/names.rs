@@ -1,4 +1,4 @@
-//! Keys of text for a split: words of random letters, and typing errors in them.
+//! Text keys for a split: words of random letters, and typing errors in them.
 
 use fet_core::data::TextTable;
 use rand::{Rng, RngExt};
@@ -9,7 +9,8 @@ pub(super) fn draw(rows: usize, words: usize, rng: &mut impl Rng) -> TextTable {
     TextTable::new(words, (0..rows * words).map(|_| word()).collect())
 }
 
-/// The same with each letter mistyped with probability `rate`: replaced, left out, doubled, or swapped with the one before.
+/// The same with each letter mistyped with probability `rate`: replaced, left out, doubled, or swapped with the one
+/// before.
 pub(super) fn mistype(words: &TextTable, rate: f64, rng: &mut impl Rng) -> TextTable {
     let mut typed = |word: &String| {
         let mut out: Vec<char> = Vec::with_capacity(word.len() + 1);

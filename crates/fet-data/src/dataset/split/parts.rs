@@ -1,10 +1,10 @@
-//! How many columns each party gets. It does not choose which.
+//! The number of columns of each party. It does not choose which columns.
 
 use rand::Rng;
 use rand_distr::{Distribution, Gamma};
 
-/// Cuts `columns` among `parties`: equally for `alpha` 0, else in shares that are one Dirichlet(α) draw. Then
-/// the first party gets `least` at the least, and every other one column.
+/// Splits `columns` among `parties`: equally for `alpha` 0, else in shares drawn from Dirichlet(α). Then the first
+/// party gets at least `least` columns, and every other at least one.
 ///
 /// # Panics
 /// If there are fewer than `least + parties - 1` columns, or `alpha` is negative.

@@ -1,4 +1,4 @@
-//! The scale of a picture: its ends, its ticks and their labels.
+//! The scale of a chart: its ends, ticks and labels.
 
 /// A linear scale with a little room at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,8 +1,8 @@
 //! The transformer with its blocks computed by `fet-kernels`, on the host.
 //!
-//! Embedding and mask are Burn modules as ever; the graph is cut between them and the blocks, as it is at a party's
+//! Embedding and mask remain Burn modules; the graph is cut between them and the blocks, as it is at a party's
 //! boundary. The parameters, their names and the random numbers are those of [`Transformer`], which remains the
-//! definition: a test holds the two against each other.
+//! definition: a test compares the two.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_kernels::{BlockWeights, ChainInput, Dropout, Shape, Tape};
@@ -27,15 +27,15 @@ pub(super) struct FusedTransformer {
     pending: Option<Pending>,
 }
 
-/// What stays between forward and backward.
+/// State kept between forward and backward.
 #[derive(Debug)]
 enum Pending {
     Graph(Box<Passed>),
-    /// What it can be built from: dropout repeats, because its masks come from the pass.
+    /// The inputs to recompute it: dropout repeats, because its masks come from the pass.
     Inputs(Box<(NeighbourBatch, Pass)>),
 }
 
-/// A forward pass: where the graph was cut, and what the blocks left.
+/// A forward pass: the cuts of the graph, and the saved state of the blocks.
 #[derive(Debug)]
 struct Passed {
     entrance: Entrance,

@@ -1,8 +1,8 @@
 //! The primary's half with its decoder's blocks computed by `fet-kernels`, on the host.
 //!
-//! Embedding, output layer and loss are Burn modules as ever; the graph is cut before and after the blocks, as it is
-//! at a party's boundary. Parameters, names and random numbers are those of [`Decoder`], which remains the
-//! definition: a test holds the two against each other.
+//! Embedding, output layer and loss remain Burn modules; the graph is cut before and after the blocks, as at a party's
+//! boundary. Parameters, names and random numbers are those of [`Decoder`], which remains the definition: a test
+//! compares the two.
 
 use burn::tensor::{Tensor, TensorData};
 use fet_kernels::{DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, Shape};
@@ -29,7 +29,7 @@ pub(super) struct FusedDecoder {
     dropout: f64,
 }
 
-/// What goes into the blocks, and what they gave.
+/// The inputs and outputs of the blocks.
 struct Passed {
     shape: Shape,
     x: Vec<f32>,
@@ -60,7 +60,7 @@ impl FusedDecoder {
         }
     }
 
-    /// Through the blocks: `embedded` [B, H] and `memory` [B, K, H], of which the first `available` are there.
+    /// Through the blocks: `embedded` [B, H] and `memory` [B, K, H], of which the first `available` are real.
     fn pass(
         &self,
         embedded: &Tensor<2>,
