@@ -118,7 +118,7 @@ impl Workload {
                 .map(|index| party(&format!("secondary {index}"), self.records, self.features))
                 .collect(),
             labels: (0..self.rows).map(label).collect(),
-            standardise_keys: !multiclass,
+            standardise: fet_core::data::Standardise { keys: !multiclass, features: true },
         }
     }
 }

@@ -124,8 +124,22 @@ pub struct VerticalData {
     pub labels: Vec<f32>,
     /// The other parties.
     pub secondaries: Vec<PartyTable>,
-    /// Whether keys are standardised before the model sees them (linkage always uses raw keys).
-    pub standardise_keys: bool,
+    /// What is standardised before models see it; linkage always uses raw keys.
+    pub standardise: Standardise,
+}
+
+/// What each party standardises of its own columns before models see them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standardise {
+    /// Keys.
+    pub keys: bool,
+    /// Features; false only for tables that are standardised already.
+    pub features: bool,
+}
+
+impl Standardise {
+    /// Keys and features.
+    pub const ALL: Self = Self { keys: true, features: true };
 }
 
 /// Something that provides the parties' tables.

@@ -14,7 +14,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Keys, Matrix, Sealed};
+use crate::data::{Keys, Matrix, Sealed, Standardise};
 use crate::parameters::Parameters;
 
 pub use block::{Block, ShapeError};
@@ -117,8 +117,8 @@ pub struct Terms {
     pub parties: usize,
     /// The number of primary records.
     pub rows: usize,
-    /// Whether models see standardised keys.
-    pub standardise_keys: bool,
+    /// What is standardised before models see it.
+    pub standardise: Standardise,
 }
 
 /// What a party reports when it joins.

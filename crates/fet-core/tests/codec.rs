@@ -2,7 +2,7 @@
 //! beyond a small multiple of the frame.
 
 use cap::Cap;
-use fet_core::data::{Keys, Matrix, Sealed, TextTable};
+use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Answer, Backward, Block, CodecError, Epoch, Forward, Joined, LARGEST_FRAME, LinkKeys, Linked,
     LoadParameters, Masked, PublicKeys, Reply, Request, Round, Saved, ShareParameters, Terms, Words, decode,
@@ -40,7 +40,7 @@ fn requests() -> Vec<Request> {
             number: 1,
             parties: 4,
             rows: 100,
-            standardise_keys: true,
+            standardise: Standardise::ALL,
         }),
         Request::Link(LinkKeys { keys: Keys::Numbers(Matrix::new(2, vec![0.5, -1e300, 2.0, 3.0])) }),
         Request::Link(LinkKeys { keys: Keys::Text(text) }),

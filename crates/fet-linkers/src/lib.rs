@@ -6,6 +6,7 @@
 //!
 //! A binary references these plug-ins by `use fet_linkers as _;`: inventory drops a crate that nothing references.
 
+mod aligned;
 mod cache;
 mod clk;
 mod edit;
@@ -25,6 +26,7 @@ use fet_core::linker::{LinkError, Links};
 use fet_core::registry::Violation;
 use fet_linkage::neighbours::Neighbours;
 
+pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
 pub use clk::{ClkSettings, Harden};
 pub use edit::EditSettings;

@@ -64,7 +64,8 @@ impl Linker for Random {
     }
 }
 
-struct Count;
+/// Sends a zero for each key: the number of keys, and nothing of them.
+pub(crate) struct Count;
 
 impl Asker for Count {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {

@@ -97,7 +97,7 @@ pub fn load(
 pub fn model(trainer: &Trainer, identity: &serde_json::Value) -> Vec<u8> {
     let scaled = &trainer.records().scaled;
     let header = ModelHeader { party: scaled.name.clone(), identity: identity.clone() };
-    let scalers = scalers(scaled.key_scaler.as_ref(), &scaled.feature_scaler);
+    let scalers = scalers(scaled.key_scaler.as_ref(), scaled.feature_scaler.as_ref());
     StateFile::new(&header, trainer.best().clone(), scalers).to_bytes()
 }
 

@@ -5,7 +5,7 @@
 
 mod scaler;
 
-use fet_core::data::{DataError, Keys, Matrix, PartyTable, Task, VerticalData};
+use fet_core::data::{DataError, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
 use fet_core::objective::Objective;
 
 use crate::schedule::Split;
@@ -24,7 +24,7 @@ pub struct ScaledTable {
     /// The scaling of keys; nothing if models see them unscaled.
     pub key_scaler: Option<Scaler>,
     /// How features were scaled.
-    pub feature_scaler: Scaler,
+    pub feature_scaler: Option<Scaler>,
 }
 
 /// A party's side of a run: raw keys to link with, and scaled records.
@@ -47,8 +47,10 @@ pub struct PrimaryData {
     pub table: PartyTable,
     /// One label for each record: a number, or a class index.
     pub labels: Vec<f32>,
-    /// Whether keys are standardised before models see them.
-    pub standardise_keys: bool,
+    /// The range of a regression's labels, if it is known; otherwise that of the training rows.
+    pub label_range: Option<[f64; 2]>,
+    /// What is standardised before models see it.
+    pub standardise: Standardise,
 }
 
 /// The data that the primary's side of a run needs.
@@ -66,8 +68,8 @@ pub struct PreparedPrimary {
 
 /// Separates the primary's table from the others'.
 pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
-    let VerticalData { task, classes, primary, labels, secondaries, standardise_keys } = data;
-    (PrimaryData { task, classes, table: primary, labels, standardise_keys }, secondaries)
+    let VerticalData { task, classes, primary, labels, secondaries, standardise } = data;
+    (PrimaryData { task, classes, table: primary, labels, label_range: None, standardise }, secondaries)
 }
 
 impl PreparedPrimary {
@@ -75,31 +77,33 @@ impl PreparedPrimary {
     pub fn new(data: PrimaryData, split: &Split) -> Result<Self, DataError> {
         let objective = objective(&data, split)?;
         let warnings = missing_classes(&data, split);
-        let party = PreparedParty::new(data.table, &split.train, data.standardise_keys);
+        let party = PreparedParty::new(data.table, &split.train, data.standardise);
         Ok(Self { objective, party, labels: data.labels, warnings })
     }
 }
 
 impl PreparedParty {
     /// Scales a party's records by the statistics of `rows`.
-    pub fn new(table: PartyTable, rows: &[usize], standardise_keys: bool) -> Self {
+    pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Self {
         let mut keys = for_model(&table.keys);
-        let key_scaler = standardise_keys.then(|| Scaler::fit(&keys, rows));
+        let key_scaler = standardise.keys.then(|| Scaler::fit(&keys, rows));
         if let Some(scaler) = &key_scaler {
             scaler.apply(&mut keys);
         }
         let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
         let mut features = table.features;
-        let feature_scaler = Scaler::fit(&features, rows);
-        feature_scaler.apply(&mut features);
+        let feature_scaler = standardise.features.then(|| Scaler::fit(&features, rows));
+        if let Some(scaler) = &feature_scaler {
+            scaler.apply(&mut features);
+        }
         let scaled = ScaledTable { name: table.name, keys, features, key_scaler, feature_scaler };
         Self { raw_keys: table.keys, scaled }
     }
 
     /// Scales a party's records by the statistics of all of them.
-    pub fn of_all(table: PartyTable, standardise_keys: bool) -> Self {
+    pub fn of_all(table: PartyTable, standardise: Standardise) -> Self {
         let rows: Vec<usize> = (0..table.rows()).collect();
-        Self::new(table, &rows, standardise_keys)
+        Self::new(table, &rows, standardise)
     }
 }
 
@@ -107,6 +111,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     let outputs = if data.task == Task::Multiclass { data.classes } else { 1 };
     let labels = split.train.iter().map(|&row| f64::from(data.labels[row]));
     let (low, high) = labels.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), y| (l.min(y), h.max(y)));
+    let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
         let problem = format!("all training labels are {low}: there is nothing to learn");
         return Err(DataError::new(format!("data of {}", data.table.name), problem));

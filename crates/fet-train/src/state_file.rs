@@ -225,10 +225,11 @@ fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32
 }
 
 /// A party's scalers, by name.
-pub(crate) fn scalers(keys: Option<&Scaler>, features: &Scaler) -> Vec<(String, Vec<f64>)> {
+pub(crate) fn scalers(keys: Option<&Scaler>, features: Option<&Scaler>) -> Vec<(String, Vec<f64>)> {
     let parts = |name: &str, scaler: &Scaler| {
         [("mean", scaler.mean()), ("scale", scaler.scale())]
             .map(|(part, values)| (format!("scaler.{name}.{part}"), values.to_vec()))
     };
-    keys.into_iter().flat_map(|keys| parts("keys", keys)).chain(parts("features", features)).collect()
+    let keys = keys.into_iter().flat_map(|scaler| parts("keys", scaler));
+    keys.chain(features.into_iter().flat_map(|scaler| parts("features", scaler))).collect()
 }

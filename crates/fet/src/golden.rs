@@ -8,6 +8,7 @@ mod file;
 mod model;
 mod names;
 mod slots;
+mod training;
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ use serde::Serialize;
 
 pub use file::{GoldenError, GoldenFile};
 use model::GoldenModel;
+pub use training::check_run;
 
 /// The verdict on one file: one JSON line.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -334,7 +334,7 @@ impl Dataset for Three {
             labels: keys.chunks(2).map(|key| (key[0] + key[1]) as f32).collect(),
             primary: party("one", 1.0),
             secondaries: vec![party("two", 2.0), party("three", 3.0)],
-            standardise_keys: true,
+            standardise: fet_core::data::Standardise::ALL,
         })
     }
 }

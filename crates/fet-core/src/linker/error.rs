@@ -25,6 +25,20 @@ pub enum LinkError {
         /// Key columns of the party.
         records: usize,
     },
+    /// A table that is to be aligned with the primary's rows is too short for it.
+    #[error(
+        "a party must have {neighbours} records for each of the {queries} primary records, {} records in all; it has \
+         {records}",
+        neighbours.saturating_mul(*queries)
+    )]
+    Unaligned {
+        /// K.
+        neighbours: usize,
+        /// The primary's number of records.
+        queries: usize,
+        /// The party's number of records.
+        records: usize,
+    },
     /// Text where numbers are needed, or the reverse.
     #[error("`linker.kind` needs keys that are {wanted}; they are {found} ({advice})")]
     KeyKind {

@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use fet_core::data::{DataError, Dataset, DatasetContext, Keys, PartyTable, Task, TextTable, VerticalData};
+use fet_core::data::{
+    DataError, Dataset, DatasetContext, Keys, PartyTable, Standardise, Task, TextTable, VerticalData,
+};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
@@ -139,7 +141,7 @@ impl Dataset for Linked {
             primary,
             labels,
             secondaries: secondaries.collect::<Result<_, _>>()?,
-            standardise_keys: settings.standardise_keys,
+            standardise: Standardise { keys: settings.standardise_keys, features: true },
         })
     }
 }

@@ -9,7 +9,7 @@ mod names;
 mod parts;
 
 use fet_core::data::{
-    DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, VerticalData,
+    DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -193,7 +193,8 @@ impl Dataset for Split {
         let primary = tables.next().expect("there are two parties or more");
         let secondaries = tables.collect();
         let labels = order.iter().map(|&row| labels[row]).collect();
-        Ok(VerticalData { task, classes, primary, labels, secondaries, standardise_keys: false })
+        let standardise = Standardise { keys: false, features: true };
+        Ok(VerticalData { task, classes, primary, labels, secondaries, standardise })
     }
 }
 

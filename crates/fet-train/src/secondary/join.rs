@@ -146,7 +146,7 @@ impl Parts {
             store,
             tell,
             scratch: vec![u32::MAX; table.rows()],
-            records: PreparedParty::of_all(table, terms.standardise_keys),
+            records: PreparedParty::of_all(table, terms.standardise),
             unlinked: None,
             links: None,
             queries: None,

@@ -75,7 +75,7 @@ impl Session {
         let settings = self.settings.to_toml();
         let header = ModelHeader { party: name.to_string(), number: self.number, settings };
         let scaled = &self.records.scaled;
-        let scalers = scalers(scaled.key_scaler.as_ref(), &scaled.feature_scaler);
+        let scalers = scalers(scaled.key_scaler.as_ref(), scaled.feature_scaler.as_ref());
         Ok(self.store.finish(&StateFile::new(&header, self.best.clone(), scalers).to_bytes())?)
     }
 

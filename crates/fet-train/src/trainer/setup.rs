@@ -1,6 +1,7 @@
 //! From an experiment to a trainer that is ready for its first epoch: the primary's data and model, and parties that have
 //! agreed and linked.
 
+use fet_core::data::Standardise;
 use fet_core::experiment::Experiment;
 use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
@@ -34,7 +35,7 @@ impl Trainer {
         let method = experiment.method.build(&())?;
         let plan = method.plan();
         let schedule = Schedule::new(seed, settings, &plan, data.table.rows(), parties.len())?;
-        let (standardise_keys, data_rows) = (data.standardise_keys, data.table.rows());
+        let (standardise, data_rows) = (data.standardise, data.table.rows());
         let prepared = PreparedPrimary::new(data, schedule.split())?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
@@ -98,7 +99,7 @@ impl Trainer {
             phases: super::Phases::default(),
             warnings: prepared.warnings,
         };
-        trainer.join(&common.to_toml(), standardise_keys)?;
+        trainer.join(&common.to_toml(), standardise)?;
         trainer.link(linker.as_ref())?;
         if secure.is_some() {
             trainer.agree_on_keys()?;
@@ -107,7 +108,7 @@ impl Trainer {
     }
 
     /// Has every party agree to the terms.
-    fn join(&mut self, settings: &str, standardise_keys: bool) -> Result<(), RunError> {
+    fn join(&mut self, settings: &str, standardise: Standardise) -> Result<(), RunError> {
         let everyone = self.here();
         let parties = self.federation.len();
         let terms = |index: usize| Terms {
@@ -119,7 +120,7 @@ impl Trainer {
             number: index + 1,
             parties,
             rows: self.labels.len(),
-            standardise_keys,
+            standardise,
         };
         let requests = everyone.iter().map(|&index| Request::Join(terms(index))).collect();
         for (asked, reply) in self.federation.exchange_all(&everyone, requests)? {

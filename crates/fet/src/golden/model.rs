@@ -130,12 +130,7 @@ impl GoldenModel {
     /// The largest difference of a gradient, relative to the largest absolute value of that gradient. A
     /// gradient below rounding (of the file's largest) counts as that rounding.
     pub(super) fn compare_gradients(&self, golden: &GoldenFile) -> Result<f64, GoldenError> {
-        let mut scale = 0.0f32;
-        for name in golden.names("grad.") {
-            let (_, values) = golden.tensor(&format!("grad.{name}"))?;
-            scale = values.iter().fold(scale, |m, x| m.max(x.abs()));
-        }
-        self.compare(golden, "grad.", scale * f32::EPSILON, |learner| &learner.gradient().values)
+        self.compare(golden, "grad.", gradient_floor(golden)?, |learner| &learner.gradient().values)
     }
 
     /// The largest difference of a parameter, relative to the parameter's largest absolute value.
@@ -150,35 +145,54 @@ impl GoldenModel {
         floor: f32,
         values: impl Fn(&dyn Learner) -> &[f32],
     ) -> Result<f64, GoldenError> {
-        let mut wanted: BTreeSet<&str> = golden.names(prefix).into_iter().collect();
-        let mut worst = 0.0f64;
         let learners = std::iter::once(self.primary.learner());
         let learners = learners.chain(self.secondaries.iter().map(|party| party.learner()));
-        for (party, learner) in learners.enumerate() {
-            let ours = values(learner);
-            for segment in learner.parameters().segments() {
-                let name = reference(golden, party, &segment.name)?;
-                wanted.remove(name.as_str());
-                let theirs = transposed(golden, &format!("{prefix}{name}"), &segment.shape)?;
-                let size = theirs.iter().fold(floor, |m, x| m.max(x.abs()));
-                for (a, b) in ours[segment.range.clone()].iter().zip(&theirs) {
-                    worst = largest(worst, f64::from((a - b).abs() / size));
-                }
+        let parties: Vec<_> = learners.map(|learner| (learner.parameters(), values(learner))).collect();
+        compare(golden, prefix, floor, &parties)
+    }
+}
+
+/// The smallest gradient that counts: the rounding of the file's largest.
+pub(super) fn gradient_floor(golden: &GoldenFile) -> Result<f32, GoldenError> {
+    let mut scale = 0.0f32;
+    for name in golden.names("grad.") {
+        let (_, values) = golden.tensor(&format!("grad.{name}"))?;
+        scale = values.iter().fold(scale, |m, x| m.max(x.abs()));
+    }
+    Ok(scale * f32::EPSILON)
+}
+
+/// The largest difference of each party's values (in the layout of its parameters) from the file's, relative to the
+/// largest absolute value of the same tensor; a tensor below `floor` counts as that.
+pub(super) fn compare(
+    golden: &GoldenFile,
+    prefix: &str,
+    floor: f32,
+    parties: &[(&Parameters, &[f32])],
+) -> Result<f64, GoldenError> {
+    let mut wanted: BTreeSet<&str> = golden.names(prefix).into_iter().collect();
+    let mut worst = 0.0f64;
+    for (party, (layout, ours)) in parties.iter().enumerate() {
+        for segment in layout.segments() {
+            let name = reference(golden, party, &segment.name)?;
+            wanted.remove(name.as_str());
+            let theirs = transposed(golden, &format!("{prefix}{name}"), &segment.shape)?;
+            let size = theirs.iter().fold(floor, |m, x| m.max(x.abs()));
+            for (a, b) in ours[segment.range.clone()].iter().zip(&theirs) {
+                worst = largest(worst, f64::from((a - b).abs() / size));
             }
         }
-        // After a training run the reference also lists what it never uses; that must not have moved.
-        let moved = |name: &&str| {
-            let before = golden.tensor(&format!("param.{name}")).map(|(_, values)| values.clone());
-            let after = golden.tensor(&format!("{prefix}{name}")).map(|(_, values)| values.clone());
-            prefix == "grad." || before.ok() != after.ok()
-        };
-        if let Some(name) = wanted.into_iter().find(moved) {
-            return Err(
-                golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have"))
-            );
-        }
-        Ok(finite(worst))
     }
+    // After a training run the reference also lists what it never uses; that must not have moved.
+    let moved = |name: &&str| {
+        let before = golden.tensor(&format!("param.{name}")).map(|(_, values)| values.clone());
+        let after = golden.tensor(&format!("{prefix}{name}")).map(|(_, values)| values.clone());
+        prefix == "grad." || before.ok() != after.ok()
+    };
+    if let Some(name) = wanted.into_iter().find(moved) {
+        return Err(golden.bad(&format!("`{prefix}{name}` is of a parameter that the model does not have")));
+    }
+    Ok(finite(worst))
 }
 
 fn weights(party: usize) -> ChaCha8Rng {
@@ -191,12 +205,22 @@ fn reference(golden: &GoldenFile, party: usize, ours: &str) -> Result<String, Go
 }
 
 fn load(golden: &GoldenFile, party: usize, learner: &mut dyn Learner) -> Result<(), GoldenError> {
+    let parameters = parameters(golden, party, learner.parameters())?;
+    learner.load(&parameters).map_err(|error| golden.bad(&error.to_string()))
+}
+
+/// The file's parameters of a party, in the layout of ours.
+pub(super) fn parameters(
+    golden: &GoldenFile,
+    party: usize,
+    layout: &Parameters,
+) -> Result<Parameters, GoldenError> {
     let mut parameters = Parameters::default();
-    for segment in learner.parameters().segments() {
+    for segment in layout.segments() {
         let name = format!("param.{}", reference(golden, party, &segment.name)?);
         parameters.push(&segment.name, &segment.shape, &transposed(golden, &name, &segment.shape)?);
     }
-    learner.load(&parameters).map_err(|error| golden.bad(&error.to_string()))
+    Ok(parameters)
 }
 
 /// A tensor of the file in our layout: matrices are [in, out] here and [out, in] there, and a convolution's

@@ -47,7 +47,7 @@ fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
     let split = Split::new(primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().next().context("the run has no secondary party")?;
-    let party = PreparedParty::of_all(table, primary.standardise_keys);
+    let party = PreparedParty::of_all(table, primary.standardise);
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
     let queries = primary.table.keys.select_rows(&rows);
     let seed = fet_train::secondary::linking_seed(experiment.seed, 1);

@@ -432,7 +432,7 @@ fn terms(sets: &[&str]) -> Terms {
         number: 1,
         parties: 2,
         rows: 100,
-        standardise_keys: true,
+        standardise: fet_core::data::Standardise::ALL,
     }
 }
 

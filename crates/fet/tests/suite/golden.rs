@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fet::golden::{GoldenError, check, check_with};
+use fet::golden::{GoldenError, check, check_run, check_with};
 
 use crate::support::devices;
 
@@ -40,6 +40,22 @@ fn walk(folder: &Path) -> usize {
 fn the_authors_figures_are_met_on_every_device() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     assert_eq!(walk(&folder), 2 * 7 * devices().len());
+}
+
+/// The same files through parties, messages and the trainer: what a run does, not only what its slots compute.
+#[test]
+fn a_run_of_parties_and_trainer_meets_the_authors_figures_too() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut met = 0;
+    for file in files(&folder) {
+        for (backend, fused) in devices().iter().flat_map(|backend| [(backend, true), (backend, false)]) {
+            let verdict = check_run(&file, backend, fused).unwrap_or_else(|error| panic!("{error}"));
+            assert!(verdict.iter().all(|verdict| verdict.is_met()), "{verdict:?}");
+            met += usize::from(verdict.is_some());
+        }
+    }
+    // All but FedSim's two.
+    assert_eq!(met, 2 * 5 * devices().len());
 }
 
 #[test]

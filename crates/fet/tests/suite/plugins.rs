@@ -15,6 +15,7 @@ fn every_plugin_is_linked_in() {
         "method: gbdt-top1",
         "method: solo",
         "method: top1sim",
+        "linker: aligned",
         "linker: clk",
         "linker: edit",
         "linker: exact",

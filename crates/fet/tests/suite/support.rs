@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fet_backends::{Backend, BackendError};
-use fet_core::data::{Matrix, PartyTable, Task, VerticalData};
+use fet_core::data::{Matrix, PartyTable, Standardise, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
@@ -73,7 +73,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
             features: Matrix::new(1, own),
         },
         labels,
-        standardise_keys: true,
+        standardise: Standardise::ALL,
     }
 }
 

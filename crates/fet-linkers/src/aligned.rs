@@ -1,0 +1,100 @@
+//! `aligned`: for tables that were linked elsewhere. The records K·i to K·i + K − 1 belong to primary row i, nearest first.
+//!
+//! Keys are not compared, and none leaves the primary: like `random`, it sends a zero for each key. The links have no
+//! similarities.
+
+use serde::{Deserialize, Serialize};
+
+use crate::random::Count;
+use crate::{check_neighbours, wire};
+use fet_core::data::KeyKind;
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `aligned`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AlignedSettings {
+    /// K, the number of records per primary record.
+    pub neighbours: usize,
+}
+
+impl Default for AlignedSettings {
+    fn default() -> Self {
+        Self { neighbours: 1 }
+    }
+}
+
+impl Recipe<dyn Linker> for AlignedSettings {
+    fn check(&self) -> Result<(), Violation> {
+        check_neighbours(self.neighbours)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
+        Ok(Box::new(Aligned { neighbours: self.neighbours }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Linker>::new::<AlignedSettings>("aligned", "the next K records for each row: tables that were linked elsewhere")
+}
+
+struct Aligned {
+    neighbours: usize,
+}
+
+impl Linker for Aligned {
+    fn about(&self) -> About {
+        let reveals = Reveals {
+            secondary: "how many primary records there are",
+            primary: "nothing",
+            eavesdropper: "how many primary records there are",
+        };
+        let about = About::new(self.neighbours, KeyKind::Either, reveals);
+        About { similarities: false, in_the_clear: false, ..about }
+    }
+
+    fn asker(&self, _seed: u64) -> Box<dyn Asker> {
+        Box::new(Count)
+    }
+
+    fn owner(&self, _seed: u64) -> Box<dyn Owner> {
+        Box::new(Rows { neighbours: self.neighbours })
+    }
+}
+
+struct Rows {
+    neighbours: usize,
+}
+
+impl Owner for Rows {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let (queries, records, neighbours) = (wire::sealed(task.queries)?, task.records, self.neighbours);
+        check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, false)?;
+        wire::expect(queries.bytes().len(), queries.rows(), 1)?;
+        let needed = neighbours.checked_mul(queries.rows());
+        let Some(needed) = needed.filter(|&needed| needed <= records.rows()) else {
+            let (queries, records) = (queries.rows(), records.rows());
+            return Err(LinkError::Unaligned { neighbours, queries, records });
+        };
+        (task.progress)(queries.rows());
+        Ok(Links::without_similarities(neighbours, neighbours, (0..needed as u32).collect()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::data::{Keys, Matrix};
+
+    #[test]
+    fn records_belong_to_rows_in_their_order() {
+        let keys = |rows: usize| Keys::from(Matrix::new(1, vec![0.5; rows]));
+        let linker = Aligned { neighbours: 2 };
+        let link = |rows, records| fet_core::linker::link(&linker, &keys(rows), &keys(records), 0, &|_| ());
+        let links = link(3, 7).expect("enough records");
+        assert_eq!((links.row(0), links.row(2)), ([0, 1].as_slice(), [4, 5].as_slice()));
+        let error = link(3, 5).expect_err("refused").to_string();
+        assert!(error.contains("6 records") && error.contains("it has 5"), "{error}");
+    }
+}

@@ -1,0 +1,175 @@
+//! A golden file through the program's own parties and trainer: nothing here calls an encoder or a decoder.
+//!
+//! The file's batch becomes a table for each party, whose training rows are the batch, once or several times over: the
+//! mean loss and its gradients stay the same. Rows to validate and test on repeat its first row. One training step is then
+//! one epoch. FedSim's files hold similarities and no keys; they go through the slots alone.
+
+use std::path::Path;
+
+use fet_backends::Backend;
+use fet_core::data::{Keys, Matrix, PartyTable, Standardise};
+use fet_core::experiment::{Experiment, Kernels, TrainSettings};
+use fet_core::party::Party;
+use fet_core::registry::Slot;
+use fet_train::prepare::PrimaryData;
+use fet_train::schedule::Split;
+use fet_train::simulation::{Simulation, Watched};
+use fet_train::trainer::{StepReport, Trainer};
+
+use super::file::{GoldenError, GoldenFile};
+use super::model::{compare, gradient_floor, parameters};
+use super::slots::Slots;
+use super::{Verdict, finite};
+
+/// The seed of the run: it decides which rows are trained on, and nothing else where all weights are loaded.
+const SEED: u64 = 0;
+
+/// Compares a run of this program with the file at `path`; nothing for a file that the parties' tables cannot hold.
+pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<Verdict>, GoldenError> {
+    let golden = GoldenFile::read(path)?;
+    if golden.method() != "fet" {
+        return Ok(None);
+    }
+    let slots = Slots::of(&golden)?;
+    let losses = golden.losses()?;
+    let epochs = losses.as_ref().map_or(1, Vec::len);
+    let experiment = experiment(&golden, &slots, backend, fused, epochs)?;
+    let tables = Tables::new(&golden)?;
+    let refused = |error: &dyn std::fmt::Display| golden.bad(&error.to_string());
+    let machine = crate::run::machine(backend);
+    let secondaries = (1..slots.data_dims.len()).map(|party| tables.party(&golden, &slots, party));
+    let secondaries = secondaries.collect::<Result<Vec<_>, _>>()?;
+    let secondaries =
+        Simulation::new(&experiment, &machine).secondaries(secondaries).map_err(|error| refused(&error))?;
+    let watched: Vec<Watched> = secondaries.into_iter().map(Watched::new).collect();
+    let parties = watched.iter().map(|party| -> Box<dyn Party> { Box::new(party.clone()) }).collect();
+    let data = PrimaryData {
+        task: slots.objective.task,
+        classes: slots.objective.outputs,
+        table: tables.party(&golden, &slots, 0)?,
+        labels: tables.labels(&golden)?,
+        label_range: Some([slots.objective.minimum, slots.objective.minimum + slots.objective.range]),
+        standardise: Standardise { keys: false, features: false },
+    };
+    let trainer = Trainer::new(&experiment, data, parties, Vec::new(), &machine);
+    let mut trainer = trainer.map_err(|error| refused(&error))?;
+    let own = parameters(&golden, 0, trainer.primary().learner().parameters())?;
+    trainer.primary_mut().learner_mut().load(&own).map_err(|error| refused(&error))?;
+    for (index, party) in watched.iter().enumerate() {
+        let own = party.look().parameters().cloned().unwrap_or_default();
+        let own = parameters(&golden, index + 1, &own)?;
+        party.look().load(&own).map_err(|error| refused(&error))?;
+    }
+    let mut found = Vec::new();
+    while !trainer.is_done() {
+        let mut watch = |step: StepReport| {
+            found.push(step.loss);
+            true
+        };
+        trainer.epoch(&mut watch).map_err(|error| refused(&error))?;
+    }
+    let expected = match &losses {
+        Some(losses) => losses.clone(),
+        None => golden.floats("loss")?,
+    };
+    let differences = found.iter().zip(&expected).map(|(a, &b)| (a - f64::from(b)).abs());
+    let loss = finite(differences.fold(0.0, super::largest));
+    let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let device = backend.name.clone();
+    let looks: Vec<_> = watched.iter().map(Watched::look).collect();
+    let learner = trainer.primary().learner();
+    let mut gradients = vec![(learner.parameters(), learner.gradient().values.as_slice())];
+    let mut after = vec![(learner.parameters(), learner.parameters().values())];
+    for party in &looks {
+        let (Some(layout), Some(gradient)) = (party.parameters(), party.gradient()) else { continue };
+        gradients.push((layout, gradient));
+        after.push((layout, layout.values()));
+    }
+    Ok(Some(if losses.is_some() {
+        let param_max_rel = compare(&golden, "after.", f32::MIN_POSITIVE, &after)?;
+        Verdict::Training { file, device, loss_max_abs: loss, param_max_rel }
+    } else {
+        let grad_max_rel = compare(&golden, "grad.", gradient_floor(&golden)?, &gradients)?;
+        // What the primary predicts is not told; the loss stands for it.
+        Verdict::Pass { file, device, output_max_abs: loss, loss_abs: loss, grad_max_rel }
+    }))
+}
+
+fn experiment(
+    golden: &GoldenFile,
+    slots: &Slots,
+    backend: &Backend,
+    fused: bool,
+    epochs: usize,
+) -> Result<Experiment, GoldenError> {
+    let refused =
+        |error: &dyn std::fmt::Display| golden.bad(&format!("its configuration is impossible: {error}"));
+    let linker = toml::Table::from_iter([
+        ("kind".to_string(), "aligned".into()),
+        ("neighbours".to_string(), toml::Value::Integer(slots.neighbours as i64)),
+    ]);
+    Ok(Experiment {
+        name: "golden".to_string(),
+        seed: SEED,
+        device: backend.name.clone(),
+        train: TrainSettings {
+            epochs,
+            batch_size: usize::MAX >> 1,
+            // The file's steps all have the same length.
+            patience: epochs + 1,
+            kernels: if fused { Kernels::Fused } else { Kernels::Tensor },
+            ..TrainSettings::default()
+        },
+        data: Slot::of("split").map_err(|error| refused(&error))?,
+        method: slots.method.clone(),
+        linker: Slot::from_table(linker).map_err(|error| refused(&error))?,
+        encoder: slots.encoder.clone(),
+        aggregator: slots.aggregator.clone(),
+        privacy: Slot::of("none").map_err(|error| refused(&error))?,
+    })
+}
+
+/// Which row of the file's batch stands in each row of the tables.
+struct Tables {
+    source: Vec<usize>,
+}
+
+impl Tables {
+    fn new(golden: &GoldenFile) -> Result<Self, GoldenError> {
+        let batch = golden.floats("input.label")?.len();
+        let bad = |error: &dyn std::fmt::Display| golden.bad(&error.to_string());
+        // The fewest rows of which the training part is whole batches.
+        let rows = (10..1_000 * batch.max(1)).find(|&rows| {
+            Split::sizes(rows).is_ok_and(|[train, ..]| batch > 0 && train.is_multiple_of(batch))
+        });
+        let rows = rows.ok_or_else(|| bad(&"its batch is empty"))?;
+        let split = Split::new(rows, SEED).map_err(|error| bad(&error))?;
+        let mut source = vec![0; rows];
+        for (place, &row) in split.train.iter().enumerate() {
+            source[row] = place % batch;
+        }
+        Ok(Self { source })
+    }
+
+    fn labels(&self, golden: &GoldenFile) -> Result<Vec<f32>, GoldenError> {
+        let labels = golden.floats("input.label")?;
+        Ok(self.source.iter().map(|&row| labels[row]).collect())
+    }
+
+    /// A party's table: of each row one record of the primary, or the K of a secondary.
+    fn party(&self, golden: &GoldenFile, slots: &Slots, party: usize) -> Result<PartyTable, GoldenError> {
+        let each = if party == 0 { 1 } else { slots.neighbours };
+        let records: Vec<usize> =
+            self.source.iter().flat_map(|&row| (0..each).map(move |place| row * each + place)).collect();
+        let table = |name: &str, columns: usize| -> Result<Matrix<f32>, GoldenError> {
+            Ok(Matrix::new(columns, golden.floats(&format!("input.{name}.{party}"))?).select_rows(&records))
+        };
+        let keys = table("key", slots.key_dims[party])?;
+        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| f64::from(x)).collect());
+        Ok(PartyTable {
+            name: format!("party {party}"),
+            keys: Keys::Numbers(keys),
+            features: table("data", slots.data_dims[party])?,
+        })
+    }
+}
