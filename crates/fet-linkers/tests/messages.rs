@@ -10,7 +10,7 @@ use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_linkers as _;
 use rand::RngExt;
 
-const RECORDS: usize = 8;
+const RECORDS: usize = 12;
 const SEED: u64 = 5;
 
 fn numbers(rows: usize) -> Keys {
