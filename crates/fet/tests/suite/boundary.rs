@@ -1,4 +1,6 @@
 //! The party boundary: nothing but messages crosses it, whatever a peer sends, and a run does not ask again whom it lost.
+//!
+//! Long, because its tables list every hostile reply and request beside the parties that send them.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
