@@ -33,7 +33,32 @@ pub trait Aggregator: Send + Sync {
     fn role(&self) -> Role<'_>;
 
     /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>>;
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients;
+}
+
+/// The gradients with respect to the active parties' parts.
+#[derive(Debug, Clone)]
+pub enum Gradients {
+    /// All parts have this one: it is copied once, however many parties there are.
+    Same(Tensor<3>),
+    /// One for each active party, in their order.
+    Each(Vec<Tensor<3>>),
+}
+
+impl Gradients {
+    /// One gradient for each of `parties` parts.
+    ///
+    /// # Panics
+    /// If there is one for each part and they are not as many.
+    pub fn into_parts(self, parties: usize) -> Vec<Tensor<3>> {
+        match self {
+            Self::Same(gradient) => vec![gradient; parties],
+            Self::Each(gradients) => {
+                assert_eq!(gradients.len(), parties, "an aggregator answers with one gradient for each part");
+                gradients
+            }
+        }
+    }
 }
 
 /// What an aggregator sees.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use burn::module::Module;
 use burn::tensor::Tensor;
 use fet::run::{Log, Outcome, run};
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::data::{
     DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source, Task,
     VerticalData,
@@ -190,14 +190,14 @@ impl Aggregator for Beside {
         Role::Combine(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
         let width = round.shapes[0][2];
         let own = |&party: &usize| gradient.clone().narrow(2, party * width, width);
         let repeats = |shape: &[usize; 3], all: usize| shape[1] == 1 && all > 1;
         let shares = round.active.iter().map(own).zip(&round.shapes);
-        shares
-            .map(|(share, shape)| if repeats(shape, share.dims()[1]) { share.sum_dim(1) } else { share })
-            .collect()
+        let shares = shares
+            .map(|(share, shape)| if repeats(shape, share.dims()[1]) { share.sum_dim(1) } else { share });
+        Gradients::Each(shares.collect())
     }
 }
 

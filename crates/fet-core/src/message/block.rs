@@ -1,18 +1,20 @@
 //! Host values with a shape: the form of representations and gradients between parties.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::array;
 
-/// 32-bit floats of the shape [B, K, H], row by row. `Debug` shows the shape, never the values.
+/// 32-bit floats of the shape [B, K, H], row by row. Copies share their values. `Debug` shows the shape, never the
+/// values.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Block {
     shape: [usize; 3],
     #[serde(with = "array")]
-    values: Vec<f32>,
+    values: Arc<Vec<f32>>,
 }
 
 /// A shape that does not match the number of values.
@@ -27,7 +29,7 @@ impl Block {
     /// `values` of the `shape` [B, K, H]; refused unless they fill it.
     pub fn new(shape: [usize; 3], values: Vec<f32>) -> Result<Self, ShapeError> {
         fill(shape, values.len())?;
-        Ok(Self { shape, values })
+        Ok(Self { shape, values: Arc::new(values) })
     }
 
     /// [B, K, H].
@@ -47,9 +49,9 @@ impl Block {
         self.values.chunks(4_096).all(finite)
     }
 
-    /// All values, without a copy.
+    /// All values; copied only where another block shares them.
     pub fn into_values(self) -> Vec<f32> {
-        self.values
+        Arc::unwrap_or_clone(self.values)
     }
 }
 

@@ -6,7 +6,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `average`: there are none.
@@ -35,10 +35,9 @@ impl Aggregator for Average {
         Role::Combine(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
         let parties = round.active.len();
-        let share = if parties == 1 { gradient } else { gradient.div_scalar(parties as f64) };
-        vec![share; parties]
+        Gradients::Same(if parties == 1 { gradient } else { gradient.div_scalar(parties as f64) })
     }
 }
 

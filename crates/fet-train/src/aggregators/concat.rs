@@ -7,7 +7,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `concat`: there are none.
@@ -49,7 +49,7 @@ impl Aggregator for Concat {
         Role::Combine(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
         let positions = positions(round);
         // Parties that are left out are as wide as the first that is not.
         let absent = round.shapes[0][2];
@@ -65,7 +65,7 @@ impl Aggregator for Concat {
             }
             start += width;
         }
-        shares
+        Gradients::Each(shares)
     }
 }
 

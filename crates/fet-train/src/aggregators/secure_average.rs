@@ -8,7 +8,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum, Sum};
+use fet_core::aggregator::{Aggregation, Aggregator, Gradients, Role, SecureSum, Sum};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `secure-average`.
@@ -70,9 +70,8 @@ impl Aggregator for SecureAverage {
         Role::Sum(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
-        let parties = round.active.len();
-        vec![gradient.div_scalar(parties as f64); parties]
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
+        Gradients::Same(gradient.div_scalar(round.active.len() as f64))
     }
 }
 

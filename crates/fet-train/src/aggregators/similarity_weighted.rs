@@ -6,7 +6,7 @@
 use burn::tensor::{Tensor, activation};
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `similarity-weighted`.
@@ -69,8 +69,9 @@ impl Aggregator for SimilarityWeighted {
         Role::Combine(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
-        self.weights(round).into_iter().map(|weights| gradient.clone() * weights).collect()
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
+        let weighted = self.weights(round).into_iter().map(|weights| gradient.clone() * weights);
+        Gradients::Each(weighted.collect())
     }
 }
 

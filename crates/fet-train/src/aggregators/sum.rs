@@ -5,7 +5,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `sum`: there are none.
@@ -34,8 +34,8 @@ impl Aggregator for Sum {
         Role::Combine(self)
     }
 
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Vec<Tensor<3>> {
-        vec![gradient; round.active.len()]
+    fn spread(&self, gradient: Tensor<3>, _round: &Aggregation) -> Gradients {
+        Gradients::Same(gradient)
     }
 }
 

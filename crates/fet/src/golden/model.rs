@@ -113,7 +113,7 @@ impl GoldenModel {
         let memory = Memory { tensor, available, similarities: self.similarities.clone() };
         let outcome = self.primary.train(&self.batch, Some(memory), &mut pass);
         let gradient = outcome.memory_gradient.expect("the primary differentiates its memory");
-        let shares = self.aggregator.spread(gradient, &round);
+        let shares = self.aggregator.spread(gradient, &round).into_parts(round.active.len());
         for (party, gradient) in self.secondaries.iter_mut().zip(shares) {
             party.backward(gradient);
         }
