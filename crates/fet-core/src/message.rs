@@ -52,6 +52,9 @@ pub enum Request {
     Save(Epoch),
     /// Restore the state saved after this epoch.
     Load(Saved),
+    /// Link these keys of new records for predictions with the best model; they replace those of the request before.
+    /// [`Round::Predict`] then names their rows. Refused beside a privacy mechanism: no account covers it.
+    Predict(LinkKeys),
     /// The run is over: write the best model.
     Finish,
     /// The primary has written its report: delete the saved states.
@@ -131,7 +134,7 @@ pub struct Joined {
 /// The primary's keys: in the clear, or as the linker conceals them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkKeys {
-    /// One for each primary record.
+    /// One for each record.
     pub keys: Keys,
 }
 
@@ -258,6 +261,7 @@ impl Request {
             Self::KeepBest(_) => "KeepBest",
             Self::Save(_) => "Save",
             Self::Load(_) => "Load",
+            Self::Predict(_) => "Predict",
             Self::Finish => "Finish",
             Self::Forget => "Forget",
         }
@@ -277,7 +281,7 @@ impl Request {
     /// Its payload in bytes: keys, row numbers, gradients, parameters. Control messages (joining, saving) count as 0.
     pub fn payload(&self) -> u64 {
         match self {
-            Self::Link(message) => message.keys.bytes(),
+            Self::Link(message) | Self::Predict(message) => message.keys.bytes(),
             Self::Answer(message) => message.bytes().len() as u64,
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => 4 * message.gradient.values().len() as u64,

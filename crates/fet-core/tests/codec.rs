@@ -58,6 +58,13 @@ fn requests() -> Vec<Request> {
         Request::Backward(Backward { round, gradient: block, learning_rate: 1e-3 }),
         Request::ShareParameters(ShareParameters { round: averaged, active: vec![0, 1], attempt: None }),
         Request::LoadParameters(LoadParameters { round: averaged, parameters: parameters() }),
+        Request::Predict(LinkKeys { keys: Keys::Numbers(Matrix::new(1, vec![7.0])) }),
+        Request::Forward(Forward {
+            round: Round::Predict { batch: 0 },
+            rows: vec![0],
+            active: vec![1],
+            attempt: None,
+        }),
         Request::KeepBest(Epoch { epoch: 3 }),
         Request::Save(Epoch { epoch: 3 }),
         Request::Load(Saved { epoch: 3, hash: [9; 32] }),

@@ -10,7 +10,7 @@ use fet_core::objective::Objective;
 
 use crate::schedule::Split;
 
-pub use scaler::{Scaler, standardise_all};
+pub use scaler::{Scaler, Uniform};
 
 /// A party's records as its model sees them, and how they were scaled.
 #[derive(Debug, Clone)]
@@ -85,17 +85,26 @@ impl PreparedPrimary {
 impl PreparedParty {
     /// Scales a party's records by the statistics of `rows`.
     pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Self {
-        let mut keys = for_model(&table.keys);
-        let key_scaler = standardise.keys.then(|| Scaler::fit(&keys, rows));
+        let key_scaler = standardise.keys.then(|| Scaler::fit(&for_model(&table.keys), rows));
+        let feature_scaler = standardise.features.then(|| Scaler::fit(&table.features, rows));
+        Self::scaled_by(table, key_scaler, feature_scaler)
+    }
+
+    /// Scales new records as these were scaled.
+    pub fn like(&self, table: PartyTable) -> Self {
+        let ScaledTable { key_scaler, feature_scaler, .. } = &self.scaled;
+        Self::scaled_by(table, key_scaler.clone(), feature_scaler.clone())
+    }
+
+    fn scaled_by(table: PartyTable, key_scaler: Option<Scaler>, feature_scaler: Option<Scaler>) -> Self {
+        let (mut keys, mut features) = (for_model(&table.keys), table.features);
         if let Some(scaler) = &key_scaler {
             scaler.apply(&mut keys);
         }
-        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
-        let mut features = table.features;
-        let feature_scaler = standardise.features.then(|| Scaler::fit(&features, rows));
         if let Some(scaler) = &feature_scaler {
             scaler.apply(&mut features);
         }
+        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
         let scaled = ScaledTable { name: table.name, keys, features, key_scaler, feature_scaler };
         Self { raw_keys: table.keys, scaled }
     }

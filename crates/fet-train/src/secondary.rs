@@ -10,6 +10,7 @@ mod linking;
 mod release;
 mod represent;
 mod selection;
+mod serving;
 mod state;
 
 use std::fmt;
@@ -90,9 +91,11 @@ struct Session {
     store: Store,
     tell: Tell,
     records: PreparedParty,
-    /// The primary's concealed keys and the linker's side that posed a challenge, while it is unanswered.
-    unlinked: Option<(Keys, Box<dyn Owner>)>,
+    /// A linker's challenge that the primary has not answered yet.
+    unlinked: Option<Challenged>,
     links: Option<Links>,
+    /// The links of new records, for predictions.
+    serving: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each release.
     queries: Option<Keys>,
     /// The choice of the only release, where every row is released once.
@@ -105,6 +108,22 @@ struct Session {
     agreed: Vec<u32>,
     /// Its best model so far; empty before the first.
     best: Parameters,
+}
+
+/// The primary's concealed keys, and the linker's side that posed a challenge.
+struct Challenged {
+    queries: Keys,
+    owner: Box<dyn Owner>,
+    of: Of,
+}
+
+/// Which of the primary's records keys or rows belong to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// The run's.
+    Run,
+    /// New ones, for predictions.
+    New,
 }
 
 /// A training representation whose gradient is awaited.
@@ -172,6 +191,7 @@ impl Secondary {
             }
             Request::Save(message) => session.save(message.epoch).map(Reply::Saved),
             Request::Load(message) => session.load(&message).map(|()| Reply::Done),
+            Request::Predict(message) => session.predict(message),
             Request::Finish => session.finish(&self.name).map(|()| Reply::Done),
             Request::Forget => {
                 session.forget();

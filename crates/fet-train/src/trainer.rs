@@ -6,17 +6,19 @@
 
 mod error;
 mod phases;
+mod predict;
 mod release;
 mod setup;
 
 use std::sync::Arc;
 use std::time::Instant;
 
-use burn::tensor::Device;
-use fet_core::aggregator::Aggregator;
+use burn::tensor::{Device, Tensor};
+use fet_core::aggregator::{Aggregator, Gradients};
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::learning_rate::Plateau;
+use fet_core::linker::Linker;
 use fet_core::message::{Backward, Block, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
@@ -28,7 +30,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::federation::Federation;
 use crate::gather::gather;
-use crate::prepare::PreparedParty;
+use crate::prepare::{PreparedParty, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 
 pub use self::error::RunError;
@@ -46,6 +48,7 @@ pub struct Trainer {
     records: PreparedParty,
     labels: Vec<f32>,
     primary: Box<dyn Primary>,
+    linker: Box<dyn Linker>,
     federation: Federation,
     aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
@@ -57,7 +60,7 @@ pub struct Trainer {
     /// How many of them are real, as it said when it linked.
     available: Vec<usize>,
     /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
-    similarities: Vec<Option<Matrix<f32>>>,
+    similarities: Vec<Option<Similarities>>,
     /// How wide each party's representation was.
     widths: Vec<Option<usize>>,
     /// How many parameters the secondaries' models have, all together.
@@ -69,6 +72,12 @@ pub struct Trainer {
     probes: u32,
     phases: Phases,
     warnings: Vec<String>,
+}
+
+/// The similarities of a party's neighbours to the primary's records, [n, K], and how they were standardised.
+struct Similarities {
+    values: Matrix<f32>,
+    standard: Uniform,
 }
 
 /// What a run computes on.
@@ -303,13 +312,12 @@ impl Trainer {
         if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation)
             && !self.privacy.freezes_secondaries()
         {
-            let shares = self.aggregator.spread(gradient, &aggregation);
-            let backward = |gradient: burn::tensor::Tensor<3>| {
-                let shape = gradient.dims();
-                let gradient = Block::new(shape, host(gradient)).expect("a tensor fills its shape");
-                Request::Backward(Backward { round, gradient, learning_rate })
+            let backward = |gradient| Request::Backward(Backward { round, gradient, learning_rate });
+            let parties = aggregation.active.len();
+            let requests = match self.aggregator.spread(gradient, &aggregation) {
+                Gradients::Same(gradient) => vec![backward(block(gradient)); parties],
+                each => each.into_parts(parties).into_iter().map(|one| backward(block(one))).collect(),
             };
-            let requests = shares.into_iter().map(backward).collect();
             watch.lap(&mut self.phases.aggregate);
             self.federation.command(&aggregation.active, requests)?;
             watch.lap(&mut self.phases.learn);
@@ -328,11 +336,8 @@ impl Trainer {
 
     fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
         let label = |&row: &usize| self.objective.scale(self.labels[row]);
-        PrimaryBatch {
-            keys: gather(&self.records.scaled.keys, rows, device),
-            features: gather(&self.records.scaled.features, rows, device),
-            labels: if labels { rows.iter().map(label).collect() } else { Vec::new() },
-        }
+        let labels = if labels { rows.iter().map(label).collect() } else { Vec::new() };
+        PrimaryBatch { labels, ..unlabelled(&self.records, rows, device) }
     }
 
     /// The metric on a part of the rows, all parties taking part, nothing dropped.
@@ -350,4 +355,19 @@ impl Trainer {
         watch.lap(&mut self.phases.evaluate);
         Ok(self.objective.metric_of(&scores))
     }
+}
+
+/// Rows of the primary's records, without labels.
+fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Device) -> PrimaryBatch {
+    PrimaryBatch {
+        keys: gather(&records.scaled.keys, rows, device),
+        features: gather(&records.scaled.features, rows, device),
+        labels: Vec::new(),
+    }
+}
+
+/// A tensor as it is sent.
+fn block(tensor: Tensor<3>) -> Block {
+    let shape = tensor.dims();
+    Block::new(shape, host(tensor)).expect("a tensor fills its shape")
 }

@@ -41,6 +41,11 @@ pub enum Round {
         /// From 0.
         batch: u32,
     },
+    /// A batch of new records, for predictions.
+    Predict {
+        /// From 0.
+        batch: u32,
+    },
 }
 
 impl Round {
@@ -57,6 +62,7 @@ impl Round {
             Self::Once { batch } => tagged(3, 0, batch),
             Self::Average { epoch } => tagged(4, epoch, 0),
             Self::Probe { batch } => tagged(5, 0, batch),
+            Self::Predict { batch } => tagged(6, 0, batch),
         }
     }
 
@@ -65,7 +71,7 @@ impl Round {
         let (step, epoch, batch) = match self {
             Self::Train { step } => (step, 0, 0),
             Self::Validation { epoch, batch } | Self::Test { epoch, batch } => (0, epoch, batch),
-            Self::Once { batch } | Self::Probe { batch } => (0, 0, batch),
+            Self::Once { batch } | Self::Probe { batch } | Self::Predict { batch } => (0, 0, batch),
             Self::Average { epoch } => (0, epoch, 0),
         };
         step < 1 << 40 && epoch < 1 << 16 && batch < 1 << 24
@@ -90,6 +96,7 @@ impl fmt::Display for Round {
             Self::Once { batch } => write!(f, "portion {} of the only release", one(batch)),
             Self::Average { epoch } => write!(f, "averaging after epoch {}", one(epoch)),
             Self::Probe { batch } => write!(f, "probe {}", one(batch)),
+            Self::Predict { batch } => write!(f, "batch {} of a prediction", one(batch)),
         }
     }
 }

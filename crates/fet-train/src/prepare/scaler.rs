@@ -57,17 +57,30 @@ impl Scaler {
     }
 }
 
-/// Shifts and scales all values by one mean and one standard deviation: those of `rows`.
-pub fn standardise_all(table: &mut Matrix<f32>, rows: &[usize]) {
-    let count = (rows.len() * table.columns()) as f64;
-    let sum = |of: &dyn Fn(f64) -> f64| {
-        rows.iter().flat_map(|&row| table.row(row)).map(|&x| of(f64::from(x))).sum::<f64>()
-    };
-    let mean = sum(&|x| x) / count;
-    let deviation = (sum(&|x| (x - mean).powi(2)) / count).sqrt();
-    let scale = if deviation > 1e-12 { deviation } else { 1.0 };
-    for x in table.values_mut() {
-        *x = ((f64::from(*x) - mean) / scale) as f32;
+/// Standardises all values of a table by one mean and one standard deviation.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Uniform {
+    mean: f64,
+    scale: f64,
+}
+
+impl Uniform {
+    /// The mean and the deviation of all values in `rows`.
+    pub fn fit(table: &Matrix<f32>, rows: &[usize]) -> Self {
+        let count = (rows.len() * table.columns()) as f64;
+        let sum = |of: &dyn Fn(f64) -> f64| {
+            rows.iter().flat_map(|&row| table.row(row)).map(|&x| of(f64::from(x))).sum::<f64>()
+        };
+        let mean = sum(&|x| x) / count;
+        let deviation = (sum(&|x| (x - mean).powi(2)) / count).sqrt();
+        Self { mean, scale: if deviation > 1e-12 { deviation } else { 1.0 } }
+    }
+
+    /// Scales every value.
+    pub fn apply(&self, table: &mut Matrix<f32>) {
+        for x in table.values_mut() {
+            *x = ((f64::from(*x) - self.mean) / self.scale) as f32;
+        }
     }
 }
 
@@ -106,7 +119,7 @@ mod tests {
     #[test]
     fn all_values_can_share_one_scale() {
         let mut table = Matrix::new(2, vec![1.0f32, 3.0, 1.0, 3.0, 2.0, 12.0]);
-        standardise_all(&mut table, &[0, 1]);
+        Uniform::fit(&table.clone(), &[0, 1]).apply(&mut table);
         assert_eq!(table.values(), [-1.0, 1.0, -1.0, 1.0, 0.0, 10.0]);
     }
 }

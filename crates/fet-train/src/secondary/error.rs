@@ -69,6 +69,11 @@ pub enum SecondaryError {
     /// Asked for a representation before it was linked.
     #[error("a representation was asked for before the keys were linked")]
     NotLinked,
+    /// Predictions are releases, and no account covers them.
+    #[error(
+        "a prediction is a release that the run's privacy account does not count: `privacy.kind` must be \"none\""
+    )]
+    UncountedPrediction,
     /// A value that a secret sum has no room for.
     #[error(
         "a {what} holds {value}, and sums have room for {range}: bound it by a privacy mechanism, or raise \

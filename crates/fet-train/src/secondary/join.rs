@@ -18,7 +18,7 @@ use crate::report::RESULTS_VERSION;
 /// No run has more secondaries: terms that say so are refused before anything is computed for them.
 const MOST_PARTIES: usize = 1 << 14;
 /// No primary has more records: their numbers are 32-bit in messages.
-const MOST_ROWS: usize = u32::MAX as usize;
+pub(super) const MOST_ROWS: usize = u32::MAX as usize;
 
 impl Secondary {
     /// Agrees to the terms, or refuses and stays as it was.
@@ -149,6 +149,7 @@ impl Parts {
             records: PreparedParty::of_all(table, terms.standardise),
             unlinked: None,
             links: None,
+            serving: None,
             queries: None,
             chosen: None,
             pending: None,

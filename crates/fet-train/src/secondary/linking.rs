@@ -1,13 +1,13 @@
 //! A party's links: made once, of the keys that the primary sends.
 
 use fet_core::data::{Keys, Matrix, Sealed};
-use fet_core::linker::{LinkTask, Links, Owner};
+use fet_core::linker::{LinkTask, Links};
 use fet_core::message::{LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_core::rng::{Purpose, stream};
 use rand::Rng;
 
-use super::{SecondaryError, Session};
+use super::{Challenged, Of, SecondaryError, Session};
 
 /// The seed of the linker of secondary `number` (from 1): both of its sides know it.
 pub fn linking_seed(seed: u64, number: usize) -> u64 {
@@ -34,31 +34,36 @@ impl Session {
             }
             self.queries = Some(message.keys.clone());
         }
+        self.begin(message.keys, Of::Run)
+    }
+
+    /// Links keys, or poses the linker's challenge first.
+    pub(super) fn begin(&mut self, queries: Keys, of: Of) -> Result<Reply, SecondaryError> {
         let mut owner = self.linker.owner(self.linking_seed());
         if let Some(challenge) = owner.challenge(&self.records.raw_keys)? {
-            self.unlinked = Some((message.keys, owner));
+            self.unlinked = Some(Challenged { queries, owner, of });
             return Ok(Reply::Challenge(challenge));
         }
-        self.search(owner, &message.keys, None)
+        self.search(Challenged { queries, owner, of }, None)
     }
 
     pub(super) fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
-        let (queries, owner) = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
-        self.search(owner, &queries, Some(answer))
+        let challenged = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
+        self.search(challenged, Some(answer))
     }
 
     fn search(
         &mut self,
-        mut owner: Box<dyn Owner>,
-        queries: &Keys,
+        mut challenged: Challenged,
         answer: Option<&Sealed>,
     ) -> Result<Reply, SecondaryError> {
+        let Challenged { queries, owner, of } = &mut challenged;
         let links = owner.link(&LinkTask { answer, ..LinkTask::new(queries, &self.records.raw_keys) })?;
         owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
-        self.keep(&links)
+        self.keep(&links, *of)
     }
 
-    fn keep(&mut self, links: &Links) -> Result<Reply, SecondaryError> {
+    fn keep(&mut self, links: &Links, of: Of) -> Result<Reply, SecondaryError> {
         let links = links.first(self.neighbours);
         let mut similarities = None;
         if self.reveals_similarities {
@@ -67,7 +72,10 @@ impl Session {
             similarities = Some(Matrix::new(links.neighbours(), all.concat()));
         }
         let mut available = links.available();
-        self.links = Some(links);
+        match of {
+            Of::Run => self.links = Some(links),
+            Of::New => self.serving = Some(links),
+        }
         if self.privacy.selection() != Selection::ALL {
             // Places that stay empty are filled by nobody's record.
             available = self.neighbours;

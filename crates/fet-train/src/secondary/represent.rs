@@ -10,11 +10,18 @@ use fet_core::parameters::host;
 use fet_core::rng::{Purpose, stream};
 
 use super::selection::{Places, select};
-use super::{Bounded, Pending, SecondaryError, Session};
+use super::{Bounded, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
 
 impl Session {
     pub(super) fn represent(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
+        match of(message.round) {
+            Of::Run => self.represent_rows(message),
+            Of::New => self.represent_new(message),
+        }
+    }
+
+    pub(super) fn represent_rows(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
         let rows = self.rows(message)?;
         self.check_active(message.round, &message.active, message.attempt)?;
         let training = message.round.is_training();
@@ -84,16 +91,20 @@ impl Session {
     /// The rows of a message as indices, all of them rows of the primary.
     fn rows(&self, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
         let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
-        match rows.iter().find(|&&row| row >= self.rows) {
-            _ if rows.is_empty() || rows.len() > self.rows => Err(SecondaryError::Message {
+        let all = match of(message.round) {
+            Of::Run => self.rows,
+            of => self.links_of(of)?.rows(),
+        };
+        match rows.iter().find(|&&row| row >= all) {
+            _ if rows.is_empty() || rows.len() > all => Err(SecondaryError::Message {
                 field: "rows",
-                rule: format!("must name 1 to {} rows", self.rows),
+                rule: format!("must name 1 to {all} rows"),
                 value: format!("{} of them", rows.len()),
             }),
             None => Ok(rows),
             Some(row) => Err(SecondaryError::Message {
                 field: "rows",
-                rule: format!("must be below {}, the number of the primary's records", self.rows),
+                rule: format!("must be below {all}, the number of the primary's records"),
                 value: row.to_string(),
             }),
         }
@@ -104,7 +115,11 @@ impl Session {
         if self.queries.is_some() {
             return self.selected_batch(round, rows);
         }
-        let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
+        let links = match of(round) {
+            Of::Run => &self.links,
+            Of::New => &self.serving,
+        };
+        let links = links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let neighbours = links.neighbours();
         let mut distinct: Vec<usize> = Vec::new();
         let mut slots: Vec<i32> = Vec::with_capacity(rows.len() * neighbours);
@@ -202,6 +217,11 @@ impl Session {
     fn device_for(&self, round: Round) -> burn::tensor::Device {
         if round.is_training() { self.device.clone() } else { self.device.clone().without_autodiff() }
     }
+}
+
+/// Which records the rows of a round are.
+fn of(round: Round) -> Of {
+    if matches!(round, Round::Predict { .. }) { Of::New } else { Of::Run }
 }
 
 /// Positions that only repeat a neighbour leave as zeros.

@@ -95,8 +95,20 @@ impl Trainer {
         active: &[usize],
     ) -> Result<(Memory, Aggregation), RunError> {
         let device = self.device.clone().without_autodiff();
-        let shared = |&party: &usize| self.similarities[party].as_ref().map(|all| gather(all, rows, &device));
+        let shared =
+            |&party: &usize| self.similarities[party].as_ref().map(|all| gather(&all.values, rows, &device));
         let similarities: Vec<_> = active.iter().filter_map(shared).collect();
+        self.ask_with(round, rows, active, similarities)
+    }
+
+    /// The same, with the similarities of the active parties' neighbours to these rows.
+    pub(super) fn ask_with(
+        &mut self,
+        round: Round,
+        rows: &[usize],
+        active: &[usize],
+        similarities: Vec<Tensor<2>>,
+    ) -> Result<(Memory, Aggregation), RunError> {
         let mut aggregation = Aggregation {
             parties: self.federation.len(),
             active: active.to_vec(),

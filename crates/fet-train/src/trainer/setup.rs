@@ -1,20 +1,19 @@
 //! From an experiment to a trainer that is ready for its first epoch: the primary's data and model, and parties that have
 //! agreed and linked.
 
-use fet_core::data::Standardise;
+use fet_core::data::{Keys, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::learning_rate::Plateau;
-use fet_core::linker::Linker;
-use fet_core::message::{LinkKeys, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
+use fet_core::message::{LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
 use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
 
-use super::{Machine, Progress, RunError, Trainer};
+use super::{Machine, Progress, RunError, Similarities, Trainer};
 use crate::federation::Federation;
-use crate::prepare::{PreparedPrimary, PrimaryData, standardise_all};
+use crate::prepare::{PreparedPrimary, PrimaryData, Uniform};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
@@ -76,13 +75,14 @@ impl Trainer {
             records: prepared.party,
             labels: prepared.labels,
             primary,
+            linker,
             federation: Federation::new(parties, machine.party_threads),
             aggregator: aggregator.into(),
             privacy,
             released: None,
             neighbours,
             available: Vec::new(),
-            similarities: vec![None; secondaries],
+            similarities: (0..secondaries).map(|_| None).collect(),
             widths: vec![None; secondaries],
             parameters: 0,
             progress: Progress {
@@ -100,7 +100,7 @@ impl Trainer {
             warnings: prepared.warnings,
         };
         trainer.join(&common.to_toml(), standardise)?;
-        trainer.link(linker.as_ref())?;
+        trainer.link()?;
         if secure.is_some() {
             trainer.agree_on_keys()?;
         }
@@ -147,56 +147,66 @@ impl Trainer {
 
     /// Links every secondary with the primary's keys, once for the whole run. The linker itself uses all
     /// cores, so the parties take their turns.
-    fn link(&mut self, linker: &dyn Linker) -> Result<(), RunError> {
-        let rows = self.labels.len();
+    fn link(&mut self) -> Result<(), RunError> {
         self.available = vec![0; self.federation.len()];
+        let keys = self.records.raw_keys.clone();
         for index in self.here() {
-            let name = self.federation.name(index).to_string();
-            let failed = |source| RunError::Link { party: name.clone(), source };
-            let mut asker = linker.asker(linking_seed(self.seed, index + 1));
-            let keys = asker.conceal(&self.records.raw_keys);
-            let mut request = Request::Link(LinkKeys { keys: keys.map_err(failed)? });
-            let (asked, message) = loop {
-                let (asked, reply) = self.federation.exchange_one(index, request)?;
-                match reply {
-                    Reply::Linked(message) => break (asked, message),
-                    Reply::Challenge(challenge) if asked.message == "Link" => {
-                        request = Request::Answer(asker.answer(&challenge).map_err(failed)?);
-                    }
-                    other => return Err(asked.unexpected(&other).into()),
-                }
-            };
-            let neighbours = self.neighbours[index];
-            if !(1..=neighbours).contains(&message.available) {
-                return Err(asked
-                    .wrong("available", format!("must be 1 to {neighbours}"), message.available)
-                    .into());
-            }
-            self.available[index] = message.available;
-            let wanted = self.plan.similarities || self.aggregator.uses_similarities();
-            match message.similarities {
-                None if !wanted => {}
-                Some(mut similarities) if wanted => {
-                    let (found, columns) = (similarities.rows(), similarities.columns());
-                    if (found, columns) != (rows, neighbours) {
-                        let rule = format!("must be {rows} rows of {neighbours}");
-                        return Err(asked
-                            .wrong("similarities", rule, format!("{found} of {columns}"))
-                            .into());
-                    }
-                    if !similarities.values().iter().all(|value| value.is_finite()) {
-                        return Err(asked.wrong("similarities", "must be finite", "not").into());
-                    }
-                    standardise_all(&mut similarities, &self.split().train);
-                    self.similarities[index] = Some(similarities);
-                }
-                other => {
-                    let rule = "must be there where, and only where, method or aggregator need them";
-                    let value = if other.is_some() { "there" } else { "missing" };
-                    return Err(asked.wrong("similarities", rule, value).into());
-                }
-            }
+            let Linked { available, similarities } = self.link_with(index, &keys, Request::Link)?;
+            self.available[index] = available;
+            self.similarities[index] = similarities.map(|mut values| {
+                let standard = Uniform::fit(&values, &self.split().train);
+                standard.apply(&mut values);
+                Similarities { values, standard }
+            });
         }
         Ok(())
+    }
+
+    /// Links one secondary's records with `keys`: what it tells about the links.
+    pub(super) fn link_with(
+        &mut self,
+        index: usize,
+        keys: &Keys,
+        first: fn(LinkKeys) -> Request,
+    ) -> Result<Linked, RunError> {
+        let name = self.federation.name(index).to_string();
+        let failed = |source| RunError::Link { party: name.clone(), source };
+        let mut asker = self.linker.asker(linking_seed(self.seed, index + 1));
+        let mut request = first(LinkKeys { keys: asker.conceal(keys).map_err(failed)? });
+        let mut challenged = false;
+        let (asked, message) = loop {
+            let (asked, reply) = self.federation.exchange_one(index, request)?;
+            match reply {
+                Reply::Linked(message) => break (asked, message),
+                Reply::Challenge(challenge) if !challenged => {
+                    challenged = true;
+                    request = Request::Answer(asker.answer(&challenge).map_err(failed)?);
+                }
+                other => return Err(asked.unexpected(&other).into()),
+            }
+        };
+        let neighbours = self.neighbours[index];
+        if !(1..=neighbours).contains(&message.available) {
+            let rule = format!("must be 1 to {neighbours}");
+            return Err(asked.wrong("available", rule, message.available).into());
+        }
+        let wanted = self.plan.similarities || self.aggregator.uses_similarities();
+        let Some(similarities) = message.similarities.as_ref().filter(|_| wanted) else {
+            if wanted == message.similarities.is_some() {
+                return Ok(message);
+            }
+            let rule = "must be there where, and only where, method or aggregator need them";
+            let value = if wanted { "missing" } else { "there" };
+            return Err(asked.wrong("similarities", rule, value).into());
+        };
+        let (found, columns) = (similarities.rows(), similarities.columns());
+        if (found, columns) != (keys.rows(), neighbours) {
+            let rule = format!("must be {} rows of {neighbours}", keys.rows());
+            return Err(asked.wrong("similarities", rule, format!("{found} of {columns}")).into());
+        }
+        if !similarities.values().iter().all(|value| value.is_finite()) {
+            return Err(asked.wrong("similarities", "must be finite", "not").into());
+        }
+        Ok(message)
     }
 }

@@ -10,6 +10,7 @@ mod golden;
 mod learning;
 mod link;
 mod plugins;
+mod predict;
 mod primary;
 mod privacy;
 mod probe;
