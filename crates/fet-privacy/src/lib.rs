@@ -8,5 +8,6 @@
 
 pub mod accountant;
 pub mod audit;
+pub mod identity;
 pub mod noise;
 pub mod secure_sum;

@@ -1,21 +1,33 @@
 //! Secure sums: of the parties' integer vectors only the sum becomes known (Bonawitz et al. 2017; Bell et al. 2020).
 //!
 //! Every two parties that are neighbours in a [`MaskGraph`] share a key ([`Member`], X25519). For each sum they expand it
-//! to one mask, which one adds and the other subtracts, modulo 2^b: in the sum the masks cancel. A message by itself
-//! is uniform. [`Units`] turns reals to integers, and refuses what would wrap around.
+//! to one mask, which one adds and the other subtracts, modulo 2^b: in the sum the masks cancel. Each party adds a
+//! second mask of its own, which it takes off ([`Member::opening`]) once the messages of all are there, and for one
+//! attempt at a sum alone (double masking). A message by itself is uniform. [`Units`] turns reals to integers, and
+//! refuses what would wrap around.
 //!
-//! Who relays public keys and messages is trusted to relay them as they are (honest but curious). A party that
-//! vanishes is dealt with by asking again ([`collect`]), not by secret shares of its keys: a round is cheap, and
-//! secret shares would have to be set up among all parties in each.
+//! Public keys are signed by identities that were pinned in advance ([`crate::identity`]), and all keys go into the
+//! derivation of each: whoever relays them cannot stand between two parties.
+//!
+//! **Thresholds.** Let n parties agree on keys. The sum of the honest parties of an attempt, and nothing else about
+//! them, is what a receiver learns that deviates in any way and colludes with t parties, if t is below the degree of
+//! the mask graph and below the [`threshold`] for backups, ⌊(n−1)/2⌋ + 1. With more colluders than that for
+//! backups it can open the masks of several attempts, and claim drop-outs to single out a party. Any number may
+//! vanish before an attempt's messages are complete, while two are left; and as many within its opening as leave
+//! [`threshold`] holders of each lost secret.
 
+mod backup;
 mod collect;
 mod graph;
+mod id;
 mod member;
 mod units;
 mod word;
 
-pub use collect::{Attempt, CollectError, Collected, collect, total};
+pub use backup::{BackupError, holders, recover, threshold};
+pub use collect::{Attempt, CollectError, Collected, Parties, collect, total};
 pub use graph::MaskGraph;
-pub use member::{MaskId, Member, PublicKey};
+pub use id::SumId;
+pub use member::{Commitment, Member, Opening, PublicKey, unmask};
 pub use units::{BudgetError, Units};
 pub use word::Word;

@@ -1,19 +1,29 @@
 //! Secure sums: the sum is right, whoever takes part and whoever vanishes, and a message by itself says nothing.
 
-use fet_privacy::secure_sum::{Attempt, CollectError, MaskId, Member, PublicKey, Word, collect, total};
+use fet_privacy::secure_sum::{
+    Attempt, BackupError, CollectError, Member, Opening, Parties, PublicKey, SumId, Word, collect, holders,
+    recover, threshold, total, unmask,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 fn members(count: usize) -> Vec<Member> {
     let mut rng = ChaCha8Rng::seed_from_u64(count as u64);
     let mut members: Vec<Member> = (0..count).map(|index| Member::new(index, &mut rng)).collect();
-    let keys: Vec<PublicKey> = members.iter().map(Member::public).collect();
-    members.iter_mut().for_each(|member| member.agree(&keys).expect("honest keys"));
+    let keys: Vec<Option<PublicKey>> = members.iter().map(|member| Some(member.public())).collect();
+    members.iter_mut().for_each(|member| member.agree(&keys, b"a run").expect("honest keys"));
+    let all: Vec<usize> = (0..count).collect();
+    for from in 0..count {
+        let sealed = members[from].backups(&all);
+        for (holder, sealed) in holders(&all, from).into_iter().zip(sealed) {
+            members[holder].keep_backup(from, &sealed).expect("sealed for this party");
+        }
+    }
     members
 }
 
-fn id(round: u64) -> MaskId {
-    MaskId { round, name: 0, attempt: 0 }
+fn id(round: u64, active: &[usize], bits: u32, degree: usize) -> SumId<'_> {
+    SumId { round, name: 0, attempt: 0, active, over: [7; 32], bits, degree }
 }
 
 fn values(parties: usize, length: usize) -> Vec<Vec<i64>> {
@@ -21,22 +31,18 @@ fn values(parties: usize, length: usize) -> Vec<Vec<i64>> {
     (0..parties).map(|_| (0..length).map(|_| rng.random_range(-1_000..=1_000)).collect()).collect()
 }
 
-fn masked<W: Word>(
-    member: &Member,
-    values: &[i64],
-    bits: u32,
-    active: &[usize],
-    degree: usize,
-    id: MaskId,
-) -> Vec<W> {
+fn masked<W: Word>(member: &Member, values: &[i64], id: &SumId<'_>) -> Vec<W> {
     let mut words: Vec<W> = values.iter().map(|&value| W::from_signed(value)).collect();
-    member.mask(&mut words, bits, active, degree, id);
+    member.mask(&mut words, id);
     words
 }
 
 fn check<W: Word>(members: &[Member], values: &[Vec<i64>], bits: u32, active: &[usize], degree: usize) {
-    let messages = active.iter().map(|&i| masked::<W>(&members[i], &values[i], bits, active, degree, id(3)));
-    let sum = total(messages.collect(), bits).expect("of one length");
+    let id = id(3, active, bits, degree);
+    let messages = active.iter().map(|&i| masked::<W>(&members[i], &values[i], &id));
+    let mut sum = total(messages.collect(), bits).expect("of one length");
+    let openings: Vec<Opening> = active.iter().map(|&i| members[i].opening(&id)).collect();
+    unmask(&mut sum, &openings, bits);
     for (place, word) in sum.iter().enumerate() {
         let expected: i64 = active.iter().map(|&party| values[party][place]).sum();
         assert_eq!(word.to_signed(bits), expected, "{} parties, degree {degree}, {bits} bits", active.len());
@@ -96,15 +102,25 @@ fn one_partys_messages_are_uniform_and_differ_from_round_to_round() {
     let zeros = vec![0i64; 50_000];
     let active: Vec<usize> = (0..5).collect();
     for degree in [2, 4] {
-        let first: Vec<u32> = masked(&members[2], &zeros, 32, &active, degree, id(1));
+        let base = id(1, &active, 32, degree);
+        let first: Vec<u32> = masked(&members[2], &zeros, &base);
         for byte in 0..4 {
             let misfit = misfit(first.iter().map(|word| word.to_le_bytes()[byte]));
             assert!(misfit < LIMIT, "byte {byte}: {misfit}");
         }
-        for other in [id(2), MaskId { name: 1, ..id(1) }, MaskId { attempt: 1, ..id(1) }] {
-            let second: Vec<u32> = masked(&members[2], &zeros, 32, &active, degree, other);
+        // Whatever a request differs in, its masks are others: also the parties, the rows and the form of the sum.
+        for other in [
+            SumId { round: 2, ..base },
+            SumId { name: 1, ..base },
+            SumId { attempt: 1, ..base },
+            SumId { active: &[0, 2, 3, 4], ..base },
+            SumId { over: [8; 32], ..base },
+            SumId { bits: 31, ..base },
+            SumId { degree: 6, ..base },
+        ] {
+            let second: Vec<u32> = masked(&members[2], &zeros, &other);
             let difference = first.iter().zip(&second).map(|(a, b)| a.wrapping_sub(*b));
-            for byte in 0..4 {
+            for byte in 0..3 {
                 let misfit = misfit(difference.clone().map(|word| word.to_le_bytes()[byte]));
                 assert!(misfit < LIMIT, "{other:?}, byte {byte}: {misfit}");
             }
@@ -118,51 +134,145 @@ fn one_partys_messages_are_uniform_and_differ_from_round_to_round() {
 #[test]
 fn masks_are_modulo_the_bits() {
     let members = members(2);
-    let words: Vec<u32> = masked(&members[0], &[0; 20_000], 12, &[0, 1], 2, id(1));
+    let words: Vec<u32> = masked(&members[0], &[0; 20_000], &id(1, &[0, 1], 12, 2));
     assert!(words.iter().all(|word| word >> 12 == 0));
     assert!(misfit(words.iter().map(|word| (word >> 4) as u8)) < LIMIT);
 }
 
-/// Two messages of parties that share a mask reveal their sum, if nobody else's mask is in them; one partial sum short
-/// of all parties reveals nothing.
+/// Nothing is learned from less than all messages with all openings: partial sums are uniform, also of two neighbours,
+/// and so is the sum of all messages where one opening is missing.
 #[test]
 fn partial_sums_are_uniform() {
     let members = members(6);
     let active: Vec<usize> = (0..6).collect();
+    let id = id(1, &active, 32, 2);
     let zeros = vec![0i64; 50_000];
-    let messages: Vec<Vec<u32>> =
-        active.iter().map(|&i| masked(&members[i], &zeros, 32, &active, 2, id(1))).collect();
-    for left_out in 0..6 {
-        let rest = messages.iter().enumerate().filter(|(party, _)| *party != left_out);
-        let sum = total(rest.map(|(_, message)| message.clone()).collect(), 32).expect("of one length");
+    let messages: Vec<Vec<u32>> = active.iter().map(|&i| masked(&members[i], &zeros, &id)).collect();
+    let openings: Vec<Opening> = active.iter().map(|&i| members[i].opening(&id)).collect();
+    let uniform = |messages: &[usize], openings: &[Opening]| {
+        let mut sum = total(messages.iter().map(|&party| masked(&members[party], &zeros, &id)).collect(), 32)
+            .expect("of one length");
+        unmask::<u32>(&mut sum, openings, 32);
         let misfit = misfit(sum.iter().map(|word| word.to_le_bytes()[0]));
-        assert!(misfit < LIMIT, "without {left_out}: {misfit}");
+        assert!(misfit < LIMIT, "{messages:?} with {} openings: {misfit}", openings.len());
+    };
+    for left_out in 0..6 {
+        let rest: Vec<usize> = active.iter().copied().filter(|&party| party != left_out).collect();
+        let without: Vec<Opening> = rest.iter().map(|&party| openings[party]).collect();
+        uniform(&rest, &without);
+        uniform(&active, &without);
     }
-    assert_eq!(total(messages, 32), Ok(vec![0; 50_000]));
+    let mut all = total(messages, 32).expect("of one length");
+    unmask(&mut all, &openings, 32);
+    assert_eq!(all, vec![0; 50_000]);
+}
+
+/// When a party answers nothing any more.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Vanishes {
+    Never,
+    /// Before it sends its message of an attempt.
+    Before(u32),
+    /// After its message of an attempt, before it opens it.
+    Within(u32),
+}
+
+/// Parties as a receiver reaches them. Each opens one attempt at most, as honest parties do.
+struct Room<'a> {
+    members: &'a [Member],
+    values: &'a [Vec<i64>],
+    vanishes: Vec<Vanishes>,
+    opened: Vec<Option<u32>>,
+    degree: usize,
+    round: u64,
+    messages: Vec<(Attempt, Vec<Option<Vec<u32>>>)>,
+}
+
+impl Room<'_> {
+    fn id<'b>(&self, attempt: &'b Attempt) -> SumId<'b> {
+        let id = id(self.round, &attempt.active, 32, self.degree);
+        SumId { attempt: attempt.number, ..id }
+    }
+
+    fn sends(&self, party: usize, number: u32) -> bool {
+        match self.vanishes[party] {
+            Vanishes::Never => true,
+            Vanishes::Before(attempt) => number < attempt,
+            Vanishes::Within(attempt) => number <= attempt,
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Collect(#[from] CollectError),
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+}
+
+impl Parties<u32> for Room<'_> {
+    type Error = Failed;
+
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u32>>>, Failed> {
+        let id = self.id(attempt);
+        let message = |&party: &usize| {
+            let sends = self.sends(party, attempt.number);
+            sends.then(|| masked(&self.members[party], &self.values[party], &id))
+        };
+        let messages: Vec<_> = attempt.active.iter().map(message).collect();
+        self.messages.push((attempt.clone(), messages.clone()));
+        Ok(messages)
+    }
+
+    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, Failed> {
+        let id = self.id(attempt);
+        for &party in &attempt.active {
+            assert_eq!(self.opened[party].replace(attempt.number), None, "party {party} opens once");
+        }
+        let open = |&party: &usize| {
+            let here =
+                self.sends(party, attempt.number) && self.vanishes[party] != Vanishes::Within(attempt.number);
+            here.then(|| self.members[party].opening(&id))
+        };
+        Ok(attempt.active.iter().map(open).collect())
+    }
+
+    fn recovered(&mut self, attempt: &Attempt, party: usize, others: &[usize]) -> Result<Opening, Failed> {
+        let shares: Vec<Vec<u8>> = others
+            .iter()
+            .filter_map(|&other| self.members[other].backup_of(party).map(<[u8]>::to_vec))
+            .collect();
+        let holders = self.members.len() - 1;
+        let commitment = self.members[party].commitment();
+        Ok(recover(party, holders, &shares, &commitment, &self.id(attempt))?)
+    }
+}
+
+fn room<'a>(members: &'a [Member], values: &'a [Vec<i64>], vanishes: Vec<Vanishes>, round: u64) -> Room<'a> {
+    let opened = vec![None; members.len()];
+    Room { members, values, vanishes, opened, degree: 2, round, messages: Vec::new() }
+}
+
+fn expect_sum(found: &[u32], values: &[Vec<i64>], of: &[usize]) {
+    for (place, word) in found.iter().enumerate() {
+        let expected: i64 = of.iter().map(|&party| values[party][place]).sum();
+        assert_eq!(word.to_signed(32), expected);
+    }
 }
 
 #[test]
 fn a_party_that_vanishes_is_left_out_of_a_round_done_again() {
     let (members, values) = (members(6), values(6, 11));
-    let mut seen: Vec<(Attempt, Vec<Option<Vec<u32>>>)> = Vec::new();
-    let ask = |attempt: &Attempt| {
-        let id = MaskId { attempt: attempt.number, ..id(5) };
-        // Party 3 answers nothing, and then party 0 neither.
-        let here = |party: usize| party != 3 && !(party == 0 && attempt.number == 1);
-        let message = |&party: &usize| {
-            here(party).then(|| masked::<u32>(&members[party], &values[party], 32, &attempt.active, 2, id))
-        };
-        let messages: Vec<_> = attempt.active.iter().map(message).collect();
-        seen.push((attempt.clone(), messages.clone()));
-        Ok::<_, CollectError>(messages)
-    };
-    let collected = collect(&[0, 1, 2, 3, 4, 5], 32, ask).expect("four are left");
+    let mut vanishes = vec![Vanishes::Never; 6];
+    vanishes[3] = Vanishes::Before(0);
+    vanishes[0] = Vanishes::Before(1);
+    let mut room = room(&members, &values, vanishes, 5);
+    let collected = collect(&[0, 1, 2, 3, 4, 5], 32, &mut room).expect("four are left");
     assert_eq!(collected.attempt, Attempt { number: 2, active: vec![1, 2, 4, 5] });
-    for (place, word) in collected.sum.iter().enumerate() {
-        let expected: i64 = [1, 2, 4, 5].iter().map(|&party: &usize| values[party][place]).sum();
-        assert_eq!(word.to_signed(32), expected);
-    }
+    expect_sum(&collected.sum, &values, &[1, 2, 4, 5]);
     // What a party sent in one attempt tells nothing about what it sent in the next: no mask is used twice.
+    let seen = room.messages;
     assert_eq!(seen.len(), 3);
     let sent = |attempt: usize, party: usize| {
         let place = seen[attempt].0.active.iter().position(|&other| other == party).expect("active");
@@ -172,12 +282,113 @@ fn a_party_that_vanishes_is_left_out_of_a_round_done_again() {
     assert_ne!(sent(1, 1), sent(2, 1));
 }
 
+/// Every subset of five parties vanishes, before its message or within the opening: there is the exact sum of those whose
+/// messages came, or a reason why there is none.
+#[test]
+fn whoever_vanishes_at_whatever_moment_the_sum_is_exact_or_there_is_none() {
+    let (members, values) = (members(5), values(5, 3));
+    let all: Vec<usize> = (0..5).collect();
+    let (mut sums, mut few, mut unopened) = (0, 0, 0);
+    for code in 0..3usize.pow(5) {
+        let moment = |party: u32| match code / 3usize.pow(party) % 3 {
+            0 => Vanishes::Never,
+            1 => Vanishes::Before(0),
+            _ => Vanishes::Within(1.min(u32::from(code_has_before(code)))),
+        };
+        let vanishes: Vec<Vanishes> = (0..5).map(moment).collect();
+        let sent: Vec<usize> =
+            all.iter().copied().filter(|&party| vanishes[party] != Vanishes::Before(0)).collect();
+        let opened = vanishes.iter().filter(|moment| **moment == Vanishes::Never).count();
+        let mut room = room(&members, &values, vanishes.clone(), code as u64);
+        match collect(&all, 32, &mut room) {
+            Ok(collected) => {
+                assert_eq!(collected.attempt.active, sent, "{vanishes:?}");
+                expect_sum(&collected.sum, &values, &sent);
+                assert_eq!(collected.lost.len(), sent.len() - opened);
+                assert!(opened == sent.len() || opened >= threshold(4));
+                sums += 1;
+            }
+            Err(Failed::Collect(CollectError::TooFew { left, .. })) => {
+                assert_eq!(left, sent.len(), "{vanishes:?}");
+                assert!(left < 2);
+                few += 1;
+            }
+            Err(Failed::Backup(BackupError::TooFew { found, needed, .. })) => {
+                assert_eq!((found, needed), (opened, 3), "{vanishes:?}");
+                assert!(found < needed);
+                unopened += 1;
+            }
+            Err(other) => panic!("{vanishes:?}: {other}"),
+        }
+    }
+    assert!(sums > 50 && few > 5 && unopened > 50, "{sums} sums, {few} with too few, {unopened} unopened");
+}
+
+/// Whether some party vanishes before its message, so that there is a second attempt.
+fn code_has_before(code: usize) -> bool {
+    (0..5).any(|party| code / 3usize.pow(party) % 3 == 1)
+}
+
+#[test]
+fn backups_are_for_their_holders_and_wrong_ones_are_noticed() {
+    let members = members(7);
+    let all: Vec<usize> = (0..7).collect();
+    let id = id(9, &all, 32, 4);
+    let shares: Vec<Vec<u8>> =
+        (0..6).map(|holder| members[holder].backup_of(6).expect("it was kept").to_vec()).collect();
+    let (secret, opening) = (members[6].commitment(), members[6].opening(&id));
+    assert_eq!(threshold(6), 4);
+    assert_eq!(recover(6, 6, &shares, &secret, &id), Ok(opening));
+    assert_eq!(recover(6, 6, &shares[2..], &secret, &id), Ok(opening), "any four");
+    let few = recover(6, 6, &shares[..3], &secret, &id);
+    assert_eq!(few, Err(BackupError::TooFew { party: 7, found: 3, needed: 4 }));
+    let mut wrong = shares.clone();
+    wrong[1][5] ^= 1;
+    assert_eq!(recover(6, 6, &wrong, &secret, &id), Err(BackupError::Wrong { party: 7 }));
+    // A share that was sealed for another party, or by another, is none for this one.
+    let mut third = self::members(7).swap_remove(3);
+    let sealed = members[6].backups(&all);
+    let place = |holder: usize| holders(&all, 6).iter().position(|&other| other == holder).expect("a holder");
+    assert_eq!(third.keep_backup(6, &sealed[place(3)]), Ok(()));
+    for (from, sealed) in [(6, &sealed[place(2)]), (5, &sealed[place(3)]), (3, &sealed[place(3)])] {
+        assert_eq!(third.keep_backup(from, sealed), Err(BackupError::Unreadable { from: from + 1 }));
+    }
+}
+
+/// A relay that shows two parties different keys of a third, or different contexts, leaves them without a common key: their
+/// masks do not cancel, and what it sums is noise.
+#[test]
+fn parties_that_were_told_different_things_share_no_masks() {
+    let mut rng = ChaCha8Rng::seed_from_u64(3);
+    let mut members: Vec<Member> = (0..4).map(|index| Member::new(index, &mut rng)).collect();
+    let honest: Vec<Option<PublicKey>> = members.iter().map(|member| Some(member.public())).collect();
+    let mut other = honest.clone();
+    other[3] = Some(Member::new(3, &mut rng).public());
+    let active = [0, 1];
+    let id = id(1, &active, 32, 2);
+    let mut sum = |first: (&[Option<PublicKey>], &[u8]), second: (&[Option<PublicKey>], &[u8])| {
+        members[0].agree(first.0, first.1).expect("sound keys");
+        members[1].agree(second.0, second.1).expect("sound keys");
+        let messages = active.map(|party| masked::<u32>(&members[party], &[0; 20_000], &id));
+        let mut sum = total(messages.to_vec(), 32).expect("of one length");
+        unmask(&mut sum, &active.map(|party| members[party].opening(&id)), 32);
+        misfit(sum.iter().map(|word| word.to_le_bytes()[0]))
+    };
+    assert!(sum((&honest, b"a run"), (&honest, b"a run")) > LIMIT, "the zeros that were summed");
+    assert!(sum((&honest, b"a run"), (&other, b"a run")) < LIMIT);
+    assert!(sum((&honest, b"a run"), (&honest, b"another")) < LIMIT);
+}
+
 #[test]
 fn sums_that_would_hide_nothing_are_refused() {
-    let ask = |_: &Attempt| Ok::<_, CollectError>(vec![Some(vec![1u32]), None]);
-    assert_eq!(collect(&[0, 1], 32, ask), Err(CollectError::TooFew { left: 1, of: 2 }));
-    let ask = |_: &Attempt| Ok::<_, CollectError>(vec![Some(vec![1u32])]);
-    assert_eq!(collect(&[4], 32, ask), Err(CollectError::TooFew { left: 1, of: 1 }));
+    let (members, values) = (members(5), values(5, 3));
+    let mut vanishes = vec![Vanishes::Never; 5];
+    vanishes[1] = Vanishes::Before(0);
+    let mut alone = room(&members, &values, vanishes, 1);
+    let refused = collect::<u32, _>(&[0, 1], 32, &mut alone);
+    assert_eq!(refused, Err(CollectError::TooFew { left: 1, of: 2 }.into()));
+    let refused = collect::<u32, _>(&[4], 32, &mut alone);
+    assert_eq!(refused, Err(CollectError::TooFew { left: 1, of: 1 }.into()));
     assert_eq!(total(vec![vec![1u32, 2], vec![1]], 32), Err(CollectError::Length { expected: 2, found: 1 }));
 }
 
@@ -185,7 +396,7 @@ fn sums_that_would_hide_nothing_are_refused() {
 fn a_key_of_small_order_is_refused() {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut member = Member::new(0, &mut rng);
-    let keys = [member.public(), PublicKey([0; 32])];
-    assert_eq!(member.agree(&keys), Err(1));
+    let keys = [Some(member.public()), Some(PublicKey([0; 32]))];
+    assert_eq!(member.agree(&keys, b"a run"), Err(1));
     assert_eq!(format!("{member:?}"), "Member(0)", "no secret is shown");
 }

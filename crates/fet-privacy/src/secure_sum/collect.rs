@@ -1,10 +1,12 @@
-//! One sum from the receiver's side: ask, and ask again without those who did not answer.
+//! One sum from the receiver's side: ask for masked messages, ask again without those who did not answer, and have
+//! the masks of one attempt opened.
 //!
-//! Whether a party takes part is decided before a round. One that vanishes within it leaves masks that nobody else
-//! knows: what the others sent is still uniform to the receiver, and no key is revealed to undo it. The round is
-//! done again among the others, each with masks of the new attempt and, being fewer, with noise anew. The failed
-//! attempt's messages are never summed; each is masked by streams that no other attempt uses.
+//! A party opens one attempt at a sum and no other, so that of all attempts one sum becomes known at most: whoever claims that
+//! a party has vanished, or gets its message late, does not learn two sums that differ by that party's part. A party that
+//! vanishes before the opening is left out and the round is done again. One that vanishes within the opening stays in the
+//! sum: the others open its mask from the shares that they keep ([`super::recover`]).
 
+use super::member::{Opening, unmask};
 use super::word::Word;
 
 /// One attempt at a sum.
@@ -23,6 +25,8 @@ pub struct Collected<W> {
     pub sum: Vec<W>,
     /// Who took part in it, and at which attempt.
     pub attempt: Attempt,
+    /// Who took part and has vanished since.
+    pub lost: Vec<usize>,
 }
 
 /// Why there is no sum.
@@ -49,22 +53,42 @@ pub enum CollectError {
     },
 }
 
-/// Sums what `ask` gets from each active party; where that is nothing, leaves the party out and starts again.
-pub fn collect<W: Word, E: From<CollectError>>(
+/// How a receiver reaches the parties. A reply is nothing where a party has vanished.
+pub trait Parties<W> {
+    /// What can go wrong.
+    type Error: From<CollectError>;
+
+    /// The masked message of each active party.
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<W>>>, Self::Error>;
+
+    /// The opening of each active party's own mask.
+    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, Self::Error>;
+
+    /// The opening of the mask of `party`, which vanished, by `others`.
+    fn recovered(
+        &mut self,
+        attempt: &Attempt,
+        party: usize,
+        others: &[usize],
+    ) -> Result<Opening, Self::Error>;
+}
+
+/// Sums what the active parties send, without those who vanish before they have sent it.
+pub fn collect<W: Word, P: Parties<W>>(
     active: &[usize],
     bits: u32,
-    mut ask: impl FnMut(&Attempt) -> Result<Vec<Option<Vec<W>>>, E>,
-) -> Result<Collected<W>, E> {
+    parties: &mut P,
+) -> Result<Collected<W>, P::Error> {
     let of = active.len();
     let mut attempt = Attempt { number: 0, active: active.to_vec() };
     loop {
         if attempt.active.len() < 2 {
             return Err(CollectError::TooFew { left: attempt.active.len(), of }.into());
         }
-        let messages = ask(&attempt)?;
+        let messages = parties.masked(&attempt)?;
         if messages.iter().all(Option::is_some) {
-            let messages: Vec<Vec<W>> = messages.into_iter().flatten().collect();
-            return Ok(Collected { sum: total(messages, bits)?, attempt });
+            let sum = total(messages.into_iter().flatten().collect(), bits)?;
+            return open(sum, attempt, bits, parties);
         }
         let answered = messages.iter().map(Option::is_some);
         let left = attempt.active.iter().zip(answered).filter_map(|(&party, here)| here.then_some(party));
@@ -72,7 +96,31 @@ pub fn collect<W: Word, E: From<CollectError>>(
     }
 }
 
-/// The sum of all messages modulo 2^bits.
+fn open<W: Word, P: Parties<W>>(
+    mut sum: Vec<W>,
+    attempt: Attempt,
+    bits: u32,
+    parties: &mut P,
+) -> Result<Collected<W>, P::Error> {
+    let replies = parties.opened(&attempt)?;
+    let (mut openings, mut here, mut lost) = (Vec::new(), Vec::new(), Vec::new());
+    for (&party, reply) in attempt.active.iter().zip(replies) {
+        match reply {
+            Some(opening) => {
+                openings.push(opening);
+                here.push(party);
+            }
+            None => lost.push(party),
+        }
+    }
+    for &party in &lost {
+        openings.push(parties.recovered(&attempt, party, &here)?);
+    }
+    unmask(&mut sum, &openings, bits);
+    Ok(Collected { sum, attempt, lost })
+}
+
+/// The sum of all messages modulo 2^bits; it still bears the parties' own masks.
 pub fn total<W: Word>(messages: Vec<Vec<W>>, bits: u32) -> Result<Vec<W>, CollectError> {
     let mut messages = messages.into_iter();
     let mut sum = messages.next().unwrap_or_default();

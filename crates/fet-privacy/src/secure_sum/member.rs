@@ -1,5 +1,6 @@
-//! One party of a secure sum: its key, and the masks it shares with others.
+//! One party of a secure sum: its keys, the masks it shares with others, and the mask of its own.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chacha20::ChaCha20Rng;
@@ -9,30 +10,37 @@ use sha2::{Digest, Sha256};
 use x25519_dalek::StaticSecret;
 
 use super::graph::MaskGraph;
+use super::id::SumId;
 use super::word::Word;
 
 /// A party's public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; 32]);
 
-/// Which sum a mask is for. No two sums may have the same: a mask that serves twice is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MaskId {
-    /// The step.
-    pub round: u64,
-    /// Which tensor of the step.
-    pub name: u32,
-    /// How often this sum has been tried before.
-    pub attempt: u32,
+/// What a party says in advance about the secret of its own masks, so that shares of it can be checked.
+pub type Commitment = [u8; 32];
+
+/// What takes a party's own mask off one of its messages, and off no other. `Debug` does not show it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Opening(pub [u8; 32]);
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Opening")
+    }
 }
 
 /// A party of a secure sum. `Debug` shows no secret.
 pub struct Member {
     index: usize,
     secret: StaticSecret,
+    /// The secret of its own masks.
+    own: [u8; 32],
     public: PublicKey,
     /// Keys shared with each other party; nothing at its own place.
     keys: Vec<Option<[u8; 32]>>,
+    /// Shares of other parties' mask secrets.
+    pub(super) backups: BTreeMap<usize, Vec<u8>>,
 }
 
 /// Words that one thread masks at a time; a multiple of a ChaCha block.
@@ -50,9 +58,10 @@ impl Member {
 
     /// Party `index`, with 32 secret random bytes.
     pub fn from_secret(index: usize, secret: [u8; 32]) -> Self {
-        let secret = StaticSecret::from(secret);
+        let own = labelled(b"fet secure sum, own masks, 1", &secret);
+        let secret = StaticSecret::from(labelled(b"fet secure sum, key pair, 1", &secret));
         let public = PublicKey(x25519_dalek::PublicKey::from(&secret).to_bytes());
-        Self { index, secret, public, keys: Vec::new() }
+        Self { index, secret, own, public, keys: Vec::new(), backups: BTreeMap::new() }
     }
 
     /// What the others are told.
@@ -60,82 +69,139 @@ impl Member {
         self.public
     }
 
-    /// Derives the keys shared with each of `all` parties, this one among them.
+    /// What the others are told about the secret of its own masks.
+    pub fn commitment(&self) -> Commitment {
+        commit(&self.own)
+    }
+
+    pub(super) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(super) fn mask_secret(&self) -> &[u8; 32] {
+        &self.own
+    }
+
+    pub(super) fn backup_rng(&self) -> ChaCha20Rng {
+        ChaCha20Rng::from_seed(labelled(b"fet secure sum, shares, 1", &self.own))
+    }
+
+    pub(super) fn has_key_with(&self, party: usize) -> bool {
+        self.keys.get(party).is_some_and(Option::is_some)
+    }
+
+    pub(super) fn key_with(&self, party: usize) -> &[u8; 32] {
+        self.keys.get(party).and_then(Option::as_ref).expect("keys were agreed on")
+    }
+
+    /// Derives the keys shared with each of `all` parties, this one among them; with those that are not there it shares
+    /// none. `context` is what else all must agree on: parties that were told other keys, or another context, share no
+    /// key.
     ///
     /// # Errors
     /// The first party whose public key is of small order, as no honest party's is.
-    pub fn agree(&mut self, all: &[PublicKey]) -> Result<(), usize> {
-        self.agree_with(&all.iter().copied().map(Some).collect::<Vec<_>>())
-    }
-
-    /// The same where some parties are not there: no key is shared with them.
-    pub fn agree_with(&mut self, all: &[Option<PublicKey>]) -> Result<(), usize> {
+    pub fn agree(&mut self, all: &[Option<PublicKey>], context: &[u8]) -> Result<(), usize> {
+        let mut transcript = Sha256::new()
+            .chain_update(b"fet secure sum, transcript, 2")
+            .chain_update((context.len() as u64).to_le_bytes())
+            .chain_update(context);
+        for key in all {
+            match key {
+                Some(key) => transcript.update([&[1u8], &key.0[..]].concat()),
+                None => transcript.update([0u8]),
+            }
+        }
+        let transcript = transcript.finalize();
         let derive = |(index, theirs): (usize, &Option<PublicKey>)| {
             let Some(theirs) = theirs.as_ref().filter(|_| index != self.index) else { return Ok(None) };
             let shared = self.secret.diffie_hellman(&x25519_dalek::PublicKey::from(theirs.0));
             if !shared.was_contributory() {
                 return Err(index);
             }
-            let (low, high) =
-                if index < self.index { (theirs, &self.public) } else { (&self.public, theirs) };
-            let hash =
-                Sha256::new().chain_update(b"fet secure sum, pair key, 1").chain_update(shared.as_bytes());
-            Ok(Some(hash.chain_update(low.0).chain_update(high.0).finalize().into()))
+            let hash = Sha256::new()
+                .chain_update(b"fet secure sum, pair key, 2")
+                .chain_update(shared.as_bytes())
+                .chain_update(transcript);
+            let (low, high) = (self.index.min(index) as u64, self.index.max(index) as u64);
+            Ok(Some(hash.chain_update(low.to_le_bytes()).chain_update(high.to_le_bytes()).finalize().into()))
         };
         self.keys = all.iter().enumerate().map(derive).collect::<Result<_, _>>()?;
+        self.backups.clear();
         Ok(())
     }
 
-    /// Masks `words` in place, for a sum over the parties `active` (ascending, this one among them), modulo 2^bits.
+    /// Masks `words` in place: by the masks that it shares with its neighbours among the active parties, which cancel in
+    /// the sum, and by one of its own, which [`Member::opening`] takes off.
     ///
     /// # Panics
     /// If the party does not take part, is alone, or has not agreed on keys with the others.
-    pub fn mask<W: Word>(&self, words: &mut [W], bits: u32, active: &[usize], degree: usize, id: MaskId) {
+    pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) {
+        let active = id.active;
         let place = active.iter().position(|&party| party == self.index).expect("the party takes part");
         assert!(active.len() >= 2, "a sum over one party is its value");
-        let neighbours = MaskGraph::new(active.len(), degree).neighbours(place);
-        let masks: Vec<(bool, [u8; 32])> = neighbours
-            .into_iter()
-            .map(|other| {
-                let key = self.keys.get(active[other]).and_then(Option::as_ref).expect("keys were agreed on");
-                (place < other, seed(key, id))
-            })
-            .collect();
-        words.par_chunks_mut(CHUNK).enumerate().for_each(|(index, words)| {
-            let mut bytes = [0u8; BLOCK];
-            for (adds, seed) in &masks {
-                let mut stream = ChaCha20Rng::from_seed(*seed);
-                // A word of the stream has 4 bytes.
-                stream.set_word_pos((index * CHUNK * W::BYTES / 4) as u128);
-                for block in words.chunks_mut(BLOCK / W::BYTES) {
-                    let bytes = &mut bytes[..block.len() * W::BYTES];
-                    stream.fill_bytes(bytes);
-                    let masks = bytes.chunks_exact(W::BYTES).map(W::from_bytes);
-                    if *adds {
-                        block.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.plus(mask));
-                    } else {
-                        block.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.minus(mask));
-                    }
+        let digest = id.digest();
+        let pair = |other: usize| {
+            let hash = Sha256::new().chain_update(b"fet secure sum, mask, 2");
+            hash.chain_update(self.key_with(active[other])).chain_update(digest).finalize().into()
+        };
+        let neighbours = MaskGraph::new(active.len(), id.degree).neighbours(place);
+        let mut masks: Vec<(bool, [u8; 32])> =
+            neighbours.into_iter().map(|other| (place < other, pair(other))).collect();
+        masks.push((true, self.opening(id).0));
+        apply(words, &masks, id.bits);
+    }
+
+    /// What takes this party's own mask off its message of one sum. Whoever has the openings of all messages learns the
+    /// sum: a party opens one attempt at a sum, and no other afterwards.
+    pub fn opening(&self, id: &SumId<'_>) -> Opening {
+        opening(&self.own, id)
+    }
+}
+
+/// Takes the parties' own masks off the sum of their messages.
+pub fn unmask<W: Word>(sum: &mut [W], openings: &[Opening], bits: u32) {
+    let masks: Vec<(bool, [u8; 32])> = openings.iter().map(|opening| (false, opening.0)).collect();
+    apply(sum, &masks, bits);
+}
+
+/// Adds the streams of some seeds, or subtracts them, modulo 2^bits.
+fn apply<W: Word>(words: &mut [W], masks: &[(bool, [u8; 32])], bits: u32) {
+    words.par_chunks_mut(CHUNK).enumerate().for_each(|(index, words)| {
+        let mut bytes = [0u8; BLOCK];
+        for (adds, seed) in masks {
+            let mut stream = ChaCha20Rng::from_seed(*seed);
+            // A word of the stream has 4 bytes.
+            stream.set_word_pos((index * CHUNK * W::BYTES / 4) as u128);
+            for block in words.chunks_mut(BLOCK / W::BYTES) {
+                let bytes = &mut bytes[..block.len() * W::BYTES];
+                stream.fill_bytes(bytes);
+                let masks = bytes.chunks_exact(W::BYTES).map(W::from_bytes);
+                if *adds {
+                    block.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.plus(mask));
+                } else {
+                    block.iter_mut().zip(masks).for_each(|(word, mask)| *word = word.minus(mask));
                 }
             }
-            words.iter_mut().for_each(|word| *word = word.low(bits));
-        });
-    }
+        }
+        words.iter_mut().for_each(|word| *word = word.low(bits));
+    });
+}
+
+pub(super) fn opening(own: &[u8; 32], id: &SumId<'_>) -> Opening {
+    let hash = Sha256::new().chain_update(b"fet secure sum, own mask, 1").chain_update(own);
+    Opening(hash.chain_update(id.digest()).finalize().into())
+}
+
+pub(super) fn commit(own: &[u8; 32]) -> Commitment {
+    labelled(b"fet secure sum, commitment, 1", own)
+}
+
+fn labelled(label: &[u8], secret: &[u8; 32]) -> [u8; 32] {
+    Sha256::new().chain_update(label).chain_update(secret).finalize().into()
 }
 
 impl fmt::Debug for Member {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Member({})", self.index)
     }
-}
-
-/// The key under which ChaCha20 makes the mask of one pair for one id.
-fn seed(key: &[u8; 32], id: MaskId) -> [u8; 32] {
-    let hash = Sha256::new()
-        .chain_update(b"fet secure sum, mask, 1")
-        .chain_update(key)
-        .chain_update(id.round.to_le_bytes())
-        .chain_update(id.name.to_le_bytes())
-        .chain_update(id.attempt.to_le_bytes());
-    hash.finalize().into()
 }
