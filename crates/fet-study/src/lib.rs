@@ -12,7 +12,6 @@ mod failure;
 mod fet;
 mod file;
 mod grid;
-mod metric;
 pub mod output;
 mod report;
 mod results;
