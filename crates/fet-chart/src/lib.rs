@@ -137,10 +137,9 @@ mod tests {
         let mark = |place: usize| Mark { place, mean: 5.0, ..Mark::default() };
         let series = Series { marks: vec![mark(0), mark(1)], ..Series::default() };
         let ticks = ["1".to_string(), "2".to_string()];
-        let of = |draw: fn(Size, &str, &[String], &str, &str, &[Series]) -> String| {
-            draw(NARROW, "t", &ticks, "party", "distance", std::slice::from_ref(&series))
-        };
-        let (joined, apart) = (of(axis), of(amounts));
+        let series = [series];
+        let joined = axis(NARROW, "t", &ticks, "party", "distance", &series);
+        let apart = amounts(NARROW, "t", &ticks, "party", "distance", &series);
         assert!(joined.contains("polyline") && !joined.contains(">0</text>"), "{joined}");
         assert!(!apart.contains("polyline") && apart.contains(">0</text>"), "{apart}");
     }
