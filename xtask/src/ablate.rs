@@ -25,7 +25,7 @@ pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
 fn build_fet() -> Result<Fet> {
     let workspace = Workspace::find()?;
     let environment = libtorch::environment(&workspace.target)?;
-    let mut cargo = workspace.cargo(&["build", "--release", "-p", "fet", "--bin", "fet"])?;
+    let mut cargo = libtorch::cargo(&workspace, &["build", "--release", "-p", "fet", "--bin", "fet"])?;
     if environment.is_some() {
         cargo.args(["--features", "libtorch"]);
     }

@@ -47,7 +47,7 @@ pub(crate) fn check(arguments: &Arguments) -> Result<ExitCode> {
         eprintln!("\ncheck: cargo {line}");
         let start = Instant::now();
         let words: Vec<&str> = step.iter().map(String::as_str).collect();
-        let mut cargo = workspace.cargo(&words)?;
+        let mut cargo = libtorch::cargo(&workspace, &words)?;
         if words[0] == "doc" {
             deny_warnings(&mut cargo);
         }
@@ -97,7 +97,7 @@ fn words(parts: &[&[&str]]) -> Vec<String> {
 
 fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
     let workspace = Workspace::find()?;
-    let mut cargo = workspace.cargo(arguments)?;
+    let mut cargo = libtorch::cargo(&workspace, arguments)?;
     if announce(&workspace)? {
         cargo.args(["--features", FEATURE]);
     }

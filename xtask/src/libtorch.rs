@@ -10,7 +10,7 @@ mod wheels;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
@@ -82,6 +82,13 @@ pub(crate) fn folder(target: &Path) -> Result<Option<PathBuf>> {
 pub(crate) fn environment(target: &Path) -> Result<Option<Vec<(String, String)>>> {
     let library_path = env::var(LIBRARY_PATH).ok();
     Ok(folder(target)?.map(|folder| environment_of(&folder, library_path.as_deref())))
+}
+
+/// A call of cargo in the workspace's root. If LibTorch is set up, cargo and what it runs find it.
+pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Result<Command> {
+    let mut cargo = workspace.cargo(arguments);
+    cargo.envs(environment(&workspace.target)?.unwrap_or_default());
+    Ok(cargo)
 }
 
 fn environment_of(folder: &Path, library_path: Option<&str>) -> Vec<(String, String)> {

@@ -1,6 +1,6 @@
 //! Where the workspace and its build folder lie, and how xtask calls `cargo`.
 //!
-//! It knows nothing about what is built; the commands say that.
+//! It knows nothing about what is built, nor of LibTorch; the commands say that.
 
 use std::env;
 use std::path::PathBuf;
@@ -8,8 +8,6 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde::Deserialize;
-
-use crate::libtorch;
 
 /// The workspace, as `cargo metadata` sees it from the current folder.
 #[derive(Debug, Deserialize)]
@@ -38,15 +36,10 @@ impl Workspace {
     }
 
     /// A call of cargo in the workspace's root.
-    ///
-    /// Where LibTorch is set up, cargo and what it runs find it; where not, nothing is added.
-    pub(crate) fn cargo(&self, arguments: &[&str]) -> Result<Command> {
+    pub(crate) fn cargo(&self, arguments: &[&str]) -> Command {
         let mut cargo = Command::new(cargo_program());
         cargo.current_dir(&self.root).args(arguments);
-        if let Some(environment) = libtorch::environment(&self.target)? {
-            cargo.envs(environment);
-        }
-        Ok(cargo)
+        cargo
     }
 }
 

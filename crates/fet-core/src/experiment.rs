@@ -3,16 +3,23 @@
 //! Serialising it gives every setting with its default filled in, as recorded in the report.
 //! This module does not touch files; the `fet` command does.
 
+mod changes;
+mod common;
+mod train;
+
 use serde::{Deserialize, Serialize};
 
 use crate::aggregator::Aggregator;
 use crate::data::Dataset;
-use crate::encoder::{Computation, Encoder};
-use crate::learning_rate::Decay;
+use crate::encoder::Encoder;
 use crate::linker::Linker;
 use crate::method::{Method, Plan, Slots};
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
+
+pub use changes::{overlay, set};
+pub use common::CommonSettings;
+pub use train::{Batches, Kernels, TrainSettings, Wire};
 
 /// Everything that a run depends on, except its data files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -41,154 +48,6 @@ pub struct Experiment {
     pub aggregator: Slot<dyn Aggregator>,
     /// The privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
-}
-
-/// The settings that all parties must share. Each party chooses its own files and how and on what it computes:
-/// `device`, `data`, `train.recompute`, `train.kernels` and `train.wire` are not included.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommonSettings {
-    /// The seed of the shared randomness.
-    pub seed: u64,
-    /// Length of the run and batch sizes.
-    pub train: TrainSettings,
-    /// The method.
-    pub method: Slot<dyn Method>,
-    /// Which records belong together.
-    pub linker: Slot<dyn Linker>,
-    /// A secondary's local model.
-    pub encoder: Slot<dyn Encoder>,
-    /// How representations are combined.
-    pub aggregator: Slot<dyn Aggregator>,
-    /// The privacy mechanism.
-    pub privacy: Slot<dyn PrivacyMechanism>,
-}
-
-impl CommonSettings {
-    /// As TOML, with every default filled in: equal settings give equal text.
-    pub fn to_toml(&self) -> String {
-        toml::to_string(self).expect("settings are plain structs, which TOML can hold")
-    }
-
-    /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differs: its name, our value
-    /// and theirs.
-    pub fn difference(&self, theirs: &str) -> Option<(String, String, String)> {
-        let mut ours = Vec::new();
-        leaves("", &self.to_toml().parse().unwrap_or_default(), &mut ours);
-        let mut others = Vec::new();
-        match theirs.parse() {
-            Ok(table) => leaves("", &table, &mut others),
-            Err(_) => return Some(("settings".into(), "TOML".into(), "something else".into())),
-        }
-        let missing = || "nothing".to_string();
-        let find = |all: &[(String, String)], name: &str| {
-            all.iter().find(|(other, _)| other == name).map_or_else(missing, |(_, value)| value.clone())
-        };
-        let names = ours.iter().chain(&others).map(|(name, _)| name);
-        names.map(|name| (name.clone(), find(&ours, name), find(&others, name))).find(|(_, a, b)| a != b)
-    }
-}
-
-/// Every setting below a table by its full name.
-fn leaves(prefix: &str, table: &toml::Table, found: &mut Vec<(String, String)>) {
-    for (name, value) in table {
-        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-        match value {
-            toml::Value::Table(inner) => leaves(&path, inner, found),
-            value => found.push((path, value.to_string())),
-        }
-    }
-}
-
-/// Length of a run and batch sizes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TrainSettings {
-    /// Passes over the training rows.
-    pub epochs: usize,
-    /// Rows per training step.
-    pub batch_size: usize,
-    /// Rows per evaluation step; affects speed and memory, not results.
-    pub evaluation_batch_size: usize,
-    /// The schedule of the learning rate.
-    pub decay: Decay,
-    /// Epochs without a better validation metric that count as a plateau.
-    pub patience: usize,
-    /// The factor on the learning rate at a plateau.
-    pub factor: f64,
-    /// Whether secondaries drop their graphs and compute forward passes twice: the same results up to rounding, and
-    /// less memory with many parties.
-    pub recompute: bool,
-    /// What runs the blocks that have fused kernels: the same results up to rounding.
-    pub kernels: Kernels,
-    /// How the rows of a training step are sampled.
-    pub batches: Batches,
-    /// Whether messages between parties in one process are serialised: the same results, more slowly.
-    pub wire: Wire,
-}
-
-/// How messages pass between parties in one process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wire {
-    /// Passed as values.
-    #[default]
-    Direct,
-    /// Serialised to the bytes that would go between machines, and back.
-    Bytes,
-}
-
-/// How the rows of a training step are sampled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Batches {
-    /// All rows, shuffled for each epoch, in batches.
-    #[default]
-    Shuffled,
-    /// Each row with probability batch size / rows, independently for each step.
-    Poisson,
-}
-
-/// What computes the blocks of a transformer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kernels {
-    /// The fused kernels if tensors are in the host's memory, else the device.
-    #[default]
-    Auto,
-    /// The fused kernels, on the host.
-    Fused,
-    /// The device, with tensor operations.
-    Tensor,
-}
-
-impl TrainSettings {
-    /// Whether secondaries use the kernels, given whether tensors are on the host.
-    pub fn computation(&self, on_host: bool) -> Computation {
-        let fused = match self.kernels {
-            Kernels::Auto => on_host,
-            Kernels::Fused => true,
-            Kernels::Tensor => false,
-        };
-        Computation { recompute: self.recompute, fused }
-    }
-}
-
-impl Default for TrainSettings {
-    fn default() -> Self {
-        Self {
-            epochs: 20,
-            batch_size: 128,
-            evaluation_batch_size: 256,
-            decay: Decay::Plateau,
-            patience: 5,
-            factor: 0.5,
-            recompute: false,
-            kernels: Kernels::Auto,
-            batches: Batches::Shuffled,
-            wire: Wire::Direct,
-        }
-    }
 }
 
 impl Experiment {
@@ -295,7 +154,7 @@ impl Experiment {
         }
         if selection != Selection::ALL && !about.in_the_clear {
             let rule = "must be one that sends keys in the clear where `privacy.sample_rate` or `privacy.max_occurrences` \
-                        has neighbours chosen anew for each batch";
+                        requires new neighbours for each batch";
             return Err(slots.refuse::<dyn Linker>(rule));
         }
         if selection.occurrences > about.neighbours {
@@ -325,31 +184,6 @@ impl Experiment {
     }
 }
 
-impl TrainSettings {
-    fn check(&self) -> Result<(), Violation> {
-        let counts = [
-            ("epochs", self.epochs),
-            ("batch_size", self.batch_size),
-            ("evaluation_batch_size", self.evaluation_batch_size),
-            ("patience", self.patience),
-        ];
-        for (field, count) in counts {
-            if count == 0 {
-                return Err(Violation::new(field, "must be at least 1", 0).within("train"));
-            }
-        }
-        if self.epochs >= 1 << 16 {
-            return Err(Violation::new("epochs", "must be below 65536", self.epochs).within("train"));
-        }
-        if !(self.factor > 0.0 && self.factor <= 1.0) {
-            return Err(
-                Violation::new("factor", "must be above 0 and at most 1", self.factor).within("train")
-            );
-        }
-        Ok(())
-    }
-}
-
 fn default_device() -> String {
     "flex".to_string()
 }
@@ -360,113 +194,5 @@ fn fill_in(table: &mut toml::Table, slot: &str, kind: &str) {
         && !kind.is_empty()
     {
         settings.entry("kind").or_insert_with(|| kind.into());
-    }
-}
-
-/// Changes `table` by `--set path=value`. A value is TOML if it parses as TOML, else a string. A new `kind` for a slot
-/// drops the slot's other settings: they belong to the old kind. A new method drops encoder and aggregator too: they
-/// were chosen for the old one.
-pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
-    let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
-    let (path, text) =
-        assignment.split_once('=').ok_or_else(|| bad("must have the form path=value".into()))?;
-    let (path, text) = (path.trim(), text.trim());
-    let value = toml::from_str::<toml::Table>(&format!("value = {text}"))
-        .ok()
-        .and_then(|mut parsed| parsed.remove("value"))
-        .unwrap_or_else(|| toml::Value::String(text.to_string()));
-    let names: Vec<&str> = path.split('.').collect();
-    let [tables @ .., field] = names.as_slice() else { return Err(bad("must name a field".into())) };
-    if names.iter().any(|name| name.is_empty()) {
-        return Err(bad("has an empty name in its path".into()));
-    }
-    let mut changed_method = false;
-    let mut place = &mut *table;
-    for name in tables {
-        let entry = place.entry(name.to_string()).or_insert_with(|| toml::Table::new().into());
-        place = entry.as_table_mut().ok_or_else(|| bad(format!("`{name}` is not a table")))?;
-    }
-    if *field == "kind" && place.get("kind").is_some_and(|kind| *kind != value) {
-        place.clear();
-        changed_method = names == ["method", "kind"];
-    }
-    place.insert(field.to_string(), value);
-    if changed_method {
-        table.remove("encoder");
-        table.remove("aggregator");
-    }
-    Ok(())
-}
-
-/// Merges `changes` into `base`, table by table. As with [`set`], a new `kind` replaces a slot's whole table, and a new
-/// method drops the encoder and the aggregator of the base.
-pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
-    let kind = |table: &toml::Table, slot: &str| table.get(slot).and_then(|slot| slot.get("kind")).cloned();
-    if kind(&changes, "method").is_some_and(|method| kind(base, "method") != Some(method)) {
-        base.remove("encoder");
-        base.remove("aggregator");
-    }
-    for (name, value) in changes {
-        let other_kind = |old: &toml::Table, new: &toml::Table| {
-            new.get("kind").is_some_and(|kind| old.get("kind") != Some(kind))
-        };
-        match (base.get_mut(&name), value) {
-            (Some(toml::Value::Table(old)), toml::Value::Table(new)) if !other_kind(old, &new) => {
-                overlay(old, new);
-            }
-            (_, value) => {
-                base.insert(name, value);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn assignments_change_tables() {
-        let check = |assignments: &[&str], expected: &str| {
-            let mut table: toml::Table = toml::from_str("[method]\nkind = 'fet'\nhidden = 8").expect("TOML");
-            for assignment in assignments {
-                set(&mut table, assignment).expect("a good assignment");
-            }
-            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{assignments:?}");
-        };
-        check(&["method.hidden=16"], "[method]\nkind = 'fet'\nhidden = 16");
-        check(&["method.kind=fet"], "[method]\nkind = 'fet'\nhidden = 8");
-        check(&["method.kind=solo"], "[method]\nkind = 'solo'");
-        check(&["method.kind=solo", "method.hidden=[4]"], "[method]\nkind = 'solo'\nhidden = [4]");
-        check(&["a.b.c=text"], "a.b.c = 'text'\n[method]\nkind = 'fet'\nhidden = 8");
-        check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
-        check(&["method.kind=solo", "encoder.blocks=2"], "[method]\nkind = 'solo'\n[encoder]\nblocks = 2");
-        check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
-    }
-
-    #[test]
-    fn overlays_change_what_they_name() {
-        let base =
-            "a = 1\n[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n[data]\nx = { p = 1, q = 2 }";
-        let check = |changes: &str, expected: &str| {
-            let mut table: toml::Table = toml::from_str(base).expect("TOML");
-            overlay(&mut table, toml::from_str(changes).expect("TOML"));
-            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{changes}");
-        };
-        check("", base);
-        let method = "[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n";
-        check("[data]\nx = { q = 3 }", &format!("a = 1\n{method}[data]\nx = {{ p = 1, q = 3 }}"));
-        check("a = 2\n[method]\nhidden = 9", &base.replace("a = 1", "a = 2").replace('8', "9"));
-        check("[method]\nkind = 'solo'", "a = 1\n[method]\nkind = 'solo'\n[data]\nx = { p = 1, q = 2 }");
-        check("[data]\nkind = 'csv'", &format!("a = 1\n{method}[data]\nkind = 'csv'"));
-    }
-
-    #[test]
-    fn assignments_that_make_no_sense_are_refused() {
-        for assignment in ["method", "=1", "method..x=1", "method.hidden.x=1"] {
-            let mut table: toml::Table = toml::from_str("[method]\nhidden = 8").expect("TOML");
-            let error = set(&mut table, assignment).expect_err("refused").to_string();
-            assert!(error.contains(assignment), "{error}");
-        }
     }
 }

@@ -50,7 +50,7 @@ pub enum Failure {
     #[error(transparent)]
     Refused(#[from] Refusal),
     /// The party no longer answers.
-    #[error("it does not answer any more")]
+    #[error("it no longer answers")]
     Gone,
     /// The reply cannot be decoded.
     #[error(transparent)]

@@ -31,13 +31,13 @@ pub struct ChainInput<'a> {
 }
 
 /// What a forward pass leaves for the way back.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Tape {
     dropout: Option<Dropout>,
     blocks: Vec<BlockTape>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct BlockTape {
     input: Buffer,
     projected: Buffer,

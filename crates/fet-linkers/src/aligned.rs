@@ -5,10 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::Count;
-use crate::{check_neighbours, wire};
-use fet_core::data::KeyKind;
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use crate::blind::{self, Count};
+use crate::check_neighbours;
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `aligned`.
@@ -45,13 +44,7 @@ struct Aligned {
 
 impl Linker for Aligned {
     fn about(&self) -> About {
-        let reveals = Reveals {
-            secondary: "how many primary records there are",
-            primary: "nothing",
-            eavesdropper: "how many primary records there are",
-        };
-        let about = About::new(self.neighbours, KeyKind::Either, reveals);
-        About { similarities: false, in_the_clear: false, ..about }
+        blind::about(self.neighbours)
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
@@ -69,15 +62,11 @@ struct Rows {
 
 impl Owner for Rows {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let (queries, records, neighbours) = (wire::sealed(task.queries)?, task.records, self.neighbours);
-        check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, false)?;
-        wire::expect(queries.bytes().len(), queries.rows(), 1)?;
-        let needed = neighbours.checked_mul(queries.rows());
-        let Some(needed) = needed.filter(|&needed| needed <= records.rows()) else {
-            let (queries, records) = (queries.rows(), records.rows());
-            return Err(LinkError::Unaligned { neighbours, queries, records });
-        };
-        (task.progress)(queries.rows());
+        let neighbours = self.neighbours;
+        let (queries, records) = (blind::count(task, neighbours)?, task.records.rows());
+        let needed = neighbours.checked_mul(queries).filter(|&needed| needed <= records);
+        let needed = needed.ok_or(LinkError::Unaligned { neighbours, queries, records })?;
+        (task.progress)(queries);
         Ok(Links::without_similarities(neighbours, neighbours, (0..needed as u32).collect()))
     }
 }

@@ -7,6 +7,7 @@
 //! A binary references these plug-ins by `use fet_linkers as _;`: inventory drops a crate that nothing references.
 
 mod aligned;
+mod blind;
 mod cache;
 mod clk;
 mod edit;

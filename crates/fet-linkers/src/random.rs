@@ -1,14 +1,13 @@
 //! `random`: K random records, independent of the keys: the null baseline that every real linker must beat.
 //!
-//! Its links have no similarities: they would be meaningless. The primary sends a zero for each key: to claim many
-//! keys, it must send as many bytes.
+//! Its links have no similarities: they would be meaningless.
 
 use rand::seq::index;
 use serde::{Deserialize, Serialize};
 
-use crate::{check_neighbours, wire};
-use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use crate::blind::{self, Count};
+use crate::check_neighbours;
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -46,13 +45,7 @@ struct Random {
 
 impl Linker for Random {
     fn about(&self) -> About {
-        let reveals = Reveals {
-            secondary: "how many primary records there are",
-            primary: "nothing",
-            eavesdropper: "how many primary records there are",
-        };
-        let about = About::new(self.neighbours, KeyKind::Either, reveals);
-        About { similarities: false, in_the_clear: false, ..about }
+        blind::about(self.neighbours)
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
@@ -64,15 +57,6 @@ impl Linker for Random {
     }
 }
 
-/// Sends a zero for each key: the number of keys, and nothing of them.
-pub(crate) struct Count;
-
-impl Asker for Count {
-    fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
-        Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), vec![0; queries.rows()])))
-    }
-}
-
 struct Draw {
     neighbours: usize,
     seed: u64,
@@ -80,13 +64,11 @@ struct Draw {
 
 impl Owner for Draw {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let (queries, records) = (wire::sealed(task.queries)?, task.records);
-        check_shapes(queries.columns(), records.columns(), records.rows(), self.neighbours, false)?;
-        wire::expect(queries.bytes().len(), queries.rows(), 1)?;
+        let (queries, records) = (blind::count(task, self.neighbours)?, task.records.rows());
         let mut rng = stream(self.seed, 0, Purpose::Linking, 0);
-        let draw = |_| index::sample(&mut rng, records.rows(), self.neighbours).into_iter();
-        let indices = (0..queries.rows()).flat_map(draw).map(|record| record as u32).collect();
-        (task.progress)(queries.rows());
+        let draw = |_| index::sample(&mut rng, records, self.neighbours).into_iter();
+        let indices = (0..queries).flat_map(draw).map(|record| record as u32).collect();
+        (task.progress)(queries);
         Ok(Links::without_similarities(self.neighbours, self.neighbours, indices))
     }
 }

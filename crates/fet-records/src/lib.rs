@@ -2,9 +2,10 @@
 //! questions and answers of `fet show --batch`.
 //!
 //! Writer and readers use these types, so that a renamed field is a compile error on both sides. When a record is read,
-//! every field must be there and no other may be: nothing is filled in. Nothing is computed here, and no file is opened.
+//! every field must be there and no other may be: nothing is filled in. Nothing is computed here but how a metric is shown, and no file is opened.
 
 mod event;
+mod metric;
 mod nullable;
 mod privacy;
 mod report;

@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fet_records::{Answer, Identity};
 use serde_json::Value;
 
-use super::fet::{Base, Fet};
+use super::fet::{Base, Fet, Variation};
 use super::grid::Grid;
 
 /// One variant with one seed.
@@ -38,6 +38,11 @@ impl Cell {
     pub(crate) fn title(&self) -> String {
         format!("{}, seed {}", self.variant, self.seed)
     }
+
+    /// What the cell adds to what all cells have in common.
+    pub(crate) fn variation(&self) -> Variation<'_> {
+        Variation { sets: &self.sets, seed: self.seed }
+    }
 }
 
 /// The cells of a grid, by variant and then seed. `fet` checks each; the first bad one is the error.
@@ -45,9 +50,9 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
     let pairs: Vec<(usize, u64)> = (0..grid.variants.len())
         .flat_map(|index| grid.seeds.iter().map(move |&seed| (index, seed)))
         .collect();
-    let questions: Vec<(&[String], u64)> =
-        pairs.iter().map(|&(index, seed)| (grid.variants[index].sets.as_slice(), seed)).collect();
-    let shown = fet.show(base, &questions)?;
+    let variations: Vec<Variation<'_>> =
+        pairs.iter().map(|&(index, seed)| Variation { sets: &grid.variants[index].sets, seed }).collect();
+    let shown = fet.show(base, &variations)?;
     let mut cells: Vec<Cell> = Vec::new();
     let mut folders: Option<(PathBuf, HashMap<String, PathBuf>)> = None;
     let mut addresses: HashMap<String, usize> = HashMap::new();

@@ -1,6 +1,6 @@
-//! The `fet` command as a child process: it describes and runs cells.
+//! The `fet` command as a child process: it describes experiments and runs them.
 //!
-//! The caller of the harness builds `fet`; the engines read the lines of a run.
+//! It knows no cells. The caller of the harness builds `fet`; the engines read the lines of a run.
 
 use std::env;
 use std::fs::File;
@@ -11,7 +11,6 @@ use std::process::{Child, Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use fet_records::{Answer, Question};
 
-use super::cell::Cell;
 use crate::output::{Failed, shell_quoted};
 
 /// A `fet` that can be run.
@@ -30,6 +29,15 @@ pub(crate) struct Base<'a> {
     pub(crate) sets: &'a [String],
     /// The tensor backend, if not the file's.
     pub(crate) device: Option<&'a str>,
+}
+
+/// What one cell adds to the base.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variation<'a> {
+    /// The variant's changes, each as `path=value`.
+    pub(crate) sets: &'a [String],
+    /// The seed.
+    pub(crate) seed: u64,
 }
 
 impl Fet {
@@ -52,14 +60,14 @@ impl Fet {
         Ok(Some(Self::new(program, Vec::new())))
     }
 
-    /// Asks one process for the identity of each of many cells; a cell is given by its changes and its seed.
-    pub(crate) fn show(&self, base: &Base<'_>, cells: &[(&[String], u64)]) -> Result<Vec<Answer>> {
+    /// Asks one process for the identity of each of many cells.
+    pub(crate) fn show(&self, base: &Base<'_>, cells: &[Variation<'_>]) -> Result<Vec<Answer>> {
         let mut command = self.command("show", base);
         command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;
         let mut questions = Vec::new();
-        for &(set, seed) in cells {
-            let question = Question { set: set.to_vec(), seed: Some(seed) };
+        for cell in cells {
+            let question = Question { set: cell.sets.to_vec(), seed: Some(cell.seed) };
             serde_json::to_writer(&mut questions, &question).context("a question is plain data")?;
             questions.push(b'\n');
         }
@@ -91,20 +99,26 @@ impl Fet {
         Ok(answers)
     }
 
-    /// Starts the run of a cell: its events can be read from the child's standard output; its standard error goes to
+    /// Starts a run in `folder`: its events can be read from the child's standard output; its standard error goes to
     /// `log`.
-    pub(crate) fn start(&self, base: &Base<'_>, cell: &Cell, log: File) -> std::io::Result<Child> {
-        self.run(base, cell, &cell.folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
+    pub(crate) fn start(
+        &self,
+        base: &Base<'_>,
+        cell: Variation<'_>,
+        folder: &Path,
+        log: File,
+    ) -> std::io::Result<Child> {
+        self.run(base, cell, folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 
-    /// The command of a cell, for display.
-    pub(crate) fn run_line(&self, base: &Base<'_>, cell: &Cell) -> String {
-        format!("fet {}", words(&self.run(base, cell, &cell.folder)))
+    /// The command of a run, for display.
+    pub(crate) fn run_line(&self, base: &Base<'_>, cell: Variation<'_>, folder: &Path) -> String {
+        format!("fet {}", words(&self.run(base, cell, folder)))
     }
 
-    /// The command of a cell as a line of a script: its standard output, standard error and exit code go to files in
+    /// The command of a run as a line of a script: its standard output, standard error and exit code go to files in
     /// `folder`.
-    pub(crate) fn shell_line(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Result<String> {
+    pub(crate) fn shell_line(&self, base: &Base<'_>, cell: Variation<'_>, folder: &Path) -> Result<String> {
         let mut line = String::new();
         for (name, value) in &self.environment {
             line.push_str(&format!("export {name}={}; ", shell_quoted(value)));
@@ -122,9 +136,9 @@ impl Fet {
         Ok(line)
     }
 
-    fn run(&self, base: &Base<'_>, cell: &Cell, folder: &Path) -> Command {
+    fn run(&self, base: &Base<'_>, cell: Variation<'_>, folder: &Path) -> Command {
         let mut command = self.command("run", base);
-        for set in &cell.sets {
+        for set in cell.sets {
             command.args(["--set", set]);
         }
         command.args(["--seed", &cell.seed.to_string()]);

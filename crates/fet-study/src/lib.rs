@@ -12,7 +12,6 @@ mod failure;
 mod fet;
 mod file;
 mod grid;
-mod metric;
 pub mod output;
 mod report;
 mod results;
@@ -247,7 +246,7 @@ fn dry_run(
         let time = estimate.cell(cell).filter(|_| is_missing.contains(&cell.folder));
         let time = time.map_or_else(String::new, |time| format!(", about {}", duration(time)));
         answer(format!("{state}  {}, seed {}{time}", cell.variant, cell.seed));
-        answer(format!("         {}", fet.run_line(base, cell)));
+        answer(format!("         {}", fet.run_line(base, cell.variation(), &cell.folder)));
     }
     let jobs = arguments.jobs.unwrap_or(NonZeroUsize::MIN);
     let time = match estimate.all(missing, jobs) {

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::cell::Cell;
 use super::failure::{self, Failure};
-use super::metric::MetricText;
 use crate::output::answer;
 
 /// The form in which progress is shown.

@@ -1,9 +1,8 @@
 //! Writes the results of a study into its folder: for programs (CSV, JSON), documents (Markdown, LaTeX) and people
 //! (`report.html`).
 //!
-//! Every file is derived from the summary; only the geometry of charts is computed here.
+//! Every file is derived from the summary; `fet-chart` draws the charts.
 
-mod chart;
 mod figures;
 mod html;
 mod json;

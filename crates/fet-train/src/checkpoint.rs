@@ -1,8 +1,8 @@
-//! The primary's checkpoint: its own state, and what the secondaries said that they saved.
+//! The primary's checkpoint: its own state, and the checksums of the secondaries' saved states.
 //!
-//! Every party saves its own state into a place of its own when it is told to, and answers a checksum; only then is the
-//! checkpoint made. It holds the primary's parameters, moments and best model, how far the run is, who is gone and the
-//! releases as they then are. The bytes are written elsewhere.
+//! When asked, every party saves its state in its own place and replies with a checksum; the checkpoint is made after
+//! that. It holds the primary's parameters, moments and best model, the progress of the run, the lost parties and the
+//! current releases. The caller writes the bytes.
 
 use fet_core::message::{Epoch, Reply, Request, Saved};
 use fet_core::parameters::Parameters;
@@ -16,17 +16,17 @@ use crate::trainer::{Progress, Trainer};
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
-    /// What the run follows from: it must be the same where the state is put back.
+    /// What the run follows from; it must be the same when the state is restored.
     identity: serde_json::Value,
     progress: Progress,
     traffic: Vec<Traffic>,
     steps: Vec<u64>,
-    /// What each secondary saved, those that are gone left out: number from 0, epoch, checksum.
+    /// What each remaining secondary saved: number from 0, epoch, checksum.
     secondaries: Vec<(usize, Saved)>,
     seconds: f64,
 }
 
-/// What stands in a model file besides tensors.
+/// The header of a model file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelHeader {
@@ -43,15 +43,15 @@ pub enum CheckpointError {
         "the checkpoint belongs to a run with other settings, other data or other results of the program"
     )]
     OtherSettings,
-    /// It is damaged, or does not fit the model.
+    /// The checkpoint is damaged, or does not fit the model.
     #[error(transparent)]
     State(#[from] StateError),
-    /// A party cannot save or go back.
+    /// A party cannot save or restore its state.
     #[error(transparent)]
     Party(#[from] PartyError),
 }
 
-/// Has every party save its state, and gives the primary's.
+/// Asks every party to save its state, and returns the primary's.
 pub fn save(
     trainer: &mut Trainer,
     identity: &serde_json::Value,
@@ -71,13 +71,13 @@ pub fn save(
     Ok(StateFile::new(&header, parameters, Vec::new()).to_bytes())
 }
 
-/// Which secondaries were gone when the checkpoint was made, from 0: they are not to be asked again.
+/// The secondaries that were lost when the checkpoint was made, from 0: they must not be asked again.
 pub fn gone(bytes: &[u8]) -> Result<Vec<usize>, StateError> {
     Ok(StateFile::read::<Header>(bytes)?.0.progress.gone)
 }
 
-/// Puts a saved state back into a trainer made from the same experiment, and has every party do so that is not gone;
-/// gives how many seconds the run had taken.
+/// Restores a saved state into a trainer made from the same experiment, and asks every remaining party to do the same;
+/// returns the seconds that the run had taken.
 pub fn load(
     trainer: &mut Trainer,
     identity: &serde_json::Value,
@@ -137,7 +137,7 @@ impl Trainer {
             && parties.iter().chain(&progress.gone).all(|&party| party < self.federation().len())
             && progress.best.is_none_or(|best| best < progress.epochs.len());
         if !known {
-            return Err(StateError::Damaged("it names parties or epochs that are not there".into()).into());
+            return Err(StateError::Damaged("it names parties or epochs that do not exist".into()).into());
         }
         self.federation_mut().restore_traffic(traffic);
         self.continue_from(progress, best);

@@ -1,8 +1,8 @@
-//! The secondaries as the trainer meets them: a group that answers messages, on threads where that pays, with a meter of
-//! the payload.
+//! The secondaries as the trainer sees them: a group of parties that answer messages, on several threads if there are
+//! enough, and a count of the bytes sent.
 //!
-//! It holds parties and nothing of what is in them. What a party replies is data: [`Asked`] turns a reply that is not what
-//! was asked for into an error that names party, message and round.
+//! It cannot look into a party. A reply is data: if it does not fit the request, [`Asked`] makes an error that names
+//! party, message and round.
 
 use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
@@ -17,7 +17,7 @@ pub struct Federation {
     traffic: Vec<Traffic>,
 }
 
-/// What was asked of whom: the head of an error about the reply.
+/// A party and the request it was sent, for errors about its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The party's name.
@@ -26,15 +26,15 @@ pub struct Asked {
     pub number: usize,
     /// The request.
     pub message: &'static str,
-    /// Its round, where it has one.
+    /// The request's round, if it has one.
     pub round: Option<Round>,
 }
 
-/// A party that did not do what it was asked.
+/// A request failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("party \"{}\", {}{}: {problem}", asked.party, asked.message, round(asked))]
 pub struct PartyError {
-    /// Who was asked for what.
+    /// The party and the request.
     pub asked: Box<Asked>,
     /// What went wrong.
     pub problem: Box<Problem>,
@@ -51,13 +51,13 @@ pub enum Problem {
     /// The party refuses.
     #[error(transparent)]
     Refused(Refusal),
-    /// It does not answer any more.
-    #[error("it does not answer any more")]
+    /// It no longer answers.
+    #[error("it no longer answers")]
     Gone,
-    /// What came cannot be read.
+    /// The reply cannot be decoded.
     #[error(transparent)]
     Unreadable(CodecError),
-    /// Another reply than was asked for.
+    /// A reply of the wrong kind.
     #[error("it answered with {found}")]
     Unexpected {
         /// The name of the reply.
@@ -70,33 +70,33 @@ pub enum Problem {
         field: &'static str,
         /// The rule.
         rule: String,
-        /// What it is.
+        /// Its value.
         value: String,
     },
 }
 
 impl Asked {
-    /// An error about what was asked.
+    /// An error about this request.
     pub fn failed(self, problem: Problem) -> PartyError {
         PartyError { asked: Box::new(self), problem: Box::new(problem) }
     }
 
-    /// A reply that is not the one that was asked for.
+    /// The error for a reply of the wrong kind.
     pub fn unexpected(self, reply: &Reply) -> PartyError {
         self.failed(Problem::Unexpected { found: reply.name() })
     }
 
-    /// A reply with a field that breaks a rule.
+    /// The error for a reply with a field that breaks a rule.
     pub fn wrong(self, field: &'static str, rule: impl ToString, value: impl ToString) -> PartyError {
         self.failed(Problem::Wrong { field, rule: rule.to_string(), value: value.to_string() })
     }
 }
 
-/// What came of a request; nothing where the party is gone.
+/// The result of a request; `None` if the party was lost.
 pub type Answered = (Asked, Option<Reply>);
 
 impl Federation {
-    /// `parties`, of which up to `threads` compute at a time.
+    /// A federation of `parties`, of which up to `threads` compute at a time.
     pub fn new(parties: Vec<Box<dyn Party>>, threads: usize) -> Self {
         let traffic = vec![Traffic::default(); parties.len()];
         Self { parties, threads: threads.max(1), traffic }
@@ -117,7 +117,7 @@ impl Federation {
         self.parties[index].name()
     }
 
-    /// What has been sent so far, to and from all parties together.
+    /// The bytes sent so far, to and from all parties together.
     pub fn traffic(&self) -> Traffic {
         self.traffic.iter().fold(Traffic::default(), |sum, party| Traffic {
             sent: sum.sent + party.sent,
@@ -125,12 +125,12 @@ impl Federation {
         })
     }
 
-    /// What has been sent so far, party by party.
+    /// The bytes sent so far, for each party.
     pub fn traffic_by_party(&self) -> &[Traffic] {
         &self.traffic
     }
 
-    /// Continues the meters of an interrupted run.
+    /// Continues the byte counts of an interrupted run.
     pub(crate) fn restore_traffic(&mut self, traffic: Vec<Traffic>) {
         if traffic.len() == self.traffic.len() {
             self.traffic = traffic;
@@ -138,7 +138,7 @@ impl Federation {
     }
 
     /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all replies, in the same
-    /// order. A party that is gone has none; one that refuses is an error.
+    /// order. A lost party has no reply; a refusal is an error.
     pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
         let mut asked = Vec::with_capacity(to.len());
         for (&party, request) in to.iter().zip(&requests) {
@@ -174,7 +174,7 @@ impl Federation {
         Ok(answered)
     }
 
-    /// The same, where a party that is gone is an error.
+    /// The same, except that a lost party is an error.
     pub fn exchange_all(
         &mut self,
         to: &[usize],
@@ -194,7 +194,7 @@ impl Federation {
         Ok(answered.pop().expect("one party was asked"))
     }
 
-    /// Has each of the parties numbered `to` do something that it answers with nothing but [`Reply::Done`].
+    /// Sends each of the parties numbered `to` a request whose only valid reply is [`Reply::Done`].
     pub fn command(&mut self, to: &[usize], requests: Vec<Request>) -> Result<(), PartyError> {
         for (asked, reply) in self.exchange_all(to, requests)? {
             if !matches!(reply, Reply::Done) {
@@ -212,7 +212,7 @@ impl std::fmt::Debug for Federation {
 }
 
 type Answer = Result<Reply, Failure>;
-/// A party and what it is asked.
+/// A party and its request.
 type Task<'a> = (&'a mut Box<dyn Party>, Request);
 
 /// Party i works on thread i mod `threads`, so that the division does not depend on timing.

@@ -12,7 +12,7 @@ use crate::schedule::Split;
 
 pub use scaler::{Scaler, Uniform};
 
-/// A party's records as its model sees them, and how they were scaled.
+/// A party's records as its model sees them, and their scaling.
 #[derive(Debug, Clone)]
 pub struct ScaledTable {
     /// The party's name.
@@ -21,9 +21,9 @@ pub struct ScaledTable {
     pub keys: Matrix<f32>,
     /// Features, [n, d].
     pub features: Matrix<f32>,
-    /// The scaling of keys; nothing if models see them unscaled.
+    /// The scaling of keys; `None` if models see them unscaled.
     pub key_scaler: Option<Scaler>,
-    /// How features were scaled.
+    /// The scaling of features.
     pub feature_scaler: Option<Scaler>,
 }
 
@@ -36,10 +36,10 @@ pub struct PreparedParty {
     pub scaled: ScaledTable,
 }
 
-/// What the primary holds.
+/// The primary's data.
 #[derive(Debug, Clone)]
 pub struct PrimaryData {
-    /// What is predicted.
+    /// The kind of prediction.
     pub task: Task,
     /// The number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
@@ -49,7 +49,7 @@ pub struct PrimaryData {
     pub labels: Vec<f32>,
     /// The range of a regression's labels, if it is known; otherwise that of the training rows.
     pub label_range: Option<[f64; 2]>,
-    /// What is standardised before models see it.
+    /// Which parts are standardised before models see them.
     pub standardise: Standardise,
 }
 
@@ -66,7 +66,7 @@ pub struct PreparedPrimary {
     pub warnings: Vec<String>,
 }
 
-/// Separates the primary's table from the others'.
+/// Separates the primary's data from the secondaries' tables.
 pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
     let VerticalData { task, classes, primary, labels, secondaries, standardise } = data;
     (PrimaryData { task, classes, table: primary, labels, label_range: None, standardise }, secondaries)
@@ -128,7 +128,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })
 }
 
-/// Classes that the model can never learn, since no training row has them.
+/// Warns of classes that no training row has, which the model cannot learn.
 fn missing_classes(data: &PrimaryData, split: &Split) -> Vec<String> {
     if data.task != Task::Multiclass {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The privacy mechanism of a run, calibrated by what the run releases: each party computes it for itself.
+//! The privacy mechanism of a run, calibrated to what the run releases. Each party computes it for itself.
 
 use fet_core::aggregator::{Aggregator, Role, SecureSum};
 use fet_core::data::DataError;
@@ -12,10 +12,10 @@ use fet_privacy::secure_sum::MaskGraph;
 use crate::schedule::releases;
 use crate::secret_sum;
 
-/// Why a run cannot be protected as its settings ask.
+/// Why a run cannot have the protection that its settings ask for.
 #[derive(Debug, thiserror::Error)]
 pub enum ProtectionError {
-    /// The primary's rows cannot be divided.
+    /// The primary's rows cannot be split.
     #[error(transparent)]
     Data(#[from] DataError),
     /// A setting is impossible.
@@ -23,7 +23,7 @@ pub enum ProtectionError {
     Settings(#[from] Violation),
 }
 
-/// How an aggregator has the parties hide their parts in sums, where it does.
+/// The form of the secret sum in which parties hide their parts, if the aggregator uses one.
 pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     match aggregator.role() {
         Role::Sum(sum) => Some(sum.form()),
@@ -31,7 +31,7 @@ pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     }
 }
 
-/// The mechanism of the settings, ready for what the run releases; refuses one that cannot protect it.
+/// The mechanism of the settings, calibrated to what the run releases; refuses one that cannot protect it.
 pub(crate) fn protection(
     settings: &CommonSettings,
     plan: &Plan,
@@ -62,16 +62,17 @@ pub(crate) fn protection(
 fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Releases) -> Result<(), Violation> {
     let fewest = releases.train_active.min(releases.active);
     if fewest < 2 {
-        let rule = "must not be \"secure-average\" unless two secondaries or more take part in every step: the sum over \
-                    one is its value";
+        let rule = "must not be \"secure-average\" unless at least two secondaries take part in every step: the sum over \
+                    one party is its value";
         let value = format!("\"secure-average\" with {fewest} of {}", releases.active);
         return Err(Violation::new("aggregator.kind", rule, value));
     }
     let tolerated = MaskGraph::new(fewest, sum.degree).tolerates();
-    if privacy.colluding() > tolerated {
+    let colluding = privacy.colluding();
+    if colluding > tolerated {
         let rule = format!(
-            "must be above `privacy.colluding` ({}), and so many others must take part in a step: {fewest} do",
-            privacy.colluding()
+            "must be above `privacy.colluding` ({colluding}), and more than {colluding} other parties must take part in \
+             a step, in which {fewest} parties take part"
         );
         return Err(Violation::new("aggregator.degree", rule, sum.degree));
     }

@@ -1,7 +1,7 @@
 //! The schedule: which rows and which parties take part in which round.
 //!
-//! A pure function of the common settings, the method's plan, the number of primary records and the number of
-//! parties: the primary and every secondary compute the same. Nothing is learned or sent here.
+//! It is a pure function of the common settings, the method's plan, the number of primary records and the number of
+//! parties, so the primary and every secondary compute the same schedule. Nothing is learned or sent here.
 
 mod split;
 
@@ -30,9 +30,9 @@ pub struct Schedule {
 /// Rows that are evaluated after an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// They choose the epoch.
+    /// The validation rows, which select the epoch.
     Validation,
-    /// They are reported.
+    /// The test rows, which are reported.
     Test,
 }
 
@@ -55,17 +55,17 @@ impl Schedule {
         })
     }
 
-    /// Which rows are for what.
+    /// The training, validation and test rows.
     pub fn split(&self) -> &Split {
         &self.split
     }
 
-    /// How many epochs there are.
+    /// The number of epochs.
     pub fn epochs(&self) -> usize {
         self.at_once.unwrap_or(self.settings.epochs)
     }
 
-    /// Training steps of an epoch.
+    /// The number of training steps of an epoch.
     pub fn steps(&self) -> usize {
         if self.at_once.is_some() { 1 } else { self.split.train.len().div_ceil(self.settings.batch_size) }
     }
@@ -108,15 +108,15 @@ impl Schedule {
         batches.map(|(batch, rows)| (round(batch), rows.to_vec())).collect()
     }
 
-    /// The portions in which every row is released once, where secondaries are frozen.
+    /// The batches in which every row is released once, if secondaries are frozen.
     pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
         let all: Vec<usize> = (0..self.split.rows()).collect();
         let portions = all.chunks(self.settings.evaluation_batch_size).enumerate();
         portions.map(|(batch, rows)| (Round::Once { batch: batch as u32 }, rows.to_vec())).collect()
     }
 
-    /// The parties that are to take part in a round, from 0: in a training step all but ⌊r_d·k⌋ drawn at random, at least
-    /// one (paper, 4.4); else all.
+    /// The parties that take part in a round, from 0: in a training step all but ⌊r_d·k⌋ drawn at random, at least one
+    /// (paper, 4.4); otherwise all.
     pub fn active(&self, round: Round) -> Vec<usize> {
         let left = left(self.parties, self.party_dropout);
         let Round::Train { step } = round else { return (0..self.parties).collect() };
@@ -137,14 +137,14 @@ impl Schedule {
     }
 }
 
-/// How many of `parties` take part in a training step: all but ⌊r_d·k⌋, at least one (paper, 4.4).
+/// The number of `parties` that take part in a training step: all but ⌊r_d·k⌋, at least one (paper, 4.4).
 fn left(parties: usize, party_dropout: f64) -> usize {
     let dropped = (party_dropout * parties as f64).floor() as usize;
     parties.saturating_sub(dropped).max(1).min(parties)
 }
 
 /// What a run of `parties` secondaries over `rows` primary records releases in all, where a row's block has `block`
-/// values. It takes no more memory for more rows.
+/// values. Its memory does not grow with the rows.
 pub fn releases(
     settings: &TrainSettings,
     plan: &Plan,

@@ -1,8 +1,8 @@
-//! A secondary party: its records, its links, its encoder and its randomness. Its only door is [`Party::ask`].
+//! A secondary party: its records, its links, its encoder and its randomness. It is reached only through [`Party::ask`].
 //!
 //! It has no labels and sees no other party's features. It builds everything it needs from its own copy of the common
-//! settings and the terms that it agreed to, and sends what the privacy mechanism lets through. What a peer sends is
-//! data: a request that makes no sense is refused with a reason.
+//! settings and the terms that it agreed to, and sends only what the privacy mechanism has processed. A peer's message is
+//! data: an invalid request is refused with a reason.
 
 mod error;
 mod join;
@@ -38,12 +38,12 @@ pub use self::state::Store;
 /// One party that helps the primary.
 pub struct Secondary {
     name: String,
-    /// What it has before it joins a run; nothing afterwards.
+    /// The party's own data before it joins a run; `None` afterwards.
     own: Option<Own>,
     session: Option<Session>,
 }
 
-/// What a party has of its own: none of it is ever sent.
+/// A party's private data and settings. Nothing here is ever sent.
 pub struct Own {
     /// Its records.
     pub table: PartyTable,
@@ -57,11 +57,11 @@ pub struct Own {
     pub computation: Computation,
     /// Where it keeps its state.
     pub store: Store,
-    /// Where it tells its operator what is odd.
+    /// Receives warnings for the party's operator.
     pub tell: Tell,
 }
 
-/// Takes a sentence for the party's own operator.
+/// Receives a warning for the party's operator.
 pub type Tell = Arc<dyn Fn(String) + Send + Sync>;
 
 /// A party's side of one run.
@@ -81,9 +81,9 @@ struct Session {
     reveals_similarities: bool,
     encoder: Box<dyn Encoder>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// How representations are hidden in sums, where they are.
+    /// The form of the secret sum, if representations are summed in secret.
     sum: Option<SecureSum>,
-    /// The names of the parameters that the method averages begin so.
+    /// The prefix of the names of the parameters that the method averages.
     shared: Option<&'static str>,
     /// An autodiff device.
     device: Device,
@@ -98,13 +98,13 @@ struct Session {
     serving: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each release.
     queries: Option<Keys>,
-    /// The choice of the only release, where every row is released once.
+    /// The selection of the single release, if every row is released once.
     chosen: Option<selection::Places>,
     pending: Option<Pending>,
     scratch: Vec<u32>,
-    /// Its part in secret sums, where there are any.
+    /// Its part in secret sums, if there are any.
     member: Option<Member>,
-    /// With which parties it shares keys, from 0, itself among them.
+    /// The parties that it shares keys with, from 0, including itself.
     agreed: Vec<u32>,
     /// Its best model so far; empty before the first.
     best: Parameters,
@@ -130,7 +130,7 @@ enum Of {
 struct Pending {
     round: Round,
     shape: [usize; 3],
-    /// The graph of the bounding, where a mechanism bounds.
+    /// The autograd graph of the bounding, if a mechanism bounds.
     graph: Option<Bounded>,
 }
 
@@ -146,24 +146,24 @@ impl Secondary {
         Self { name: own.table.name.clone(), own: Some(own), session: None }
     }
 
-    /// The parameters of its model as they are now; nothing before it joins. For its owner, and for tests of one process.
+    /// The current parameters of its model; `None` before it joins. For the party's owner and for tests in one process.
     pub fn parameters(&self) -> Option<&Parameters> {
         self.session.as_ref().map(|session| session.encoder.learner().parameters())
     }
 
-    /// The gradient of its last backward pass; nothing before it joins. For its owner, and for tests of one process.
+    /// The gradient of its last backward pass; `None` before it joins. For the party's owner and for tests in one process.
     pub fn gradient(&self) -> Option<&[f32]> {
         self.session.as_ref().map(|session| session.encoder.learner().gradient().values.as_slice())
     }
 
-    /// Overwrites parameters of its model. For its owner, and for tests of one process.
+    /// Overwrites parameters of its model. For the party's owner and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
         Ok(session.encoder.learner_mut().load(parameters)?)
     }
 
-    /// The features, scaled, of the record most similar to each of these primary rows: what an attacker would like to
-    /// know. For its owner, and for measuring what attacks find in one process.
+    /// The scaled features of the record most similar to each of these primary rows: an attacker's target. For the
+    /// party's owner and for measuring attacks in one process.
     pub fn nearest_features(&self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         let session = self.session.as_ref().ok_or(SecondaryError::NotJoined)?;
         let links = session.links.as_ref().ok_or(SecondaryError::NotLinked)?;

@@ -1,7 +1,7 @@
-//! All parties in one process: what each would bring along to a run, made from one experiment.
+//! All parties in one process: makes each party's own data and settings from one experiment.
 //!
-//! The only place that sees the tables of several parties. Each party gets its own table, its own copy of the settings and a
-//! seed of its own; from then on they meet only through messages.
+//! This is the only place that sees the tables of several parties. Each party gets its own table, its own copy of the
+//! settings and its own seed; after that they communicate only by messages.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,41 +16,41 @@ use crate::prepare::divide;
 use crate::secondary::{Own, Secondary, Store, Tell};
 use crate::trainer::{Machine, RunError, Trainer};
 
-/// Where a simulation runs, and where its parties keep their state.
+/// A simulation: its experiment, its device, and where its parties keep their state.
 #[derive(Clone)]
 pub struct Simulation<'a> {
-    /// What is run.
+    /// The experiment.
     pub experiment: &'a Experiment,
-    /// What all parties compute on.
+    /// The device and threads that all parties share.
     pub machine: &'a Machine,
-    /// The folder in which each party has a folder of its own for its state; nothing to keep it in memory.
+    /// The folder in which each party has its own folder for its state; `None` keeps the state in memory.
     pub folder: Option<&'a Path>,
-    /// Which parties are gone, from 0, as an interrupted run says.
+    /// The parties that an interrupted run had lost, from 0.
     pub gone: Vec<usize>,
-    /// Where parties tell their operators what is odd.
+    /// Receives the warnings of the parties.
     pub tell: Tell,
 }
 
 impl<'a> Simulation<'a> {
-    /// A simulation whose parties keep their state in memory and tell nobody anything.
+    /// A simulation whose parties keep their state in memory and whose warnings are dropped.
     pub fn new(experiment: &'a Experiment, machine: &'a Machine) -> Self {
         Self { experiment, machine, folder: None, gone: Vec::new(), tell: Arc::new(|_| ()) }
     }
 
-    /// Loads the data that the experiment names, from `folder` on, and has all parties agree and link.
+    /// Loads the experiment's data from `folder`; then all parties agree to the terms and link.
     pub fn load(&self, folder: &Path) -> Result<Trainer, RunError> {
         let context = DatasetContext { folder, seed: self.experiment.seed };
         self.start(self.experiment.data.build(&context)?.load()?)
     }
 
-    /// The same on tables that are already there.
+    /// The same on tables that are already loaded.
     pub fn start(&self, data: VerticalData) -> Result<Trainer, RunError> {
         let (primary, tables) = divide(data);
         let parties = self.secondaries(tables)?.into_iter().map(|party| self.wired(party)).collect();
         Trainer::new(self.experiment, primary, parties, self.gone.clone(), self.machine)
     }
 
-    /// The secondaries, which have joined nothing yet; none for a method of the primary alone.
+    /// The secondaries, before they join; none if the method uses the primary alone.
     pub fn secondaries(&self, tables: Vec<PartyTable>) -> Result<Vec<Secondary>, RunError> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
@@ -73,7 +73,7 @@ impl<'a> Simulation<'a> {
         Ok(tables.into_iter().enumerate().map(party).collect())
     }
 
-    /// A party as `train.wire` has the primary meet it.
+    /// A party as the primary reaches it: directly or through bytes, as `train.wire` says.
     pub fn wired(&self, party: impl Party + 'static) -> Box<dyn Party> {
         match self.experiment.train.wire {
             Wire::Direct => Box::new(party),
@@ -82,8 +82,8 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// A party that someone in the same process can look into while a run goes on, to measure what an attack finds, or to
-/// test. The primary's side holds a clone of it and sees no more than of any other.
+/// A party that code in the same process can inspect during a run, for tests and for measuring attacks. The primary's
+/// side holds a clone and sees no more of it than of any other party.
 #[derive(Debug, Clone)]
 pub struct Watched {
     name: String,
@@ -91,7 +91,7 @@ pub struct Watched {
 }
 
 impl Watched {
-    /// A party that can be looked into.
+    /// Makes a party inspectable.
     pub fn new(party: Secondary) -> Self {
         Self { name: party.name().to_string(), party: Arc::new(Mutex::new(party)) }
     }

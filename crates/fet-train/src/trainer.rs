@@ -38,7 +38,7 @@ pub use self::phases::Phases;
 use self::phases::Watch;
 pub use fet_records::EpochReport;
 
-/// A run under way.
+/// A run in progress.
 pub struct Trainer {
     settings: TrainSettings,
     seed: u64,
@@ -52,23 +52,23 @@ pub struct Trainer {
     federation: Federation,
     aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// The memory of every row, where each is released once for the whole run.
+    /// The memory of every row, if each row is released once in the whole run.
     released: Option<Memory>,
     plan: Plan,
     /// How many neighbours each party represents.
     neighbours: Vec<usize>,
-    /// How many of them are real, as it said when it linked.
+    /// How many of them are real, as each party reported when it linked.
     available: Vec<usize>,
-    /// How similar they are, standardised on the training rows; empty where the parties keep it to themselves.
+    /// Their similarities, standardised on the training rows; empty if the parties do not send them.
     similarities: Vec<Option<Similarities>>,
-    /// How wide each party's representation was.
+    /// The width of each party's last representation.
     widths: Vec<Option<usize>>,
-    /// How many parameters the secondaries' models have, all together.
+    /// The number of parameters of all secondaries' models.
     parameters: usize,
     progress: Progress,
     /// The primary's best model so far; empty before the first epoch.
     best: Parameters,
-    /// How many probes were made besides the run.
+    /// The number of probes made outside the run.
     probes: u32,
     phases: Phases,
     warnings: Vec<String>,
@@ -80,7 +80,7 @@ struct Similarities {
     standard: Uniform,
 }
 
-/// What a run computes on.
+/// The device and threads of a run.
 #[derive(Debug, Clone)]
 pub struct Machine {
     /// Where tensors live; without autodiff.
@@ -91,7 +91,7 @@ pub struct Machine {
     pub party_threads: usize,
 }
 
-/// How far a run is: with the primary's parameters and moments, all that its checkpoint needs.
+/// The progress of a run: together with the primary's parameters and moments, all that its checkpoint needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The schedule of the step size.
@@ -100,15 +100,15 @@ pub struct Progress {
     pub epochs: Vec<EpochReport>,
     /// Index into `epochs` of the best validation metric.
     pub best: Option<usize>,
-    /// How many representations each secondary has released, in training and evaluation.
+    /// The number of representations that each secondary has released, in training and evaluation.
     pub released: u64,
-    /// What the run releases in all, as it now stands: fewer parties take part once some are gone.
+    /// What the run releases in all, given the parties that are left.
     pub releases: Releases,
-    /// Secondaries that vanished, from 0; no round asks for them again.
+    /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
 }
 
-/// What a training step tells whoever watches.
+/// The report of a training step, for progress displays.
 #[derive(Debug, Clone, Copy)]
 pub struct StepReport {
     /// Rows trained on in this epoch so far.
@@ -122,7 +122,7 @@ pub struct StepReport {
 }
 
 impl Trainer {
-    /// Trains one epoch and evaluates it. `watch` is told of every step and says whether to go on.
+    /// Trains one epoch and evaluates it. `watch` receives every step's report and returns whether to continue.
     pub fn epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<&EpochReport, RunError> {
         let epoch = self.progress.epochs.len();
         let before = self.federation.traffic();
@@ -153,7 +153,7 @@ impl Trainer {
         self.progress.epochs.len() >= self.epochs()
     }
 
-    /// Whether a checkpoint holds all that the method has learned.
+    /// Whether a checkpoint holds everything that the method has learned.
     pub fn can_resume(&self) -> bool {
         self.plan.at_once.is_none()
     }
@@ -168,7 +168,7 @@ impl Trainer {
         self.progress.best.is_some_and(|best| best + 1 == self.progress.epochs.len())
     }
 
-    /// How far the run is.
+    /// The progress of the run.
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
@@ -200,7 +200,7 @@ impl Trainer {
         Ok(self.federation.command(&here, vec![Request::Forget; here.len()])?)
     }
 
-    /// What is odd about the data, though it can be used.
+    /// Warnings about the data.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -210,12 +210,12 @@ impl Trainer {
         self.objective
     }
 
-    /// Where the time has gone since the trainer was made.
+    /// The time spent in each phase since the trainer was made.
     pub fn phases(&self) -> Phases {
         self.phases
     }
 
-    /// Which rows are for what.
+    /// The training, validation and test rows.
     pub fn split(&self) -> &Split {
         self.schedule.split()
     }
@@ -240,7 +240,7 @@ impl Trainer {
         &self.federation
     }
 
-    /// What the epochs so far have spent; nothing where no other party takes part.
+    /// The privacy spent by the epochs so far; `None` if no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
         let epochs = self.progress.epochs.len();
         (!self.federation.is_empty()).then(|| self.privacy.spent(&self.progress.releases, epochs))
@@ -250,13 +250,13 @@ impl Trainer {
         &mut self.federation
     }
 
-    /// Goes on where an interrupted run stopped; the parties' own states are put back separately.
+    /// Continues an interrupted run; the parties restore their own states separately.
     pub(crate) fn continue_from(&mut self, progress: Progress, best: Parameters) {
         self.progress = progress;
         self.best = best;
     }
 
-    /// The secondaries that are not gone, from 0.
+    /// The secondaries that are left, from 0.
     pub(crate) fn here(&self) -> Vec<usize> {
         (0..self.federation.len()).filter(|party| !self.progress.gone.contains(party)).collect()
     }
@@ -327,7 +327,7 @@ impl Trainer {
         Ok(outcome.loss)
     }
 
-    /// The parties that take part in a round: those of the schedule, but for those that are gone.
+    /// The parties that take part in a round: those of the schedule, without those that were lost.
     fn active_parties(&self, round: Round) -> Vec<usize> {
         let mut active = self.schedule.active(round);
         active.retain(|party| !self.progress.gone.contains(party));
@@ -340,7 +340,7 @@ impl Trainer {
         PrimaryBatch { labels, ..unlabelled(&self.records, rows, device) }
     }
 
-    /// The metric on a part of the rows, all parties taking part, nothing dropped.
+    /// The metric on a part of the rows: all parties take part, and there is no dropout.
     fn evaluate(&mut self, part: Part, epoch: usize) -> Result<f64, RunError> {
         let device = self.device.clone().without_autodiff();
         let mut scores = Vec::new();

@@ -72,7 +72,7 @@ fn prepare(experiment: &Experiment, backend: &Backend) -> anyhow::Result<(Traine
     Ok((trainer, victim))
 }
 
-/// What the primary sees of each row: every part separately, or their sum.
+/// What the primary sees of each row: every party's part, or their sum.
 fn seen(trainer: &mut Trainer, rows: &[usize]) -> anyhow::Result<Matrix<f32>> {
     let mut values: Vec<Vec<f32>> = vec![Vec::new(); rows.len()];
     for chunk in rows.chunks(256) {

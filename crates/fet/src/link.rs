@@ -21,7 +21,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::memory::peak_memory;
 use crate::run::InputError;
 
-/// What the command line says.
+/// The arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The table whose records get neighbours: CSV, may end in .gz.
@@ -52,7 +52,7 @@ pub struct Arguments {
     /// The column with the ids used in the truth: one name for both tables, or one for each, separated by a comma.
     #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
     pub id: Vec<String>,
-    /// The seed of whatever is random.
+    /// The seed of the linker.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// A folder for cached links; default: that of FET_LINK_CACHE, if set.
@@ -81,7 +81,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let (mut asker, mut owner) = (linker.asker(arguments.seed), linker.owner(arguments.seed));
     let links = link_between(asker.as_mut(), owner.as_mut(), &primary, &secondary, &done);
     bar.finish_and_clear();
-    // The message speaks of the settings of an experiment; here they follow `--set`.
+    // The message names the settings of an experiment; here they are arguments of `--set`.
     let links = links.map_err(|error| {
         input(error.to_string().replace("`linker.kind`", "`--linker`").replace("`linker.", "`--set "))
     })?;
@@ -143,7 +143,7 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
         )));
     }
     if out.is_dir() {
-        return Err(input(format!("--out {}: is a folder; name a file", out.display())));
+        return Err(input(format!("--out {}: this is a folder; name a file", out.display())));
     }
     if out.extension().is_some_and(|extension| extension == "parquet") {
         return Err(input(format!("--out {}: this build writes CSV; name a .csv file", out.display())));
@@ -153,7 +153,7 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
             && a == b
         {
             return Err(input(format!(
-                "--out {}: would overwrite an input; name another file",
+                "--out {}: this would overwrite an input; name another file",
                 out.display()
             )));
         }
@@ -179,7 +179,7 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Key
         if primary.kind_name() == secondary.kind_name() {
             return Ok((primary, secondary));
         }
-        // One side has something that is no number: texts are what both can be.
+        // If a key of one side is not a number, both sides' keys are text.
         let primary = read_keys(&arguments.primary, names, KeyKind::Text).map_err(input)?;
         Ok((primary, read_keys(&arguments.secondary, others, KeyKind::Text).map_err(input)?))
     };

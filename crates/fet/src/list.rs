@@ -39,7 +39,7 @@ pub fn entries() -> Vec<Entry> {
     .concat()
 }
 
-/// The list as text; of one slot if `slot` names it.
+/// The list as text, of one slot if `slot` is given.
 pub fn text(slot: Option<&str>) -> Result<String, String> {
     let entries = entries();
     let mut slots: Vec<&str> = entries.iter().map(|entry| entry.slot).collect();

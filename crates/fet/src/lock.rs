@@ -10,7 +10,7 @@ use anyhow::Context;
 
 const LOCK: &str = "lock";
 
-/// Takes the lock of `folder`; nothing if another process holds it.
+/// Takes the lock of `folder`; `None` if another process holds it.
 pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     let path = folder.join(LOCK);
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
@@ -18,7 +18,7 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
-            eprintln!("warning: {} cannot be locked here; do not run this twice at a time", folder.display());
+            eprintln!("warning: {} cannot be locked here; do not start the same run twice", folder.display());
             Ok(Some(file))
         }
         Err(TryLockError::Error(error)) => {
@@ -29,6 +29,6 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
 
 /// Removes the file of a lock that is still held, once the run is complete: from then on the report protects it.
 pub(crate) fn leave(folder: &Path) {
-    // A file that stays does no harm.
+    // A file that cannot be removed does no harm.
     let _ = std::fs::remove_file(folder.join(LOCK));
 }

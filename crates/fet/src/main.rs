@@ -35,7 +35,7 @@ enum Command {
         /// The folder for the results [default: runs/NAME-sSEED].
         #[arg(long)]
         out: Option<PathBuf>,
-        /// How progress is told.
+        /// The form of progress messages.
         #[arg(long, value_enum, default_value_t)]
         log: Log,
     },
@@ -63,7 +63,7 @@ enum Command {
         /// Folders of finished runs; each becomes a series.
         #[arg(required = true)]
         runs: Vec<PathBuf>,
-        /// Where the pictures go.
+        /// The folder for the pictures.
         #[arg(long, default_value = "plots")]
         out: PathBuf,
     },
@@ -156,16 +156,19 @@ fn train(arguments: &ExperimentArguments, out: Option<PathBuf>, log: Log) -> any
     ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
     match run::run(&experiment, &folder, log, &stop)? {
         Outcome::Done(report) => eprintln!("done: {}", report.display()),
-        Outcome::WasDone(report) => eprintln!("was done before: {}", report.display()),
+        Outcome::WasDone(report) => eprintln!("was already done: {}", report.display()),
         Outcome::Interrupted(folder) => {
             eprintln!(
-                "interrupted; what is done is in {}, and the same command continues it",
+                "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
                 folder.display()
             );
             return Ok(ExitCode::from(130));
         }
         Outcome::Elsewhere(folder) => {
-            eprintln!("fet: another process is at the run in {}; wait for it, or stop it", folder.display());
+            eprintln!(
+                "fet: another process works on the run in {}; wait for it, or stop it",
+                folder.display()
+            );
             return Ok(ExitCode::from(75));
         }
     }

@@ -3,9 +3,8 @@
 //! `curves.svg`: loss and metric by epoch, one line per run. `encodings.svg`: the distance of each party's positional
 //! encoding from the primary's (paper, figure 4). `mask.svg`: the dynamic mask on the neighbours of a few test rows
 //! (paper, figure 3). They read all parties' models and data, as only a simulation can; this is not part of the
-//! protocol.
+//! protocol. A party that the run lost left no model: the pictures are drawn without it, with a warning.
 
-mod chart;
 mod curves;
 mod encodings;
 mod mask;
@@ -22,11 +21,11 @@ use crate::run::{InputError, MODEL, PARTIES, REPORT};
 pub(crate) struct Run {
     /// The folder's name.
     pub(crate) name: String,
-    /// What it was.
+    /// Its settings.
     pub(crate) experiment: Experiment,
     /// `report.json`.
     pub(crate) report: Report,
-    /// All parties' models of the best epoch.
+    /// The models of the best epoch, of all parties that were left at the end.
     pub(crate) model: Parameters,
 }
 
@@ -35,8 +34,8 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let runs = folders.iter().map(|folder| Run::read(folder)).collect::<Result<Vec<_>, _>>()?;
     let mut files = vec![("curves.svg", curves::draw(&runs)?)];
     files.extend(encodings::draw(&runs)?.map(|svg| ("encodings.svg", svg)));
-    if let Some(run) = runs.iter().find(|run| mask::has_mask(run)) {
-        files.push(("mask.svg", mask::draw(run)?));
+    if let Some((run, party)) = runs.iter().find_map(|run| Some((run, mask::party(run)?))) {
+        files.push(("mask.svg", mask::draw(run, party)?));
     }
     std::fs::create_dir_all(out)
         .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;
@@ -60,21 +59,30 @@ impl Run {
         };
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
         let report: Report = serde_json::from_slice(&bytes(REPORT)?)
-            .map_err(|error| bad(format!("{REPORT} is no report: {error}")))?;
+            .map_err(|error| bad(format!("{REPORT} is not a report: {error}")))?;
         let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
-        let experiment = Experiment::from_table(settings)
-            .map_err(|error| bad(format!("{REPORT} holds an experiment of another program: {error}")))?;
-        let secondaries = report.secondaries;
-        let files = std::iter::once(("primary".to_string(), MODEL.to_string()))
-            .chain((1..=secondaries).map(|n| (format!("party{n}"), format!("{PARTIES}/party{n}/{MODEL}"))));
+        let experiment = Experiment::from_table(settings).map_err(|error| {
+            bad(format!("{REPORT} holds an experiment that this program does not know: {error}"))
+        })?;
         let mut model = Parameters::default();
-        for (party, file) in files {
-            let own = fet_train::checkpoint::parameters(&bytes(&file)?)
+        let mut add = |party: &str, file: &str| -> Result<(), InputError> {
+            let own = fet_train::checkpoint::parameters(&bytes(file)?)
                 .map_err(|error| bad(format!("{file}: {error}")))?;
             for segment in own.segments() {
                 let values = &own.values()[segment.range.clone()];
                 model.push(&format!("{party}.{}", segment.name), &segment.shape, values);
+            }
+            Ok(())
+        };
+        add("primary", MODEL)?;
+        for number in 1..=report.secondaries {
+            let file = format!("{PARTIES}/party{number}/{MODEL}");
+            if folder.join(&file).exists() {
+                add(&format!("party{number}"), &file)?;
+            } else {
+                let folder = folder.display();
+                eprintln!("warning: {folder}: party {number} left no {file}; it is drawn without this party");
             }
         }
         let name =

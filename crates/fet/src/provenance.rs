@@ -72,7 +72,7 @@ fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     match settings {
         Value::String(text) if !text.is_empty() => found.push(text),
         Value::Array(values) => values.iter().for_each(|value| strings(value, found)),
-        // A kind is no file, though a folder may be called like it.
+        // A kind is not a file, even if a folder has its name.
         Value::Object(fields) => {
             fields.iter().filter(|(name, _)| *name != "kind").for_each(|(_, value)| strings(value, found));
         }
@@ -80,7 +80,7 @@ fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     }
 }
 
-/// The checksum of a file, or of each file in a folder by its name there; nothing if it does not exist.
+/// The checksum of a file, or of each file in a folder by its name there; `None` if it does not exist.
 fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
     let mut found = BTreeMap::new();
     if path.is_dir() {

@@ -33,16 +33,16 @@ pub(crate) const MODEL: &str = "model.safetensors";
 pub(crate) const PARTIES: &str = "parties";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
-/// How a run came to its end.
+/// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// It is done; this is its report.
+    /// The run is complete; this is its report.
     Done(PathBuf),
-    /// The folder already held this run, complete.
+    /// The folder already held this run's report.
     WasDone(PathBuf),
     /// It was interrupted; the same command resumes it.
     Interrupted(PathBuf),
-    /// Another process is at this run.
+    /// Another process works on this run.
     Elsewhere(PathBuf),
 }
 
@@ -63,7 +63,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     for warning in trainer.warnings() {
         eprintln!("warning: {warning}");
     }
-    // Only now is anything written: a run that cannot start leaves no trace.
+    // Nothing is written before this point: a run that cannot start leaves no files.
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
@@ -117,7 +117,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
     if let Err(error) = trainer.forget() {
-        eprintln!("warning: the run is whole, but what was saved on the way is still there: {error}");
+        eprintln!("warning: the run is complete, but its saved states could not be removed: {error}");
     }
     lock::leave(folder);
     watch.done(&path);
@@ -155,13 +155,13 @@ fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outc
     let path = folder.join(REPORT);
     let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
     let report: Report = serde_json::from_str(&text)
-        .map_err(|e| input(format!("{} is no report of a run ({e}); move it away", path.display())))?;
+        .map_err(|e| input(format!("{} is not a report of a run ({e}); move it away", path.display())))?;
     let other = if report.experiment != made_from.experiment {
         "with other settings"
     } else if report.data.files != made_from.files {
         "on other data"
     } else if report.program.results != RESULTS_VERSION {
-        "by a program whose results were others"
+        "by a program with another version of the results"
     } else {
         tidy(folder);
         return Ok(Some(Outcome::WasDone(path)));
@@ -170,9 +170,9 @@ fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outc
     Err(input(format!("{} {message}", folder.display())))
 }
 
-/// Removes what a run saved on the way, where it was killed between its report and its end.
+/// Removes the saved states of a run that was killed after it wrote its report.
 fn tidy(folder: &Path) {
-    // What cannot be removed does no harm: the report guards the folder.
+    // A file that cannot be removed does no harm: the report shows that the run is complete.
     let _ = remove(&folder.join(CHECKPOINT));
     let entries = |path: &Path| std::fs::read_dir(path).into_iter().flatten().flatten();
     for state in entries(&folder.join(PARTIES)).flat_map(|party| entries(&party.path())) {
@@ -196,7 +196,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
 }
 
 fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {
-    InputError(format!("{}: {error}; remove it to start anew", path.display()))
+    InputError(format!("{}: {error}; remove it to start again", path.display()))
 }
 
 /// The report of a finished run.
@@ -222,7 +222,7 @@ pub fn report_of(
         secondaries: trainer.federation().len(),
         parameters: trainer.parameters(),
         epochs: trainer.progress().epochs.clone(),
-        best: report::best(trainer).context("no epoch had a metric that is a number")?,
+        best: report::best(trainer).context("no epoch had a finite metric")?,
         privacy: trainer.spent(),
         traffic: trainer.federation().traffic(),
         traffic_by_party: report::traffic_by_party(trainer),

@@ -16,7 +16,7 @@ pub fn batch(
     questions: impl BufRead,
     mut answers: impl Write,
 ) -> anyhow::Result<()> {
-    // Opening a device is not free; a bad one is bad for every cell that names it.
+    // Opening a device takes time; its error holds for every cell that names it.
     let mut devices: BTreeMap<String, Option<String>> = BTreeMap::new();
     for line in questions.lines() {
         let line = line?;
@@ -38,7 +38,7 @@ fn identity(
     devices: &mut BTreeMap<String, Option<String>>,
 ) -> Result<Identity, String> {
     let question: Question =
-        serde_json::from_str(line).map_err(|e| format!("standard input: no question for a cell: {e}"))?;
+        serde_json::from_str(line).map_err(|e| format!("standard input: not a question: {e}"))?;
     let mut arguments = base.clone();
     arguments.sets.extend(question.set);
     arguments.seed = question.seed.or(arguments.seed);

@@ -9,7 +9,7 @@ use fet_records::{EpochReport, Event, MetricName, Rows};
 use fet_train::trainer::StepReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// In what form progress is told.
+/// The form of progress messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Log {
     /// A progress bar on a terminal, a line per epoch elsewhere; on standard error.
@@ -19,7 +19,7 @@ pub enum Log {
     Json,
 }
 
-/// Tells the progress of one run.
+/// Shows the progress of one run.
 pub(crate) struct Watch {
     log: Log,
     epochs: usize,
@@ -99,7 +99,7 @@ impl Watch {
 }
 
 fn tell(event: &Event) {
-    // A path that is not UTF-8 cannot be told; and the reader of the lines may have gone: the run goes on all the same.
+    // A path that is not UTF-8 cannot be written, and the reader may have closed the pipe: the run continues.
     if let Ok(line) = serde_json::to_string(event) {
         let _ = writeln!(std::io::stdout(), "{line}");
     }

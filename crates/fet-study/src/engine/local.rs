@@ -120,7 +120,8 @@ impl Runner<'_> {
         File::create(failure::log(cell))?;
         // It gets the child's standard error, and the lines of its standard output that are no events.
         let mut log = OpenOptions::new().append(true).open(failure::log(cell))?;
-        let mut child = self.work.fet.start(self.work.base, cell, log.try_clone()?)?;
+        let mut child =
+            self.work.fet.start(self.work.base, cell.variation(), &cell.folder, log.try_clone()?)?;
         lock(&self.children).push(child.id());
         let read = follow(&mut child, &mut log, line);
         let status = child.wait();

@@ -128,7 +128,7 @@ impl Slurm {
                 remove(&cell.folder.join(EVENTS))
             };
             prepare().with_context(|| format!("cannot prepare {}", cell.folder.display()))?;
-            lines.push(work.fet.shell_line(work.base, cell, &absolute(&cell.folder)?)?);
+            lines.push(work.fet.shell_line(work.base, cell.variation(), &absolute(&cell.folder)?)?);
         }
         let script = folder.join(format!("array-{}.sh", fs::read_dir(folder).map_or(0, Iterator::count)));
         write(&script, &self::script(&lines, &env::current_dir()?))?;

@@ -1,16 +1,15 @@
 //! The charts of a report: their selection, contents and captions.
 //!
-//! `chart` draws them.
+//! `fet-chart` draws them.
 
+use fet_chart::{COLOURS, Mark, NARROW, Series, WIDE};
 use fet_records::Metric;
 use serde::Serialize;
 
 use super::super::grid::label;
-use super::super::metric::MetricText;
 use super::super::results::Finished;
 use super::super::statistics::mean;
 use super::super::summary::{Row, Summary};
-use super::chart::{self, COLOURS, Mark, NARROW, Series, WIDE};
 use super::table::spread;
 
 /// A chart with its title and caption.
@@ -77,7 +76,7 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
     }
     let (name, y) = (label(axis), format!("test {}", metric.title()));
     let title = format!("{y} along {name}");
-    let draw = |size| chart::axis(size, &title, &ticks, axis, &y, &series);
+    let draw = |size| fet_chart::axis(size, &title, &ticks, axis, &y, &series);
     Some(Figure {
         id: format!("axis-{name}"),
         caption: format!(
@@ -104,7 +103,7 @@ fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
     let base =
         summary.rows.iter().find_map(|row| row.base).map(|base| metric.scaled(summary.rows[base].mean()));
     let base = base.filter(|base| base.is_finite());
-    let draw = |size| chart::dots(size, &title, &x, &series, base);
+    let draw = |size| fet_chart::dots(size, &title, &x, &series, base);
     let line = if base.is_some() { " The dashed line is the base's mean." } else { "" };
     Figure {
         id: "variants".to_string(),
@@ -145,7 +144,7 @@ fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
         } else {
             "Learning curves".to_string()
         };
-        let draw = |size| chart::curves(size, &title, "epoch", &y, series);
+        let draw = |size| fet_chart::curves(size, &title, "epoch", &y, series);
         Figure {
             id: format!("curves-{}", part + 1),
             caption: "Thick: the mean over seeds. Thin: single seeds.".to_string(),
@@ -188,7 +187,7 @@ fn legend(series: &[Series]) -> Vec<Entry> {
     let entry = |series: &Series| Entry {
         number: series.number,
         name: series.name.clone(),
-        swatch: chart::swatch(series.number),
+        swatch: fet_chart::swatch(series.number),
     };
     series.iter().map(entry).collect()
 }

@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::failure;
-use super::super::metric::MetricText;
 use super::super::results::Finished;
 use super::super::summary::{Row, Summary, Verdict};
 use super::figures::figures;
@@ -84,6 +83,7 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
         "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
         "difference": if summary.compares() { DIFFERENCE } else { usize::MAX },
         "tests": tests(summary),
+        "chart_style": fet_chart::page_style(),
         "figures": figures(summary),
         "costs": costs(summary),
         "changes": changes(summary),

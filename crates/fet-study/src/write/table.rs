@@ -6,7 +6,6 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_records::Metric;
 
-use super::super::metric::MetricText;
 use super::super::summary::{Row, Summary};
 
 /// The contents of the table, rounded.
@@ -40,7 +39,7 @@ impl Table {
         let metric = summary.metric;
         let most = summary.rows.iter().map(|row| row.tests.len()).max().unwrap_or(0);
         let of = if most > 1 { "mean ± std" } else { "1 seed" };
-        let title = metric.map_or_else(|| "metric".to_string(), MetricText::title);
+        let title = metric.map_or_else(|| "metric".to_string(), Metric::title);
         let mut header = vec!["variant".to_string(), format!("test {title} ({of})"), "n".to_string()];
         if summary.compares() {
             let against = match base_name(summary) {

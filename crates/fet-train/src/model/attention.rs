@@ -15,7 +15,7 @@ pub struct Attention {
     pub projection: Linear,
     /// H → H.
     pub output: Linear,
-    heads: usize,
+    pub(super) heads: usize,
     dropout: f64,
 }
 

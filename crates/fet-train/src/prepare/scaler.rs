@@ -11,7 +11,7 @@ pub struct Scaler {
 }
 
 impl Scaler {
-    /// The means and deviations of `rows`.
+    /// Fits the means and standard deviations of `rows`.
     pub fn fit<T: Value>(table: &Matrix<T>, rows: &[usize]) -> Self {
         let columns = table.columns();
         let count = rows.len() as f64;
@@ -30,18 +30,18 @@ impl Scaler {
         Self { scale: variance.iter().map(deviation).collect(), mean }
     }
 
-    /// A scaler with given means and deviations; nothing unless their numbers are equal and no deviation is 0.
+    /// A scaler with given means and standard deviations; `None` if their numbers differ or a deviation is 0.
     pub fn of(mean: Vec<f64>, scale: Vec<f64>) -> Option<Self> {
         let sound = mean.len() == scale.len() && scale.iter().all(|scale| *scale > 0.0);
         sound.then_some(Self { mean, scale })
     }
 
-    /// The shift of each column.
+    /// The mean of each column.
     pub fn mean(&self) -> &[f64] {
         &self.mean
     }
 
-    /// What each column is divided by.
+    /// The standard deviation of each column.
     pub fn scale(&self) -> &[f64] {
         &self.scale
     }

@@ -9,9 +9,9 @@ use rand::seq::SliceRandom;
 pub struct Split {
     /// Rows that are trained on.
     pub train: Vec<usize>,
-    /// Rows that choose the epoch and drive the schedule.
+    /// Rows that select the epoch and drive the schedule of the learning rate.
     pub validation: Vec<usize>,
-    /// Rows that are reported.
+    /// Rows on which the reported metric is computed.
     pub test: Vec<usize>,
 }
 
@@ -26,18 +26,19 @@ impl Split {
         Ok(Self { train: order, validation: validation_part, test: test_part })
     }
 
-    /// How many of `rows` rows are trained on, validated on and tested on.
+    /// The numbers of training, validation and test rows among `rows` rows.
     pub fn sizes(rows: usize) -> Result<[usize; 3], DataError> {
         let (test, validation) = (rows / 5, rows / 10);
         if validation == 0 {
-            let problem =
-                format!("no rows are left to validate on: 10 rows or more are needed; there are {rows}");
+            let problem = format!(
+                "at least 10 rows are needed, so that some are left for validation; there are {rows}"
+            );
             return Err(DataError::new("data", problem));
         }
         Ok([rows - validation - test, validation, test])
     }
 
-    /// How many rows there are in all.
+    /// The number of rows in all.
     pub fn rows(&self) -> usize {
         self.train.len() + self.validation.len() + self.test.len()
     }

@@ -1,4 +1,4 @@
-//! Why a secondary refuses.
+//! The reasons for which a secondary refuses a request.
 
 use fet_core::linker::LinkError;
 use fet_core::message::Round;
@@ -13,7 +13,7 @@ use crate::state_file::StateError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SecondaryError {
-    /// Something was asked of it before it joined.
+    /// A request came before it joined.
     #[error("it has not joined a run yet")]
     NotJoined,
     /// It has joined already.
@@ -42,13 +42,13 @@ pub enum SecondaryError {
         field: &'static str,
         /// The rule.
         rule: String,
-        /// What it is.
+        /// Its value.
         value: String,
     },
-    /// A setting that its table shows to be impossible.
+    /// A setting that is impossible for its table.
     #[error(transparent)]
     Settings(#[from] Violation),
-    /// The run cannot be protected as the settings ask.
+    /// The run cannot have the protection that the settings ask for.
     #[error(transparent)]
     Protection(#[from] ProtectionError),
     /// Its records cannot be linked.
@@ -57,16 +57,16 @@ pub enum SecondaryError {
     /// Parameters do not fit its model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
-    /// Similarities are wanted of a linker that gives none.
-    #[error("similarities are wanted of a linker that gives none")]
+    /// Similarities were asked for, but the linker gives none.
+    #[error("similarities were asked for, but the linker gives none")]
     NoSimilarities,
-    /// Keys came a second time.
+    /// Keys were sent a second time.
     #[error("it has linked already; a run links once")]
     LinkedAlready,
     /// An answer came to a challenge that was not posed.
     #[error("an answer came to a challenge that was not posed")]
     NoChallenge,
-    /// Asked for a representation before it was linked.
+    /// A representation was asked for before the keys were linked.
     #[error("a representation was asked for before the keys were linked")]
     NotLinked,
     /// Predictions are releases, and no account covers them.
@@ -74,53 +74,53 @@ pub enum SecondaryError {
         "a prediction is a release that the run's privacy account does not count: `privacy.kind` must be \"none\""
     )]
     UncountedPrediction,
-    /// A value that a secret sum has no room for.
+    /// A value outside the range of a secret sum.
     #[error(
-        "a {what} holds {value}, and sums have room for {range}: bound it by a privacy mechanism, or raise \
-         `aggregator.range`"
+        "a {what} holds {value}, which is outside the range of sums, ±{range}: bound it by a privacy mechanism, or \
+         raise `aggregator.range`"
     )]
     OutOfRange {
         /// What holds it.
         what: &'static str,
         /// The value.
         value: f32,
-        /// The largest absolute value there is room for.
+        /// The largest absolute value in range.
         range: f64,
     },
-    /// The form of a sum does not fit.
+    /// The form of a secret sum is invalid.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// The system gives no randomness for keys.
-    #[error("the system gives no randomness for keys: {0}")]
+    /// The operating system gave no randomness for keys.
+    #[error("the operating system gave no randomness for keys: {0}")]
     NoRandomness(String),
     /// A secret sum was asked for before keys were agreed on.
     #[error("a secret sum was asked for before keys were agreed on")]
     NoKeys,
-    /// Neighbours are to be chosen for each batch, and the linker seals whole tables.
+    /// Neighbours must be chosen for each batch, but the linker conceals keys.
     #[error(
         "`linker.kind` must be one that sends keys in the clear where `privacy.sample_rate` or \
-         `privacy.max_occurrences` has neighbours chosen anew for each batch"
+         `privacy.max_occurrences` requires new neighbours for each batch"
     )]
     SealedSelection,
     /// A secret sum over one party.
     #[error("a secret sum over one party was asked for: the sum would be its value")]
     Alone,
-    /// A public key that no honest party has.
+    /// A public key of small order, which no honest party has.
     #[error("the public key of party {party} is of small order: no honest party has such a key")]
     BadKey {
         /// The party, from 1.
         party: usize,
     },
-    /// A gradient came without a training representation of its round before it.
-    #[error("a gradient for {round} came without a training representation of that round before it")]
+    /// A gradient came, but no training representation of its round was sent.
+    #[error("a gradient for {round} came, but no training representation of that round was sent")]
     NothingToLearn {
         /// The round of the gradient.
         round: Round,
     },
     /// The method averages no parameters.
-    #[error("parameters were to be averaged, and the method averages none")]
+    #[error("averaged parameters were asked for, but the method averages none")]
     NothingShared,
-    /// Its state cannot be kept or found.
+    /// Its state cannot be saved or restored.
     #[error(transparent)]
     State(#[from] StateError),
 }

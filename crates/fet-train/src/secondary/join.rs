@@ -15,13 +15,13 @@ use crate::prepare::{PreparedParty, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 
-/// No run has more secondaries: terms that say so are refused before anything is computed for them.
+/// The most secondaries of a run; terms with more are refused before anything is computed.
 const MOST_PARTIES: usize = 1 << 14;
-/// No primary has more records: their numbers are 32-bit in messages.
+/// The most records of a primary: messages hold their indices in 32 bits.
 pub(super) const MOST_ROWS: usize = u32::MAX as usize;
 
 impl Secondary {
-    /// Agrees to the terms, or refuses and stays as it was.
+    /// Agrees to the terms, or refuses them and stays unchanged.
     pub(super) fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
         let own = self.own.take().ok_or(SecondaryError::AlreadyJoined)?;
         match agree(&own, terms) {
@@ -43,7 +43,7 @@ fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> Secondary
     SecondaryError::Terms { field: field.to_string(), theirs: theirs.to_string(), ours: ours.to_string() }
 }
 
-/// What a session is made of, besides what the party brings along.
+/// What a session needs besides the party's own data.
 struct Parts {
     linker: Box<dyn Linker>,
     neighbours: usize,
@@ -116,7 +116,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         sum: secret_sum(aggregator.as_ref()),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
-        // Links that are made anew for each release are not worth keeping.
+        // If links are made anew for each release, caching them is not worth it.
         linker: if chosen_once {
             Cached::from_environment(linker, &settings.linker.settings())
         } else {

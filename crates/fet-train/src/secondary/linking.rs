@@ -1,4 +1,4 @@
-//! A party's links: made once, of the keys that the primary sends.
+//! A party's links, made once from the keys that the primary sends.
 
 use fet_core::data::{Keys, Matrix, Sealed};
 use fet_core::linker::{LinkTask, Links};
@@ -9,7 +9,7 @@ use rand::Rng;
 
 use super::{Challenged, Of, SecondaryError, Session};
 
-/// The seed of the linker of secondary `number` (from 1): both of its sides know it.
+/// The seed of the linker of secondary `number` (from 1); both sides of the linker know it.
 pub fn linking_seed(seed: u64, number: usize) -> u64 {
     stream(seed, number, Purpose::Linking, 0).next_u64()
 }
@@ -77,7 +77,7 @@ impl Session {
             Of::New => self.serving = Some(links),
         }
         if self.privacy.selection() != Selection::ALL {
-            // Places that stay empty are filled by nobody's record.
+            // The blank record fills empty places.
             available = self.neighbours;
         }
         Ok(Reply::Linked(Linked { available, similarities }))

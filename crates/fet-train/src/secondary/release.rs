@@ -1,4 +1,4 @@
-//! What leaves a secondary: representations with their noise, alone or hidden in a sum, and averaged parameters.
+//! What a secondary sends: noisy representations, alone or hidden in a sum, and averaged parameters.
 
 use fet_core::message::{
     Block, Forward, LoadParameters, Masked, PublicKeys, Reply, Round, ShareParameters, Words,
@@ -11,7 +11,7 @@ use fet_privacy::secure_sum::{MaskId, Member, PublicKey, Word};
 use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE};
 
-/// Which values of a round a mask is for.
+/// Which values of a round a mask hides.
 const REPRESENTATION: u32 = 0;
 const PARAMETERS: u32 = 1;
 
@@ -23,8 +23,8 @@ struct Attempt<'a> {
 }
 
 impl Session {
-    /// A key for secret sums, from the system's own randomness: a sum does not depend on the masks in it, so that runs
-    /// repeat all the same.
+    /// A key for secret sums, from the operating system's randomness. A sum does not depend on its masks, so runs still
+    /// repeat.
     pub(super) fn make_key(&mut self) -> Result<fet_core::message::PublicKey, SecondaryError> {
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
@@ -66,7 +66,7 @@ impl Session {
         Err(SecondaryError::Message { field, rule, value: shortened(parties.iter()) })
     }
 
-    /// Refuses a set of parties that this one does not belong to, and a sum where there is to be none, or the reverse.
+    /// Refuses a set of parties that this one does not belong to, and an attempt that does not fit the aggregator.
     pub(super) fn check_active(
         &self,
         round: Round,
@@ -74,14 +74,13 @@ impl Session {
         attempt: Option<u32>,
     ) -> Result<(), SecondaryError> {
         if !round.is_sound() || attempt.is_some_and(|attempt| attempt >= 1 << 20) {
-            let rule = "must be a round and an attempt that a run can have".to_string();
+            let rule = "must be a valid round and attempt of this run".to_string();
             let value = format!("{round}, attempt {attempt:?}");
             return Err(SecondaryError::Message { field: "round", rule, value });
         }
         self.check_parties("active", active)?;
         if attempt.is_some() != self.sum.is_some() {
-            let rule =
-                "must be there where, and only where, the aggregator sees nothing but sums".to_string();
+            let rule = "must be present if and only if the aggregator sees only sums".to_string();
             return Err(SecondaryError::Message { field: "attempt", rule, value: format!("{attempt:?}") });
         }
         if attempt.is_some() && active.len() < 2 {
@@ -90,7 +89,7 @@ impl Session {
         Ok(())
     }
 
-    /// The bounded representation as it leaves.
+    /// The bounded representation as it is sent.
     pub(super) fn release(
         &self,
         bounded: Vec<f32>,
@@ -142,7 +141,7 @@ impl Session {
         Ok(Masked { shape, words, bits: units.bits })
     }
 
-    /// The parameters that the method averages, by themselves or hidden in a sum.
+    /// The parameters that the method averages, in the clear or hidden in a sum.
     pub(super) fn share_parameters(&self, message: &ShareParameters) -> Result<Reply, SecondaryError> {
         let parameters = self.shared_parameters()?;
         self.check_active(message.round, &message.active, message.attempt)?;
@@ -201,14 +200,14 @@ fn list(names: &[(String, Vec<usize>)]) -> String {
     shortened(names.iter())
 }
 
-/// The first few of what a peer sent: a refusal must not repeat all of it.
+/// The first few items that a peer sent: a refusal must not repeat all of them.
 fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 8;
     let (count, first) = (all.len(), all.take(SHOWN).collect::<Vec<_>>());
     if count > SHOWN { format!("{first:?} and {} more", count - SHOWN) } else { format!("{first:?}") }
 }
 
-/// Refuses values that a sum has no room for, before they wrap around in it.
+/// Refuses values outside the range of a sum, before they wrap around.
 fn check_range(values: &[f32], range: f64, what: &'static str) -> Result<(), SecondaryError> {
     match values.iter().find(|value| !value.is_finite() || f64::from(value.abs()) > range) {
         None => Ok(()),

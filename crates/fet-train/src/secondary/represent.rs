@@ -1,4 +1,4 @@
-//! A party's training step: its neighbours of a batch, encoded and bounded; and the way back.
+//! A party's training step: encodes and bounds the neighbours of a batch, and runs the backward pass.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::data::Matrix;
@@ -39,7 +39,7 @@ impl Session {
         let bounded = if self.privacy.is_identity() {
             encoded
         } else if training {
-            // The gradient goes through the clipping; noise and rounding change nothing about it.
+            // The gradient passes through the clipping; noise and rounding do not change it.
             let leaf = encoded.autodiff().require_grad();
             let bounded = self.privacy.bound(leaf.clone(), active);
             graph = Some(Bounded { encoded: leaf, bounded: bounded.clone() });
@@ -88,7 +88,7 @@ impl Session {
         Ok(())
     }
 
-    /// The rows of a message as indices, all of them rows of the primary.
+    /// The rows of a message as indices, checked to be rows of the primary.
     fn rows(&self, message: &Forward) -> Result<Vec<usize>, SecondaryError> {
         let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
         let all = match of(message.round) {
@@ -110,7 +110,7 @@ impl Session {
         }
     }
 
-    /// Each distinct neighbour of the batch once, and which of them fills which slot.
+    /// Each distinct neighbour of the batch once, and the neighbour of each place.
     fn batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
         if self.queries.is_some() {
             return self.selected_batch(round, rows);
@@ -147,7 +147,7 @@ impl Session {
         })
     }
 
-    /// The same where the neighbours are chosen for this release, and a place may be nobody's.
+    /// The same for neighbours chosen for this release, where a place may be empty.
     fn selected_batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
         let places = self.places(round, rows)?;
         let mut distinct: Vec<usize> =
@@ -183,8 +183,8 @@ impl Session {
         })
     }
 
-    /// Which records fill the places of these rows. Where every row is released once, in portions, the choice is made
-    /// over all rows at the first portion, so that a limit on how many rows a record serves holds for all portions together.
+    /// The records that fill the places of these rows. If every row is released once, in several batches, the first batch
+    /// selects for all rows, so that the limit on the rows that a record serves holds over all batches.
     fn places(&mut self, round: Round, rows: &[usize]) -> Result<Places, SecondaryError> {
         let Round::Once { .. } = round else {
             return self.choose(round, rows);
@@ -224,7 +224,7 @@ fn of(round: Round) -> Of {
     if matches!(round, Round::Predict { .. }) { Of::New } else { Of::Run }
 }
 
-/// Positions that only repeat a neighbour leave as zeros.
+/// Sets positions that only repeat a neighbour to zero.
 fn blank_padding(encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
     if batch.available == batch.neighbours {
         return encoded;

@@ -1,11 +1,10 @@
-//! Neighbours of a batch where not every record may take part: sampled records, and a limit to how many rows a
-//! record serves.
+//! Neighbours of a batch when not every record takes part: sampled records, and a limit on the rows that a record
+//! serves.
 //!
-//! With a limit m the records choose: each offers itself to the m rows of the batch that are most similar to it,
-//! whatever other records there are, and a row takes the K most similar of those that offered themselves. A record
-//! that comes or goes then changes m rows at most. (If the rows chose first and the limit were applied afterwards, a
-//! record could push others on to further rows, and no such bound would hold.) Places that stay empty are filled
-//! by a record of zeros, which is nobody's.
+//! With a limit m the records choose: each record offers itself to the m rows of the batch that are most similar to it,
+//! independently of the other records, and a row takes the K most similar of its offers. Adding or removing a record
+//! then changes at most m rows. (If the rows chose first and the limit were applied afterwards, a record could displace
+//! others to further rows, and no such bound would hold.) Empty places are filled by a blank record of zeros.
 
 use rand::RngExt;
 
@@ -14,10 +13,10 @@ use fet_core::linker::{LinkError, LinkTask, Linker, Links};
 use fet_core::privacy::Selection;
 use fet_core::rng::ChaCha8Rng;
 
-/// For each row the records that fill its K places, most similar first; nothing where a place stays empty.
+/// For each row the records that fill its K places, most similar first; `None` for an empty place.
 pub(super) type Places = Vec<Vec<Option<u32>>>;
 
-/// Links `queries` with a selection of `records`.
+/// Links `queries` to a selection of `records`.
 pub(super) fn select(
     linker: &dyn Linker,
     queries: &Keys,
@@ -41,7 +40,7 @@ pub(super) fn select(
             );
         }
     } else {
-        // The records ask here, and the queries are searched.
+        // Here the records are the queries of the linker, and the rows are searched.
         let chosen = linker.asker(seed).conceal(&chosen)?;
         let found = nearest(linker, &chosen, queries, selection.occurrences, seed)?;
         for (&record, rows) in drawn.iter().zip(found) {
@@ -60,7 +59,7 @@ pub(super) fn select(
     Ok(offers.into_iter().map(fill).collect())
 }
 
-/// The `take` most similar of `to` for each of `from`, with similarities; fewer where there are fewer.
+/// The `take` most similar of `to` for each of `from`, with similarities; fewer if `to` has fewer.
 fn nearest(
     linker: &dyn Linker,
     from: &Keys,
@@ -68,7 +67,7 @@ fn nearest(
     take: usize,
     seed: u64,
 ) -> Result<Vec<Vec<(f32, u32)>>, LinkError> {
-    // A linker gives K or refuses: where there are fewer they are repeated, and the repeats taken out again.
+    // A linker gives K neighbours or refuses: with too few, some are repeated, and the repeats are removed again.
     let needed = linker.about().neighbours.max(1);
     let rows = to.rows();
     let repeated: Vec<usize> = (0..needed.max(rows)).map(|index| index % rows).collect();

@@ -1,7 +1,7 @@
-//! What a party saves of a run, in a place of its own: two generations on the way, the best model at the end.
+//! A party's saved state, in its own place: the last two states during a run, the best model at the end.
 //!
-//! The primary says when, and learns a checksum. After a crash it asks for the last epoch whose checkpoint it committed
-//! itself: of the two generations one is of that epoch.
+//! The primary says when to save, and receives a checksum. After a crash it asks for the last epoch whose checkpoint it
+//! has committed itself; one of the two states is of that epoch.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,18 +15,18 @@ use crate::state_file::{Learned, StateError, StateFile, scalers};
 /// Where a party keeps its state.
 #[derive(Debug, Clone)]
 pub enum Store {
-    /// In memory: gone with the process.
+    /// In memory; it ends with the process.
     Memory(Vec<(u32, Vec<u8>)>),
-    /// In this folder of its own, made when something is saved.
+    /// In this folder, which is made when something is saved.
     Folder(PathBuf),
 }
 
 /// How many saved states are kept.
 const GENERATIONS: usize = 2;
-/// The party's model of the best epoch, once the run is over.
+/// The file of the party's best model, once the run is over.
 const MODEL: &str = "model.safetensors";
 
-/// What stands in a file besides tensors.
+/// The header of a state file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Header {
@@ -36,7 +36,7 @@ struct Header {
     steps: Vec<u64>,
 }
 
-/// What stands in a model file besides tensors.
+/// The header of a model file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ModelHeader {
@@ -70,7 +70,7 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the best model, with what a new record needs to be scaled.
+    /// Writes the best model, with the scalers for new records.
     pub(super) fn finish(&self, name: &str) -> Result<(), SecondaryError> {
         let settings = self.settings.to_toml();
         let header = ModelHeader { party: name.to_string(), number: self.number, settings };
@@ -79,7 +79,7 @@ impl Session {
         Ok(self.store.finish(&StateFile::new(&header, self.best.clone(), scalers).to_bytes())?)
     }
 
-    /// Removes what was saved on the way.
+    /// Removes the states saved during the run.
     pub(super) fn forget(&mut self) {
         match &mut self.store {
             Store::Memory(kept) => kept.clear(),
@@ -107,11 +107,11 @@ impl Store {
                 fet_files::write(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
                 let mut epochs = epochs(folder);
                 epochs.retain(|other| *other != epoch);
-                // What is later than this epoch is of a course that the run did not take.
+                // States after this epoch belong to steps that the run will do again.
                 let later = epochs.iter().filter(|other| **other > epoch);
                 let earlier = epochs.iter().filter(|other| **other < epoch).rev().skip(GENERATIONS - 1);
                 for other in later.chain(earlier) {
-                    // A file that stays does no harm: it is known by its checksum.
+                    // A file that cannot be removed does no harm: its checksum will not match.
                     let _ = fs::remove_file(folder.join(file_name(*other)));
                 }
             }
@@ -151,7 +151,7 @@ fn file_name(epoch: u32) -> String {
     format!("state-{epoch}.safetensors")
 }
 
-/// The epochs of which a state lies in a folder, ascending.
+/// The epochs whose states are in a folder, ascending.
 fn epochs(folder: &std::path::Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let epoch = |entry: fs::DirEntry| {

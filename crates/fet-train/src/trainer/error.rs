@@ -1,4 +1,4 @@
-//! Why a run ends before its time.
+//! Why a run fails.
 
 use fet_privacy::secure_sum::{BudgetError, CollectError};
 
@@ -10,23 +10,23 @@ use fet_core::linker::LinkError;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 
-/// Why a run ended before its time.
+/// Why a run failed or stopped.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// A setting that only shows to be impossible against the data or another setting.
+    /// A setting that is impossible with this data or another setting.
     #[error(transparent)]
     Settings(#[from] Violation),
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),
-    /// The run cannot be protected as the settings ask.
+    /// The run cannot have the protection that the settings ask for.
     #[error(transparent)]
     Protection(#[from] ProtectionError),
-    /// A party did not do its part.
+    /// A party refused, was lost, or sent an invalid reply.
     #[error(transparent)]
     Party(#[from] PartyError),
-    /// The primary's own keys cannot be concealed, or a challenge not be answered.
+    /// The primary's own keys cannot be concealed, or a challenge cannot be answered.
     #[error("linking with party \"{party}\": {source}")]
     Link {
         /// The party's name.
@@ -34,19 +34,19 @@ pub enum RunError {
         /// Why.
         source: LinkError,
     },
-    /// The primary's state cannot be kept or used.
+    /// The primary's state cannot be saved or restored.
     #[error(transparent)]
     State(#[from] StateError),
     /// Parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
-    /// A secret sum could not be had.
+    /// A secret sum could not be computed.
     #[error(transparent)]
     Sum(#[from] CollectError),
-    /// A secret sum has no room for what is to be summed.
+    /// A value is outside the range of a secret sum.
     #[error(transparent)]
     Budget(#[from] BudgetError),
-    /// The loss is no number any more.
+    /// The loss is not finite.
     #[error("training diverged: the loss is {loss} in epoch {epoch}; a smaller `learning_rate` may help")]
     Diverged {
         /// The epoch, from 1.
@@ -54,7 +54,7 @@ pub enum RunError {
         /// The loss.
         loss: f64,
     },
-    /// Someone asked to stop.
+    /// The caller asked to stop.
     #[error("interrupted in epoch {epoch}")]
     Interrupted {
         /// The epoch, from 1.

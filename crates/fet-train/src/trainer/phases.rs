@@ -1,10 +1,10 @@
-//! Where the time of a run goes, phase by phase. It changes no result and is not part of a checkpoint.
+//! The time that a run spends in each phase. It changes no result and is not part of a checkpoint.
 
 use std::time::Instant;
 
 pub use fet_records::Phases;
 
-/// Measures laps.
+/// A stopwatch for phases.
 pub(super) struct Watch(Instant);
 
 impl Watch {
@@ -12,7 +12,7 @@ impl Watch {
         Self(Instant::now())
     }
 
-    /// Adds the time since the start or the last lap.
+    /// Adds the time since the start or the last call.
     pub(super) fn lap(&mut self, phase: &mut f64) {
         let now = Instant::now();
         *phase += (now - self.0).as_secs_f64();

@@ -1,4 +1,4 @@
-//! What the primary gets from the secondaries: the memory of a batch, and averages of parameters.
+//! What the primary receives from the secondaries: the memory of a batch, and averages of parameters.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ use crate::federation::{Asked, PartyError};
 use crate::gather::gather;
 use crate::secret_sum;
 
-/// Numbers of rows or parties as a message has them.
+/// Indices of rows or parties as a message holds them.
 fn short(numbers: &[usize]) -> Vec<u32> {
     numbers.iter().map(|&number| number as u32).collect()
 }
 
 impl Trainer {
-    /// The memory of a batch, and who made it.
+    /// The memory of a batch, and the parties that contributed to it.
     pub(super) fn memory(
         &mut self,
         round: Round,
@@ -38,7 +38,7 @@ impl Trainer {
         self.ask(round, rows, active).map(Some)
     }
 
-    /// The memory of a batch where every row is released once: all rows are, in portions, when the first are asked for.
+    /// The memory of a batch if every row is released once: the first call releases all rows, batch by batch.
     fn released_memory(&mut self, rows: &[usize]) -> Result<(Memory, Aggregation), RunError> {
         let all = match self.released.take() {
             Some(all) => all,
@@ -56,8 +56,8 @@ impl Trainer {
         Ok((memory, Aggregation { parties, active, shapes, similarities: Vec::new() }))
     }
 
-    /// Has every row released, in portions. A run that was interrupted asks once more for what it had already; the parties
-    /// answer the same, and the meters count it once.
+    /// Releases every row, batch by batch. A resumed run asks again for batches that it had received; the parties send the
+    /// same values, and the byte counts include them once.
     fn release_once(&mut self) -> Result<Memory, RunError> {
         let again = self.progress.released > 0;
         let traffic = self.federation.traffic_by_party().to_vec();
@@ -76,7 +76,7 @@ impl Trainer {
         Ok(Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() })
     }
 
-    /// Takes note of the parties that vanished in a round, and of how few took part in it.
+    /// Records the parties lost in a round, and how many took part in it.
     fn note(&mut self, round: Round, asked: &[usize], left: &[usize]) {
         self.progress.gone.extend(asked.iter().filter(|party| !left.contains(party)));
         let releases = &mut self.progress.releases;
@@ -140,13 +140,13 @@ impl Trainer {
         Ok((Memory { tensor, available, similarities }, aggregation))
     }
 
-    /// The shape that a party's part has for so many rows.
+    /// The shape of a party's part for this number of rows.
     fn shape(&self, party: usize, rows: usize) -> [usize; 3] {
         [rows, self.neighbours[party], self.plan.width]
     }
 
-    /// The sum of the active parties' representations, of which nothing else is seen. Who vanishes is left out of
-    /// this sum and all that follow.
+    /// The sum of the active parties' representations; the primary sees nothing else of them. A lost party is left out of
+    /// this sum and of all later ones.
     fn sum_of_parts(
         &mut self,
         sum: SecureSum,
@@ -186,8 +186,8 @@ impl Trainer {
         Ok(Tensor::from_data(TensorData::new(units.values(&collected.sum), shape), &device))
     }
 
-    /// What the primary gets to see of these rows at evaluation, before it makes a memory of it: the sum where the parts
-    /// are hidden in it, the memory where rows are released once, else every part. It is a release like any other.
+    /// What the primary sees of these rows at evaluation, before aggregation: the sum if the parts are hidden in it, the
+    /// memory if rows are released once, otherwise every part. It counts as a release like any other.
     pub fn seen(&mut self, rows: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         if self.privacy.freezes_secondaries() {
             return Ok(vec![self.released_memory(rows)?.0.tensor]);
@@ -224,7 +224,7 @@ impl Trainer {
         Ok(parts)
     }
 
-    /// The shape of a part, but for its width where that is the party's own and it has sent none yet.
+    /// The shape of a part; the width is open if the party chooses it and has sent no part yet.
     fn part_shape(&self, party: usize, rows: usize) -> [Option<usize>; 3] {
         let [rows, neighbours, width] = self.shape(party, rows);
         [Some(rows), Some(neighbours), if self.plan.own_width { self.widths[party] } else { Some(width) }]
@@ -238,7 +238,7 @@ impl Trainer {
         Matrix::new(own.keys.columns() + own.features.columns(), values)
     }
 
-    /// Averages the parameters whose names begin with `prefix` over all parties, the primary too: the positional
+    /// Averages the parameters whose names begin with `prefix` over all parties and the primary: the positional
     /// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
     pub(super) fn average_parameters(&mut self, prefix: &str, epoch: usize) -> Result<(), RunError> {
         let own = self.primary.learner().parameters().with_prefix(prefix);
@@ -304,7 +304,7 @@ impl Trainer {
     }
 }
 
-/// A block of the shape that was asked for.
+/// The block of a reply, if it has the requested shape.
 fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<Block, PartyError> {
     let shape = block.shape();
     if !shape.iter().zip(expected).all(|(&found, expected)| expected.is_none_or(|expected| expected == found))
@@ -316,7 +316,7 @@ fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<B
     Ok(block)
 }
 
-/// The words of a share that has the form of the sum.
+/// The words of a share, if it has the form of the sum.
 fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Vec<u32>, PartyError> {
     let length = shape.iter().product::<usize>();
     if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
@@ -331,7 +331,7 @@ fn add(sum: &mut [f64], values: &[f32]) {
     sum.iter_mut().zip(values).for_each(|(sum, &value)| *sum += f64::from(value));
 }
 
-/// The mean of `own` parameters and of `others` of which the sum is known.
+/// The mean of `own` parameters and those of `others` parties, given their sum.
 fn mean_with(mut own: Parameters, mut sum: Vec<f64>, others: usize) -> Parameters {
     add(&mut sum, own.values());
     let (_, values) = own.split_mut();

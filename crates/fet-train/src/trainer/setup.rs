@@ -1,5 +1,5 @@
-//! From an experiment to a trainer that is ready for its first epoch: the primary's data and model, and parties that have
-//! agreed and linked.
+//! Makes a trainer that is ready for its first epoch from an experiment: prepares the primary's data and model; the parties
+//! agree to the terms and link.
 
 use fet_core::data::{Keys, Standardise};
 use fet_core::experiment::Experiment;
@@ -20,8 +20,8 @@ use crate::schedule::Schedule;
 use crate::secondary::linking_seed;
 
 impl Trainer {
-    /// The primary's side of a run with these parties: it has them agree to the terms and link, those apart that are gone
-    /// (from 0), which an interrupted run says ([`crate::checkpoint::gone`]).
+    /// The primary's side of a run with these parties, which agree to the terms and link. The parties `gone` (from 0) are not
+    /// asked: an interrupted run had lost them ([`crate::checkpoint::gone`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
@@ -37,7 +37,7 @@ impl Trainer {
         let (standardise, data_rows) = (data.standardise, data.table.rows());
         let prepared = PreparedPrimary::new(data, schedule.split())?;
         if plan.secondaries == parties.is_empty() {
-            let rule = format!("must have secondary parties for the method \"{}\"", experiment.method.kind());
+            let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
         }
         let aggregator = experiment.aggregator.build(&())?;
@@ -107,7 +107,7 @@ impl Trainer {
         Ok(trainer)
     }
 
-    /// Has every party agree to the terms.
+    /// Asks every party to agree to the terms.
     fn join(&mut self, settings: &str, standardise: Standardise) -> Result<(), RunError> {
         let everyone = self.here();
         let parties = self.federation.len();
@@ -130,7 +130,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Has every two secondaries share a key. The primary relays public keys, and is trusted to relay them as they are.
+    /// Gives every two secondaries a shared key. The primary relays public keys and is trusted not to change them.
     fn agree_on_keys(&mut self) -> Result<(), RunError> {
         let everyone = self.here();
         let mut keys = Vec::with_capacity(32 * everyone.len());
@@ -145,8 +145,8 @@ impl Trainer {
         Ok(self.federation.command(&everyone, vec![request; everyone.len()])?)
     }
 
-    /// Links every secondary with the primary's keys, once for the whole run. The linker itself uses all
-    /// cores, so the parties take their turns.
+    /// Links every secondary to the primary's keys, once for the whole run. A linker uses all cores, so parties link
+    /// one after another.
     fn link(&mut self) -> Result<(), RunError> {
         self.available = vec![0; self.federation.len()];
         let keys = self.records.raw_keys.clone();
@@ -195,8 +195,8 @@ impl Trainer {
             if wanted == message.similarities.is_some() {
                 return Ok(message);
             }
-            let rule = "must be there where, and only where, method or aggregator need them";
-            let value = if wanted { "missing" } else { "there" };
+            let rule = "must be present if and only if the method or the aggregator uses them";
+            let value = if wanted { "missing" } else { "present" };
             return Err(asked.wrong("similarities", rule, value).into());
         };
         let (found, columns) = (similarities.rows(), similarities.columns());

@@ -1,37 +1,56 @@
 //! `curves.svg`: training loss and validation metric by epoch, one line per run.
 
+use fet_chart::{Panel, Picture, Series, Size};
 use fet_records::EpochReport;
 
 use super::Run;
-use super::chart::{axes, legend, range, series, svg, with_legend};
+use crate::run::InputError;
+
+const SIZE: Size = Size { width: 520.0, height: 360.0, names: 0.0 };
 
 /// A figure of an epoch.
-type Figure = fn(&EpochReport) -> f64;
+type Figure<'a> = &'a dyn Fn(&EpochReport) -> f64;
 
-/// Epochs and values of one figure of a run's report, if it is a number.
-fn curve(run: &Run, figure: Figure) -> Vec<(f64, f64)> {
-    let points = run.report.epochs.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));
-    points.filter(|point| point.1.is_finite()).collect()
+pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
+    let Some(first) = runs.first() else { return Ok(String::new()) };
+    let metric = first.report.metric;
+    if let Some(other) = runs.iter().find(|run| run.report.metric != metric) {
+        let (one, another) = (metric.name.as_str(), other.report.metric.name.as_str());
+        return Err(InputError(format!(
+            "{} has the metric {one} and {} the metric {another}: plot them apart",
+            first.name, other.name
+        )));
+    }
+    let unit = metric.title();
+    let panels: [(&str, &str, Figure<'_>); 2] = [
+        ("Training loss", "loss", &|epoch| epoch.train_loss),
+        ("Validation", &unit, &|epoch| metric.scaled(epoch.validation)),
+    ];
+    let panel = |(title, y, figure): (&str, &str, Figure<'_>)| {
+        let chart = fet_chart::curves(SIZE, title, "epoch", y, &series(runs, figure));
+        (!chart.is_empty()).then(|| Panel { title: title.to_string(), size: SIZE, chart })
+    };
+    let picture = Picture {
+        title: "Learning curves".to_string(),
+        panels: panels.into_iter().filter_map(panel).collect(),
+        columns: 2,
+        legend: runs.iter().enumerate().map(|(number, run)| (number, run.name.clone())).collect(),
+        caption: String::new(),
+    };
+    Ok(picture.svg())
 }
 
-pub(super) fn draw(runs: &[Run]) -> anyhow::Result<String> {
-    let metric = runs.first().map_or("metric", |run| run.report.metric.name.as_str());
-    svg((1100, 460), |canvas| {
-        let parts = canvas.split_evenly((1, 2));
-        let panels: [(&str, &str, Figure); 2] = [
-            ("Training loss", "loss", |epoch| epoch.train_loss),
-            ("Validation", metric, |epoch| epoch.validation),
-        ];
-        for (area, (title, unit, figure)) in parts.iter().zip(panels) {
-            let curves: Vec<_> = runs.iter().map(|run| curve(run, figure)).collect();
-            let x = range(curves.iter().flatten().map(|point| point.0));
-            let y = with_legend(range(curves.iter().flatten().map(|point| point.1)));
-            let mut chart = axes(area, title, ("epoch", x), (unit, y))?;
-            for (index, (run, curve)) in runs.iter().zip(&curves).enumerate() {
-                series(&mut chart, index, &run.name, curve, true)?;
-            }
-            legend(&mut chart)?;
-        }
-        Ok(())
-    })
+/// One figure of every run, where it is a number.
+fn series(runs: &[Run], figure: Figure<'_>) -> Vec<Series> {
+    let curve = |run: &Run| {
+        let points = run.report.epochs.iter().map(|epoch| (epoch.epoch as f64, figure(epoch)));
+        points.filter(|point| point.1.is_finite()).collect()
+    };
+    let series = |(number, run): (usize, &Run)| Series {
+        number,
+        name: run.name.clone(),
+        curve: curve(run),
+        ..Series::default()
+    };
+    runs.iter().enumerate().map(series).collect()
 }

@@ -2,6 +2,7 @@
 //! figure 4). Compare runs with and without `pe_average_every` to see the effect of averaging.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use fet_chart::{Mark, Panel, Picture, Series, Size};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
@@ -10,22 +11,26 @@ use fet_train::model::{Embedding, FourierEncoding, Init};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Run;
-use super::chart::{axes, legend, range, series, svg, with_legend};
 
 /// The number of keys on which encodings are compared.
 const KEYS: usize = 500;
 
-/// For each secondary its number and the root mean square, over keys, of the distance between its encoding of a key
-/// and the primary's. Keys are standard normal, like standardised keys.
-fn distances(run: &Run, device: &Device) -> anyhow::Result<Vec<(f64, f64)>> {
+const SIZE: Size = Size { width: 760.0, height: 400.0, names: 0.0 };
+
+/// Numbers of parties, from 1, and their distances from the primary.
+type Distances = Vec<(usize, f64)>;
+
+/// For each secondary that left a model its number and the root mean square, over keys, of the distance between its
+/// encoding of a key and the primary's. Keys are standard normal, like standardised keys.
+fn distances(run: &Run, device: &Device) -> anyhow::Result<Distances> {
     let Some(primary) = encoding(run, "primary") else { return Ok(Vec::new()) };
     let own = evaluate(&primary, device)?;
     let mut found = Vec::new();
-    for party in 1.. {
-        let Some(parameters) = encoding(run, &format!("party{party}")) else { break };
+    for party in 1..=run.report.secondaries {
+        let Some(parameters) = encoding(run, &format!("party{party}")) else { continue };
         let other = evaluate(&parameters, device)?;
         let squares: f64 = own.iter().zip(&other).map(|(a, b)| f64::from(a - b).powi(2)).sum();
-        found.push((f64::from(party), (squares / KEYS as f64).sqrt()));
+        found.push((party, (squares / KEYS as f64).sqrt()));
     }
     Ok(found)
 }
@@ -61,19 +66,28 @@ pub(super) fn draw(runs: &[Run]) -> anyhow::Result<Option<String>> {
     if all.iter().all(Vec::is_empty) {
         return Ok(None);
     }
-    let points = || all.iter().flatten();
-    let x = range(points().map(|point| point.0));
-    let y = with_legend(range(points().map(|point| point.1).chain([0.0])));
-    svg((800, 460), |canvas| {
-        let title = "Positional encodings: distance from the primary's";
-        let mut chart = axes(canvas, title, ("secondary party", x), ("root mean square distance", y))?;
-        for (index, (run, points)) in runs.iter().zip(&all).enumerate() {
-            let every = run.report.experiment["method"]["pe_average_every"].as_u64().unwrap_or(0);
-            let averaged =
-                if every > 0 { format!("averaged every {every}") } else { "never averaged".into() };
-            series(&mut chart, index, &format!("{} ({averaged})", run.name), points, false)?;
-        }
-        legend(&mut chart)
-    })
-    .map(Some)
+    let most = runs.iter().map(|run| run.report.secondaries).max().unwrap_or(0);
+    let ticks: Vec<String> = (1..=most).map(|party| party.to_string()).collect();
+    let series = |(number, (run, distances)): (usize, (&Run, &Distances))| {
+        let mark = |&(party, mean): &(usize, f64)| {
+            let title = format!("{}, party {party}: {mean:.3}", run.name);
+            Mark { place: party - 1, mean, title, ..Mark::default() }
+        };
+        let every = run.report.experiment["method"]["pe_average_every"].as_u64().unwrap_or(0);
+        let averaged = if every > 0 { format!("averaged every {every}") } else { "never averaged".into() };
+        let name = format!("{} ({averaged})", run.name);
+        Series { number, name, marks: distances.iter().map(mark).collect(), ..Series::default() }
+    };
+    let series: Vec<Series> = runs.iter().zip(&all).enumerate().map(series).collect();
+    let title = "Positional encodings: distance from the primary's".to_string();
+    let (x, y) = ("secondary party", "root mean square distance");
+    let chart = fet_chart::amounts(SIZE, &title, &ticks, x, y, &series);
+    let picture = Picture {
+        title: title.clone(),
+        panels: vec![Panel { title, size: SIZE, chart }],
+        columns: 1,
+        legend: series.into_iter().map(|series| (series.number, series.name)).collect(),
+        caption: String::new(),
+    };
+    Ok(Some(picture.svg()))
 }

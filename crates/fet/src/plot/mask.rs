@@ -1,11 +1,12 @@
-//! `mask.svg`: the first secondary's dynamic mask on the neighbours of four test rows (paper, figure 3).
+//! `mask.svg`: a secondary's dynamic mask on the neighbours of four test rows (paper, figure 3).
 //!
 //! A circle is a neighbour at its key; its area is the weight from the mask alone. The cross is the primary's key,
 //! which the mask never sees. For keys with more than two dimensions the first two are shown.
 
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
-use fet_core::data::DatasetContext;
+use fet_chart::{Bubble, Panel, Picture, Size};
+use fet_core::data::{DatasetContext, Keys};
 use fet_core::linker::{Linker, link};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
@@ -14,65 +15,77 @@ use fet_core::trainable::{Learner, Trainable};
 use fet_train::model::{DynamicMask, Init};
 use fet_train::prepare::{PreparedParty, divide, for_model};
 use fet_train::schedule::Split;
-use plotters::prelude::*;
 
 use super::Run;
-use super::chart::{axes, range, svg};
 use crate::experiment_file::data_folder;
 
 /// How many rows are shown.
 const ROWS: usize = 4;
 
-fn parameters(run: &Run) -> Parameters {
-    run.model.part("party1.mask.")
+/// The radius of a neighbour with the average weight.
+const EVEN: f64 = 5.0;
+
+const SIZE: Size = Size { width: 440.0, height: 400.0, names: 0.0 };
+
+fn parameters(run: &Run, party: usize) -> Parameters {
+    run.model.part(&format!("party{party}.mask."))
 }
 
-/// Whether the run has a dynamic mask.
-pub(super) fn has_mask(run: &Run) -> bool {
-    !parameters(run).segments().is_empty()
+/// The first secondary that has a dynamic mask, from 1.
+pub(super) fn party(run: &Run) -> Option<usize> {
+    (1..=run.report.secondaries).find(|&party| !parameters(run, party).segments().is_empty())
 }
 
 /// A test row: the primary's key, and keys and weights of its neighbours.
-struct Panel {
+struct Row {
     row: usize,
     own: (f64, f64),
     neighbours: Vec<((f64, f64), f64)>,
 }
 
-fn panels(run: &Run) -> anyhow::Result<Vec<Panel>> {
+/// The test rows, and the titles of the axes on which their keys are.
+fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folder = data_folder();
     let context = DatasetContext { folder: &folder, seed: experiment.seed };
     let (primary, secondaries) = divide(experiment.data.build(&context)?.load()?);
     let split = Split::new(primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
-    let table = secondaries.into_iter().next().context("the run has no secondary party")?;
-    let party = PreparedParty::of_all(table, primary.standardise);
+    let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
+    let prepared = PreparedParty::of_all(table, primary.standardise);
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
-    let queries = primary.table.keys.select_rows(&rows);
-    let seed = fet_train::secondary::linking_seed(experiment.seed, 1);
-    let links = link(linker.as_ref(), &queries, &party.raw_keys, seed, &|_| ())?;
-    let (positions, columns) = (links.neighbours(), party.scaled.keys.columns());
-    let scaled: Vec<f32> = (0..rows.len())
-        .flat_map(|query| links.row(query))
-        .flat_map(|&record| party.scaled.keys.row(record as usize))
+    // The run linked all rows. If the links of a row do not depend on other rows, those that are shown are enough.
+    let linked = if linker.about().independent { rows.clone() } else { (0..primary.table.rows()).collect() };
+    let queries = primary.table.keys.select_rows(&linked);
+    let places: Vec<usize> = rows.iter().filter_map(|row| linked.iter().position(|r| r == row)).collect();
+    let seed = fet_train::secondary::linking_seed(experiment.seed, party);
+    let links = link(linker.as_ref(), &queries, &prepared.raw_keys, seed, &|_| ())?;
+    let (positions, columns) = (links.neighbours(), prepared.scaled.keys.columns());
+    let scaled: Vec<f32> = places
+        .iter()
+        .flat_map(|&place| links.row(place))
+        .flat_map(|&record| prepared.scaled.keys.row(record as usize))
         .copied()
         .collect();
-    let masks = evaluate(run, scaled, [rows.len(), positions * columns])?;
+    let masks = evaluate(&parameters(run, party), scaled, [rows.len(), positions * columns])?;
     // A text key is drawn where the model sees it.
-    let (own, others) = (for_model(&queries), for_model(&party.raw_keys));
+    let (own, others) = (for_model(&queries), for_model(&prepared.raw_keys));
     let flat = |key: &[f64]| (key[0], key.get(1).copied().unwrap_or(0.0));
-    let panel = |(index, &row): (usize, &usize)| {
-        let weights = softmax(&masks[index * positions..(index + 1) * positions]);
-        let keys = links.row(index).iter().map(|&record| flat(others.row(record as usize)));
-        Panel { row, own: flat(own.row(index)), neighbours: keys.zip(weights).collect() }
+    let of = |((&row, &place), masks): ((&usize, &usize), &[f32])| {
+        let weights = softmax(masks);
+        let keys = links.row(place).iter().map(|&record| flat(others.row(record as usize)));
+        Row { row, own: flat(own.row(place)), neighbours: keys.zip(weights).collect() }
     };
-    Ok(rows.iter().enumerate().map(panel).collect())
+    let axes = match (&queries, own.columns()) {
+        (Keys::Text(_), _) => ["first column of the text's sketch", "second column of the text's sketch"],
+        (_, 1) => ["key, in the data's unit", "(the key has one column)"],
+        _ => ["first column of the key, in the data's unit", "second column of the key, in the data's unit"],
+    };
+    Ok((rows.iter().zip(&places).zip(masks.chunks(positions)).map(of).collect(), axes))
 }
 
 /// The mask of each row, [rows, K].
-fn evaluate(run: &Run, keys: Vec<f32>, shape: [usize; 2]) -> anyhow::Result<Vec<f32>> {
-    let parameters = parameters(run);
+fn evaluate(parameters: &Parameters, keys: Vec<f32>, shape: [usize; 2]) -> anyhow::Result<Vec<f32>> {
     let device = fet_backends::open("flex")?.device;
     let tracked = device.clone().autodiff();
     let positions = parameters.get("output.bias").map_or(0, <[f32]>::len);
@@ -80,7 +93,7 @@ fn evaluate(run: &Run, keys: Vec<f32>, shape: [usize; 2]) -> anyhow::Result<Vec<
     let mut init = Init::new(stream(0, 0, Purpose::Weights, 0), &tracked);
     let mut mask =
         Trainable::new(DynamicMask::new(&mut init, columns, positions), OptimizerSettings::lamb(), &tracked);
-    mask.load(&parameters)?;
+    mask.load(parameters)?;
     let keys = Tensor::from_data(TensorData::new(keys, shape), &device);
     Ok(host(mask.untracked().forward(keys)))
 }
@@ -92,24 +105,33 @@ fn softmax(logits: &[f32]) -> Vec<f64> {
     raw.into_iter().map(|x| x / total).collect()
 }
 
-pub(super) fn draw(run: &Run) -> anyhow::Result<String> {
-    let panels = panels(run)?;
-    svg((900, 900), |canvas| {
-        for (area, panel) in canvas.split_evenly((2, 2)).iter().zip(&panels) {
-            let places = || panel.neighbours.iter().map(|(at, _)| *at).chain([panel.own]);
-            let (x, y) = (range(places().map(|at| at.0)), range(places().map(|at| at.1)));
-            let title = format!("Row {}: weights of the mask", panel.row);
-            let mut chart = axes(area, &title, ("key, first column", x), ("key, second column", y))?;
-            let even = 1.0 / panel.neighbours.len() as f64;
-            chart.draw_series(panel.neighbours.iter().map(|(at, weight)| {
-                // A neighbour that weighs as much as the average has a radius of 5.
-                let radius = (5.0 * (weight / even).sqrt()).clamp(1.0, 40.0);
-                Circle::new(*at, radius.round() as i32, RGBColor(0, 114, 178).stroke_width(1))
-            }))?;
-            chart.draw_series([Cross::new(panel.own, 7, BLACK.stroke_width(3))])?;
-        }
-        Ok(())
-    })
+pub(super) fn draw(run: &Run, party: usize) -> anyhow::Result<String> {
+    let (rows, [x, y]) = rows(run, party)?;
+    let panel = |row: &Row| {
+        let even = 1.0 / row.neighbours.len() as f64;
+        let bubble = |&(at, weight): &((f64, f64), f64)| Bubble {
+            at,
+            radius: (EVEN * (weight / even).sqrt()).clamp(1.0, 40.0),
+            title: format!("weight {weight:.3}"),
+        };
+        let bubbles: Vec<Bubble> = row.neighbours.iter().map(bubble).collect();
+        let title = format!("Row {}", row.row);
+        let chart = fet_chart::bubbles(SIZE, &title, (x, y), &bubbles, (row.own, "the primary's key"));
+        Panel { title, size: SIZE, chart }
+    };
+    let title = format!("Weights of the dynamic mask of party {party}");
+    let picture = Picture {
+        panels: rows.iter().map(panel).collect(),
+        columns: 2,
+        legend: Vec::new(),
+        caption: format!(
+            "{title}, in the run {}. A circle is a neighbour at its key; its area is its weight. \
+             The cross is the primary's key, which the mask does not see.",
+            run.name
+        ),
+        title,
+    };
+    Ok(picture.svg())
 }
 
 #[cfg(test)]

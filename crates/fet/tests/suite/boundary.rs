@@ -401,7 +401,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
         &["AgreeOnKeys", "small order"],
     );
     check(&[], |_, _| Err(Refusal::new("no time").into()), &["Join", "no time"]);
-    check(&[], |_, _| Err(Failure::Gone), &["Join", "does not answer"]);
+    check(&[], |_, _| Err(Failure::Gone), &["Join", "no longer answers"]);
 }
 
 /// A party that has joined and is linked, and its trainer's terms.
@@ -462,7 +462,7 @@ fn terms_that_differ_are_refused_with_both_values() {
     refuse(&mut secondary, Terms { settings_hash: [0; 32], ..terms(&[]) }, &["settings_hash"]);
     refuse(&mut secondary, Terms { number: 0, ..terms(&[]) }, &["number", "1 to 2", "it is 0"]);
     refuse(&mut secondary, Terms { number: 3, ..terms(&[]) }, &["number", "it is 3"]);
-    refuse(&mut secondary, Terms { rows: 3, ..terms(&[]) }, &["10 rows or more"]);
+    refuse(&mut secondary, Terms { rows: 3, ..terms(&[]) }, &["at least 10 rows"]);
     refuse(&mut secondary, Terms { rows: usize::MAX, ..terms(&[]) }, &["rows", "at most"]);
     refuse(&mut secondary, Terms { parties: usize::MAX, ..terms(&[]) }, &["parties", "1 to 16384"]);
     refuse(&mut secondary, Terms { parties: 0, ..terms(&[]) }, &["parties", "it is 0"]);
@@ -518,13 +518,17 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[], &[forward(&[1], &[0, 1], Some(0))], &["attempt"]);
     check(&[SECURE], &[forward(&[1], &[0, 1], None)], &["attempt"]);
     check(&[SECURE], &[forward(&[1], &[0], Some(0))], &["over one party"]);
-    check(&[], &[backward(7, [1, 4, 16], 0.1)], &["training step 8", "without a training representation"]);
+    check(&[], &[backward(7, [1, 4, 16], 0.1)], &["training step 8", "no training representation"]);
     let asked = forward(&[1], &[0, 1], None);
-    check(&[], &[asked.clone(), backward(8, [1, 4, 16], 0.1)], &["training step 9", "without"]);
+    check(
+        &[],
+        &[asked.clone(), backward(8, [1, 4, 16], 0.1)],
+        &["training step 9", "no training representation"],
+    );
     check(&[], &[asked.clone(), backward(7, [1, 4, 15], 0.1)], &["gradient", "[1, 4, 16]", "[1, 4, 15]"]);
     check(&[], &[asked.clone(), backward(7, [1, 4, 16], f64::NAN)], &["learning_rate", "NaN"]);
     let twice = backward(7, [1, 4, 16], 0.1);
-    check(&[], &[asked, twice.clone(), twice], &["without a training representation"]);
+    check(&[], &[asked, twice.clone(), twice], &["no training representation"]);
     check(&[], &[share(None)], &["averages none"]);
     check(&[], &[load(other("chain.blocks.0.attention.output.bias"))], &["averages none"]);
     let averaged = ["method.pe_average_every=1"];
@@ -546,7 +550,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     let request = Request::Forward(Forward { round: far, rows: vec![1], active: vec![0, 1], attempt: None });
     check(&[], &[request], &["round", "4294967296"]);
     check(&[SECURE], &[forward(&[1], &[0, 1], Some(u32::MAX))], &["round", "attempt"]);
-    check(&[], &[backward(u64::MAX, [1, 4, 16], 0.1)], &["without a training representation"]);
+    check(&[], &[backward(u64::MAX, [1, 4, 16], 0.1)], &["no training representation"]);
     let nan = Block::new([1, 4, 16], vec![f32::NAN; 64]).expect("it fills");
     let round = Round::Train { step: 7 };
     let nan = Request::Backward(Backward { round, gradient: nan, learning_rate: 0.1 });

@@ -134,6 +134,25 @@ fn finished_runs_are_drawn() {
     assert!(picture("encodings.svg").contains("averaged every 1"));
     // Four panels, each with four neighbours and the primary's key.
     assert_eq!(picture("mask.svg").matches("<circle").count(), 4 * 4);
+    // A party that a run lost leaves no model.
+    std::fs::remove_file(folder.path().join("apart/parties/party1/model.safetensors")).expect("a model");
+    let output = fet(folder.path(), &["plot", "apart", "averaged", "--out", "pictures"]);
+    assert!(output.status.success(), "{output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(message.contains("warning: apart: party 1 left no") && message.lines().count() == 1, "{message}");
+    assert_eq!(picture("encodings.svg").matches("<title>apart, party").count(), 1, "party 2 is drawn");
+    let mask = picture("mask.svg");
+    assert!(mask.contains("party 2") && mask.matches("<circle").count() == 4 * 4, "{mask}");
+    // Metrics that are not the same have no axis in common.
+    let rows: String = (0..40).map(|n| format!("{n},{},{},{}\n", n % 7, n % 5, n % 3)).collect();
+    std::fs::write(folder.path().join("rows.csv"), format!("a,b,c,label\n{rows}")).expect("writable");
+    let source = r#"data.source={ kind = "csv", file = "rows.csv", label = "label" }"#;
+    let sets = ["--set", source, "--set", "data.rows=40", "--set", "data.key_dims=1"];
+    let output = fet(folder.path(), &[&["run", "tiny.toml", "--out", "other"], sets.as_slice()].concat());
+    assert!(output.status.success(), "{output:?}");
+    let output = fet(folder.path(), &["plot", "apart", "other", "--out", "pictures"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("plot them apart"), "{output:?}");
     let output = fet(folder.path(), &["plot", "nowhere"]);
     assert_eq!(output.status.code(), Some(2));
     let message = String::from_utf8_lossy(&output.stderr);

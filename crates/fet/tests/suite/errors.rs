@@ -73,7 +73,7 @@ fn settings_that_only_the_data_refutes() {
         refuse(folder.path(), "tiny.toml", &sets, parts);
     };
     check(&["linker.neighbours=201"], &["party 1", "linker.neighbours", "200 records", "201", "linker.pad"]);
-    check(&["data.rows=9"], &["no rows are left", "9"]);
+    check(&["data.rows=9"], &["at least 10 rows", "9"]);
     check(&["data.parties=65"], &["data", "parties", "65"]);
 }
 
@@ -168,7 +168,7 @@ fn tables() {
     check(&(good.clone() + "1,2,NaN,4\n"), secondary, &[], &["p.csv", "line 22", "x", "NaN"]);
     check(&(good.clone() + "1,2,inf,4\n"), secondary, &[], &["p.csv", "line 22", "x", "inf"]);
     check("a,b,x,y\n", secondary, &[], &["p.csv", "no"]);
-    check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["no rows are left"]);
+    check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["at least 10 rows"]);
     check(&good, "a,c,z\n0,0,1\n", &[], &["s.csv", "`b`"]);
     check(&good, &format!("{secondary}x,1,1\n"), &[], &["s.csv", "line 5", "`a`", "x"]);
 }

@@ -85,7 +85,7 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     let (mut trainer, from) = vanishing(&[]);
     from[1].store(2, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
-    for part in ["party \"second\"", "Forward", "training step 3", "does not answer"] {
+    for part in ["party \"second\"", "Forward", "training step 3", "no longer answers"] {
         assert!(error.contains(part), "{part} in {error}");
     }
 }
@@ -214,9 +214,12 @@ fn wrong_use_is_refused() {
     check(&[SECURE, "aggregator.bits=64"], &["aggregator", "bits", "8 to 32", "it is 64"]);
     check(&[SECURE, noise, "aggregator.bits=12"], &["aggregator.bits", "need", "bits", "it is 12"]);
     check(&[SECURE, "aggregator.bits=8", "aggregator.range=1000"], &["aggregator.bits", "need", "it is 8"]);
-    check(&[SECURE, "data.parties=2"], &["aggregator.kind", "two secondaries or more", "1 of 1"]);
-    check(&[SECURE, "method.party_dropout=0.5"], &["aggregator.kind", "two secondaries or more", "1 of 2"]);
-    check(&[SECURE, noise, "privacy.colluding=2"], &["aggregator.degree", "privacy.colluding", "2 do"]);
+    check(&[SECURE, "data.parties=2"], &["aggregator.kind", "at least two secondaries", "1 of 1"]);
+    check(&[SECURE, "method.party_dropout=0.5"], &["aggregator.kind", "at least two secondaries", "1 of 2"]);
+    check(
+        &[SECURE, noise, "privacy.colluding=2"],
+        &["aggregator.degree", "privacy.colluding", "2 parties take part"],
+    );
     check(&[noise, "privacy.colluding=2"], &["privacy.colluding", "honest party", "it is 2"]);
     let many = ["data.parties=8", "aggregator.degree=2", "privacy.colluding=3"];
     check(

@@ -81,7 +81,10 @@ fn one_process_at_a_time_works_on_a_folder() {
     lock.try_lock().expect("free");
     let output = fet(folder.path(), &["run", "tiny.toml", "--out", "out"]);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("another process is at the run"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("another process works on the run"),
+        "{output:?}"
+    );
     drop(lock);
     assert!(fet(folder.path(), &["run", "tiny.toml", "--out", "out"]).status.success());
     assert!(!folder.path().join("out/lock").exists(), "a finished run needs no lock");

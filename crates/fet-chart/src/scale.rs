@@ -2,23 +2,27 @@
 
 /// A linear scale with a little room at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     low: f64,
     high: f64,
 }
 
 impl Scale {
-    pub(super) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
+    pub(crate) fn of(values: impl Iterator<Item = f64>) -> Option<Self> {
         let finite = values.filter(|value| value.is_finite());
         let (low, high) = finite.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
         if low > high {
             return None;
         }
-        let room = if high > low { 0.06 * (high - low) } else { 0.05 * high.abs().max(1e-6) };
+        let room = match high {
+            _ if high > low => 0.06 * (high - low),
+            0.0 => 1.0,
+            high => 0.05 * high.abs(),
+        };
         Some(Self { low: low - room, high: high + room })
     }
 
-    pub(super) fn share(&self, value: f64) -> f64 {
+    pub(crate) fn share(&self, value: f64) -> f64 {
         (value - self.low) / (self.high - self.low)
     }
 
@@ -32,7 +36,7 @@ impl Scale {
             .unwrap_or(10.0 * power)
     }
 
-    pub(super) fn ticks(&self, count: usize) -> Vec<f64> {
+    pub(crate) fn ticks(&self, count: usize) -> Vec<f64> {
         let step = self.step(count);
         let first = (self.low / step).ceil() as i64;
         let last = (self.high / step).floor() as i64;
@@ -40,7 +44,7 @@ impl Scale {
     }
 
     /// With the digits that the finest step needs.
-    pub(super) fn label(&self, tick: f64) -> String {
+    pub(crate) fn label(&self, tick: f64) -> String {
         let digits = (-self.step(7).log10().floor()).clamp(0.0, 12.0) as usize;
         let text = format!("{tick:.digits$}");
         let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
@@ -66,5 +70,6 @@ mod tests {
         assert_eq!(Scale::of([f64::NAN].into_iter()), None);
         let one = Scale::of([3.0].into_iter()).expect("one value is a scale");
         assert!((one.share(3.0) - 0.5).abs() < 1e-9);
+        assert_eq!(Scale::of([0.0, 0.0].into_iter()), Some(Scale { low: -1.0, high: 1.0 }));
     }
 }

@@ -1,0 +1,81 @@
+//! Values at named places, beside a vertical scale: [`axis`] and [`amounts`].
+
+use std::fmt::Write;
+
+use super::frame::Frame;
+use super::scale::Scale;
+use super::signs::{diamond, line, sign};
+use super::text::escaped;
+use super::{COLOURS, Mark, Series, Size};
+
+/// Series over the values of an axis, evenly spaced, with error bars.
+pub fn axis(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
+    let Some(scale) = Scale::of(values(series)) else { return String::new() };
+    draw(&Frame::new(size, scale, title, y), ticks, x, series, true)
+}
+
+/// Amounts at places that have no order: nothing joins them, and the scale shows 0.
+pub fn amounts(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
+    if values(series).next().is_none() {
+        return String::new();
+    }
+    let Some(scale) = Scale::of(values(series).chain([0.0])) else { return String::new() };
+    draw(&Frame::new(size, scale, title, y), ticks, x, series, false)
+}
+
+fn values(series: &[Series]) -> impl Iterator<Item = f64> {
+    series.iter().flat_map(|series| &series.marks).flat_map(Mark::extent)
+}
+
+fn draw(frame: &Frame<'_>, ticks: &[String], x: &str, series: &[Series], joined: bool) -> String {
+    let place = |place: usize| frame.left + frame.width() * (place as f64 + 0.5) / ticks.len() as f64;
+    let mut svg = frame.begin();
+    // On a narrow picture, as many labels as there is room for.
+    let longest = ticks.iter().map(|tick| tick.chars().count()).max().unwrap_or(1) as f64;
+    let room = (frame.width() / (8.0 * longest + 10.0)).max(1.0) as usize;
+    let every = ticks.len().div_ceil(room.max(1));
+    for (index, tick) in ticks.iter().enumerate().filter(|(index, _)| index % every == 0) {
+        let (x, y) = (place(index), frame.bottom + 18.0);
+        let _ = write!(
+            svg,
+            r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}</text>"#,
+            escaped(tick)
+        );
+    }
+    svg.push_str(&frame.x_title(x));
+    for (index, one) in series.iter().enumerate() {
+        // Series stand a little beside each other, so that error bars do not hide one another.
+        let shift = (index as f64 - (series.len() - 1) as f64 / 2.0) * (7.0_f64).min(frame.width() / 60.0);
+        let x = |mark: &Mark| place(mark.place) + shift;
+        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        if joined {
+            let points: Vec<_> = one.marks.iter().map(|mark| (x(mark), frame.y(mark.mean))).collect();
+            svg.push_str(&line("curve", &points));
+        }
+        for mark in &one.marks {
+            svg.push_str(&bar(frame, one.number, x(mark), mark));
+        }
+        svg.push_str("</g>");
+    }
+    svg + "</svg>"
+}
+
+fn bar(frame: &Frame<'_>, number: usize, x: f64, mark: &Mark) -> String {
+    let mut svg = String::new();
+    if let Some(half) = mark.half_width {
+        let (low, high) = (frame.y(mark.mean - half), frame.y(mark.mean + half));
+        let left = x - 4.0;
+        let _ = write!(
+            svg,
+            r#"<path class="bar" d="M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h8M{left:.1} {high:.1}h8"/>"#
+        );
+    }
+    for seed in &mark.seeds {
+        let _ = write!(svg, r#"<circle class="seed" cx="{x:.1}" cy="{:.1}" r="2.5"/>"#, frame.y(*seed));
+    }
+    svg.push_str(&sign(number, x, frame.y(mark.mean), &mark.title));
+    if let Some(paper) = mark.paper {
+        svg.push_str(&diamond(x, frame.y(paper)));
+    }
+    svg
+}

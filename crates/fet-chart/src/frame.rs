@@ -1,0 +1,88 @@
+//! The frame of a chart: its outermost element, the vertical scale and the titles of both axes.
+
+use std::fmt::Write;
+
+use super::Size;
+use super::scale::Scale;
+use super::text::escaped;
+
+/// The frame of a chart with a vertical scale.
+pub(crate) struct Frame<'a> {
+    size: Size,
+    scale: Scale,
+    title: &'a str,
+    y_title: &'a str,
+    pub(crate) left: f64,
+    pub(crate) right: f64,
+    pub(crate) top: f64,
+    pub(crate) bottom: f64,
+}
+
+impl<'a> Frame<'a> {
+    pub(crate) fn new(size: Size, scale: Scale, title: &'a str, y_title: &'a str) -> Self {
+        let digits = scale.ticks(7).iter().map(|tick| scale.label(*tick).chars().count()).max().unwrap_or(1);
+        let left = 14.0 + 7.5 * digits as f64;
+        Self {
+            size,
+            scale,
+            title,
+            y_title,
+            left,
+            right: size.width - 14.0,
+            top: 30.0,
+            bottom: size.height - 46.0,
+        }
+    }
+
+    pub(crate) fn width(&self) -> f64 {
+        self.right - self.left
+    }
+
+    pub(crate) fn y(&self, value: f64) -> f64 {
+        self.bottom - (self.bottom - self.top) * self.scale.share(value)
+    }
+
+    pub(crate) fn begin(&self) -> String {
+        let mut svg = begin(self.size.width, self.size.height, self.title);
+        for tick in self.scale.ticks(7) {
+            let (y, left, right) = (self.y(tick), self.left, self.right);
+            let _ = write!(svg, r#"<path class="grid" d="M{left:.1} {y:.1}H{right:.1}"/>"#);
+            let (x, y, tick) = (left - 7.0, y + 4.0, self.scale.label(tick));
+            let _ =
+                write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="end">{tick}</text>"#);
+        }
+        let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(self.y_title));
+        svg
+    }
+
+    pub(crate) fn x_title(&self, text: &str) -> String {
+        let (x, y) = ((self.left + self.right) / 2.0, self.bottom + 38.0);
+        format!(r#"<text class="label" x="{x:.1}" y="{y:.1}" text-anchor="middle">{}</text>"#, escaped(text))
+    }
+}
+
+/// Round numbers below a horizontal scale, each with a line up to `top`; `at` says where a number stands.
+pub(crate) fn ticks_below(
+    scale: &Scale,
+    count: usize,
+    (top, bottom): (f64, f64),
+    at: impl Fn(f64) -> f64,
+) -> String {
+    let mut svg = String::new();
+    for tick in scale.ticks(count) {
+        let at = at(tick);
+        let _ = write!(svg, r#"<path class="grid" d="M{at:.1} {top}V{bottom:.1}"/>"#);
+        let (y, tick) = (bottom + 17.0, scale.label(tick));
+        let _ =
+            write!(svg, r#"<text class="tick" x="{at:.1}" y="{y:.1}" text-anchor="middle">{tick}</text>"#);
+    }
+    svg
+}
+
+/// The opening tag of a chart.
+pub(crate) fn begin(width: f64, height: f64, title: &str) -> String {
+    let title = escaped(title);
+    format!(
+        r#"<svg viewBox="0 0 {width:.0} {height:.0}" width="{width:.0}" height="{height:.0}" role="img" aria-label="{title}">"#
+    )
+}

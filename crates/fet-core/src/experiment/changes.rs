@@ -1,0 +1,111 @@
+//! Changes of an experiment's table before it is read: `--set`, and one table over another.
+
+use crate::registry::SettingsError;
+
+/// Changes `table` by `--set path=value`. A value is TOML if it parses as TOML, else a string. A new `kind` for a slot
+/// drops the slot's other settings: they belong to the old kind. A new method drops encoder and aggregator too: they
+/// were chosen for the old one.
+pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
+    let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
+    let (path, text) =
+        assignment.split_once('=').ok_or_else(|| bad("must have the form path=value".into()))?;
+    let (path, text) = (path.trim(), text.trim());
+    let value = toml::from_str::<toml::Table>(&format!("value = {text}"))
+        .ok()
+        .and_then(|mut parsed| parsed.remove("value"))
+        .unwrap_or_else(|| toml::Value::String(text.to_string()));
+    let names: Vec<&str> = path.split('.').collect();
+    let [tables @ .., field] = names.as_slice() else { return Err(bad("must name a field".into())) };
+    if names.iter().any(|name| name.is_empty()) {
+        return Err(bad("has an empty name in its path".into()));
+    }
+    let mut changed_method = false;
+    let mut place = &mut *table;
+    for name in tables {
+        let entry = place.entry(name.to_string()).or_insert_with(|| toml::Table::new().into());
+        place = entry.as_table_mut().ok_or_else(|| bad(format!("`{name}` is not a table")))?;
+    }
+    if *field == "kind" && place.get("kind").is_some_and(|kind| *kind != value) {
+        place.clear();
+        changed_method = names == ["method", "kind"];
+    }
+    place.insert(field.to_string(), value);
+    if changed_method {
+        table.remove("encoder");
+        table.remove("aggregator");
+    }
+    Ok(())
+}
+
+/// Merges `changes` into `base`, table by table. As with [`set`], a new `kind` replaces a slot's whole table, and a new
+/// method drops the encoder and the aggregator of the base.
+pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
+    let kind = |table: &toml::Table, slot: &str| table.get(slot).and_then(|slot| slot.get("kind")).cloned();
+    if kind(&changes, "method").is_some_and(|method| kind(base, "method") != Some(method)) {
+        base.remove("encoder");
+        base.remove("aggregator");
+    }
+    for (name, value) in changes {
+        let other_kind = |old: &toml::Table, new: &toml::Table| {
+            new.get("kind").is_some_and(|kind| old.get("kind") != Some(kind))
+        };
+        match (base.get_mut(&name), value) {
+            (Some(toml::Value::Table(old)), toml::Value::Table(new)) if !other_kind(old, &new) => {
+                overlay(old, new);
+            }
+            (_, value) => {
+                base.insert(name, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assignments_change_tables() {
+        let check = |assignments: &[&str], expected: &str| {
+            let mut table: toml::Table = toml::from_str("[method]\nkind = 'fet'\nhidden = 8").expect("TOML");
+            for assignment in assignments {
+                set(&mut table, assignment).expect("a good assignment");
+            }
+            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{assignments:?}");
+        };
+        check(&["method.hidden=16"], "[method]\nkind = 'fet'\nhidden = 16");
+        check(&["method.kind=fet"], "[method]\nkind = 'fet'\nhidden = 8");
+        check(&["method.kind=solo"], "[method]\nkind = 'solo'");
+        check(&["method.kind=solo", "method.hidden=[4]"], "[method]\nkind = 'solo'\nhidden = [4]");
+        check(&["a.b.c=text"], "a.b.c = 'text'\n[method]\nkind = 'fet'\nhidden = 8");
+        check(&["encoder.blocks=2", "method.kind=solo"], "[method]\nkind = 'solo'");
+        check(&["method.kind=solo", "encoder.blocks=2"], "[method]\nkind = 'solo'\n[encoder]\nblocks = 2");
+        check(&["a = 1e-3"], "a = 1e-3\n[method]\nkind = 'fet'\nhidden = 8");
+    }
+
+    #[test]
+    fn overlays_change_what_they_name() {
+        let base =
+            "a = 1\n[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n[data]\nx = { p = 1, q = 2 }";
+        let check = |changes: &str, expected: &str| {
+            let mut table: toml::Table = toml::from_str(base).expect("TOML");
+            overlay(&mut table, toml::from_str(changes).expect("TOML"));
+            assert_eq!(table, toml::from_str(expected).expect("TOML"), "{changes}");
+        };
+        check("", base);
+        let method = "[method]\nkind = 'fet'\nhidden = 8\n[encoder]\nblocks = 3\n";
+        check("[data]\nx = { q = 3 }", &format!("a = 1\n{method}[data]\nx = {{ p = 1, q = 3 }}"));
+        check("a = 2\n[method]\nhidden = 9", &base.replace("a = 1", "a = 2").replace('8', "9"));
+        check("[method]\nkind = 'solo'", "a = 1\n[method]\nkind = 'solo'\n[data]\nx = { p = 1, q = 2 }");
+        check("[data]\nkind = 'csv'", &format!("a = 1\n{method}[data]\nkind = 'csv'"));
+    }
+
+    #[test]
+    fn assignments_that_make_no_sense_are_refused() {
+        for assignment in ["method", "=1", "method..x=1", "method.hidden.x=1"] {
+            let mut table: toml::Table = toml::from_str("[method]\nhidden = 8").expect("TOML");
+            let error = set(&mut table, assignment).expect_err("refused").to_string();
+            assert!(error.contains(assignment), "{error}");
+        }
+    }
+}
