@@ -14,6 +14,7 @@ use crate::data::Dataset;
 use crate::encoder::Encoder;
 use crate::linker::Linker;
 use crate::method::{Method, Plan, Slots};
+use crate::policy::Policy;
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 
@@ -48,6 +49,9 @@ pub struct Experiment {
     pub aggregator: Slot<dyn Aggregator>,
     /// The privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
+    /// What the secondaries of a simulation let the primary have; a party of its own has a policy of its own.
+    #[serde(default)]
+    pub policy: Policy,
 }
 
 impl Experiment {
@@ -75,6 +79,7 @@ impl Experiment {
             SettingsError::Field { field: error.path().to_string(), message }
         })?;
         experiment.train.check()?;
+        experiment.policy.check().map_err(|violation| violation.within("policy"))?;
         if experiment.name.is_empty()
             || experiment.name.contains(['/', '\\'])
             || experiment.name.starts_with('.')

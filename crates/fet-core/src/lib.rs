@@ -45,6 +45,7 @@ pub mod objective;
 pub mod optimizer;
 pub mod parameters;
 pub mod party;
+pub mod policy;
 #[cfg(feature = "tensor")]
 pub mod privacy;
 pub mod registry;

@@ -22,7 +22,7 @@ pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode};
 pub use round::Round;
 
 /// The version of the messages and of their frame. If a message changes, bump it.
-pub const PROTOCOL_VERSION: u16 = 1;
+pub const PROTOCOL_VERSION: u16 = 2;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,8 +36,14 @@ pub enum Request {
     Answer(Sealed),
     /// Generate a key pair for secure sums, and send the public key.
     MakeKey,
-    /// Share keys with these parties, the receiver among them.
+    /// Share keys with these parties, the receiver among them; the reply is a backup for each of them.
     AgreeOnKeys(PublicKeys),
+    /// Keep these backups, one of each party that the receiver holds one for.
+    KeepBackups(Backups),
+    /// Take the own mask off the message of this attempt at a secure sum: the messages of all parties are there.
+    Open(Open),
+    /// Send the backup of a party that vanished before it opened its message of this attempt.
+    Reveal(Reveal),
     /// Represent the neighbours of these primary records.
     Forward(Forward),
     /// Take a training step with the gradient of the representation of the same round.
@@ -71,8 +77,14 @@ pub enum Reply {
     Linked(Linked),
     /// The linker's challenge; it must be answered before linking continues.
     Challenge(Sealed),
-    /// A public key.
-    Key(PublicKey),
+    /// A signed public key.
+    Key(SignedKey),
+    /// Encrypted shares of the secret of its own masks, one for each holder.
+    Backups(Backups),
+    /// What takes its own mask off its message of one attempt.
+    Opening(PublicKey),
+    /// The share of another party's secret that it keeps.
+    Backup(Backup),
     /// A representation.
     Representation(Block),
     /// A representation's share of a secure sum.
@@ -87,18 +99,76 @@ pub enum Reply {
     Done,
 }
 
-/// An X25519 public key.
+/// An X25519 public key, or another 32 bytes.
 pub type PublicKey = [u8; 32];
 
-/// The public keys of all parties, by number; a party that has left has none.
+/// A party's public key for secure sums, signed by its identity: who relays it cannot put another in its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedKey {
+    /// X25519.
+    pub key: PublicKey,
+    /// A commitment to the secret of its own masks.
+    pub commitment: [u8; 32],
+    /// 64 bytes, Ed25519, over the hash of the settings, the party's number, key and commitment.
+    #[serde(with = "array")]
+    pub signature: Vec<u8>,
+}
+
+/// The signed public keys of all parties; a party that has left has none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicKeys {
     /// The numbers of the present parties, ascending from 0.
     #[serde(with = "array")]
     pub parties: Vec<u32>,
-    /// 32 bytes per party.
+    /// One for each of them.
+    pub keys: Vec<SignedKey>,
+}
+
+/// Encrypted shares of secrets, all of one length: from one party to each of `parties`, or from each of them to one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backups {
+    /// The other parties' numbers, from 0.
     #[serde(with = "array")]
-    pub keys: Vec<u8>,
+    pub parties: Vec<u32>,
+    /// All shares, one after another.
+    #[serde(with = "array")]
+    pub sealed: Vec<u8>,
+}
+
+impl fmt::Debug for Backups {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backups[{}]", self.parties.len())
+    }
+}
+
+/// A share of a secret, decrypted. `Debug` does not show it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backup(#[serde(with = "array")] pub Vec<u8>);
+
+impl fmt::Debug for Backup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Backup")
+    }
+}
+
+/// An attempt at a secure sum that is to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Open {
+    /// The round of the sum.
+    pub round: Round,
+    /// The attempt.
+    pub attempt: u32,
+}
+
+/// A party that vanished before it opened its message of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reveal {
+    /// The round of the sum.
+    pub round: Round,
+    /// The attempt.
+    pub attempt: u32,
+    /// Who vanished, from 0.
+    pub party: u32,
 }
 
 /// The terms that all parties agree on before anything is computed.
@@ -245,6 +315,9 @@ pub struct Saved {
     pub hash: [u8; 32],
 }
 
+/// The bytes of a key, a commitment and a signature.
+const SIGNED_KEY: u64 = 128;
+
 impl Request {
     /// Its name in messages.
     pub fn name(&self) -> &'static str {
@@ -254,6 +327,9 @@ impl Request {
             Self::Answer(_) => "Answer",
             Self::MakeKey => "MakeKey",
             Self::AgreeOnKeys(_) => "AgreeOnKeys",
+            Self::KeepBackups(_) => "KeepBackups",
+            Self::Open(_) => "Open",
+            Self::Reveal(_) => "Reveal",
             Self::Forward(_) => "Forward",
             Self::Backward(_) => "Backward",
             Self::ShareParameters(_) => "ShareParameters",
@@ -274,6 +350,8 @@ impl Request {
             Self::Backward(message) => Some(message.round),
             Self::ShareParameters(message) => Some(message.round),
             Self::LoadParameters(message) => Some(message.round),
+            Self::Open(message) => Some(message.round),
+            Self::Reveal(message) => Some(message.round),
             _ => None,
         }
     }
@@ -285,7 +363,8 @@ impl Request {
             Self::Answer(message) => message.bytes().len() as u64,
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => 4 * message.gradient.values().len() as u64,
-            Self::AgreeOnKeys(message) => message.keys.len() as u64,
+            Self::AgreeOnKeys(message) => SIGNED_KEY * message.keys.len() as u64,
+            Self::KeepBackups(message) => message.sealed.len() as u64,
             Self::LoadParameters(message) => 4 * message.parameters.values().len() as u64,
             _ => 0,
         }
@@ -300,6 +379,9 @@ impl Reply {
             Self::Linked(_) => "Linked",
             Self::Challenge(_) => "Challenge",
             Self::Key(_) => "Key",
+            Self::Backups(_) => "Backups",
+            Self::Opening(_) => "Opening",
+            Self::Backup(_) => "Backup",
             Self::Representation(_) => "Representation",
             Self::Masked(_) => "Masked",
             Self::Parameters(_) => "Parameters",
@@ -319,7 +401,10 @@ impl Reply {
             }
             Self::Challenge(message) => message.bytes().len() as u64,
             Self::Masked(message) => (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8),
-            Self::Key(_) => 32,
+            Self::Key(_) => SIGNED_KEY,
+            Self::Backups(message) => message.sealed.len() as u64,
+            Self::Opening(_) => 32,
+            Self::Backup(share) => share.0.len() as u64,
             Self::MaskedParameters(words) => 8 * words.0.len() as u64,
             Self::Joined(_) | Self::Saved(_) | Self::Done => 0,
         }

@@ -66,7 +66,19 @@ impl OwnSeed {
 
     /// The party's stream for `purpose` in `round`.
     pub fn stream(&self, purpose: Purpose, round: u64) -> ChaCha8Rng {
-        ChaCha8Rng::from_seed(keyed(&self.0, &[&(purpose as u64).to_le_bytes(), &round.to_le_bytes()]))
+        self.stream_over(purpose, round, &[])
+    }
+
+    /// The same for a release of certain content, which `over` is a digest of: the stream is the same if the same is
+    /// released again, and another, independent one if anything else is.
+    pub fn stream_over(&self, purpose: Purpose, round: u64, over: &[u8]) -> ChaCha8Rng {
+        let parts: [&[u8]; 3] = [&(purpose as u64).to_le_bytes(), &round.to_le_bytes(), over];
+        ChaCha8Rng::from_seed(keyed(&self.0, &parts))
+    }
+
+    /// 32 secret bytes for one `use`, which say nothing about those for another.
+    pub fn secret(&self, label: &str) -> [u8; 32] {
+        keyed(&self.0, &[b"fet secret", label.as_bytes()])
     }
 }
 

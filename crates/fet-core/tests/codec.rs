@@ -4,9 +4,9 @@
 use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
-    Answer, Backward, Block, CodecError, Epoch, Forward, Joined, LARGEST_FRAME, LinkKeys, Linked,
-    LoadParameters, Masked, PublicKeys, Reply, Request, Round, Saved, ShareParameters, Terms, Words, decode,
-    encode,
+    Answer, Backup, Backups, Backward, Block, CodecError, Epoch, Forward, Joined, LARGEST_FRAME, LinkKeys,
+    Linked, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, Saved, ShareParameters,
+    SignedKey, Terms, Words, decode, encode,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -47,7 +47,10 @@ fn requests() -> Vec<Request> {
         Request::Link(LinkKeys { keys: Keys::Sealed(Sealed::new(9, 2, vec![1, 2, 3])) }),
         Request::Answer(Sealed::new(0, 1, Vec::new())),
         Request::MakeKey,
-        Request::AgreeOnKeys(PublicKeys { parties: vec![0, 2], keys: vec![5; 64] }),
+        Request::AgreeOnKeys(PublicKeys { parties: vec![0, 2], keys: vec![signed(5), signed(6)] }),
+        Request::KeepBackups(Backups { parties: vec![2], sealed: vec![4; 49] }),
+        Request::Open(Open { round, attempt: 2 }),
+        Request::Reveal(Reveal { round, attempt: 2, party: 1 }),
         Request::Forward(Forward { round, rows: vec![3, 1, 4], active: vec![0, 1], attempt: Some(2) }),
         Request::Forward(Forward {
             round: Round::Validation { epoch: 1, batch: 2 },
@@ -73,6 +76,10 @@ fn requests() -> Vec<Request> {
     ]
 }
 
+fn signed(byte: u8) -> SignedKey {
+    SignedKey { key: [byte; 32], commitment: [byte + 1; 32], signature: vec![byte; 64] }
+}
+
 fn answers() -> Vec<Answer> {
     let similarities = Some(Matrix::new(2, vec![-0.5f32, -1.0]));
     let block = Block::new([2, 2, 2], (0..8).map(|x| x as f32).collect()).expect("it fills");
@@ -81,7 +88,10 @@ fn answers() -> Vec<Answer> {
         Ok(Reply::Linked(Linked { available: 2, similarities })),
         Ok(Reply::Linked(Linked { available: 2, similarities: None })),
         Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),
-        Ok(Reply::Key([8; 32])),
+        Ok(Reply::Key(signed(8))),
+        Ok(Reply::Backups(Backups { parties: vec![1, 2], sealed: vec![3; 98] })),
+        Ok(Reply::Opening([7; 32])),
+        Ok(Reply::Backup(Backup(vec![1; 33]))),
         Ok(Reply::Representation(block)),
         Ok(Reply::Masked(Masked { shape: [1, 1, 2], words: vec![u32::MAX, 1], bits: 32 })),
         Ok(Reply::Parameters(parameters())),

@@ -24,7 +24,7 @@ mod member;
 mod units;
 mod word;
 
-pub use backup::{BackupError, holders, recover, threshold};
+pub use backup::{BackupError, SEALED_SHARE, holders, recover, threshold};
 pub use collect::{Attempt, CollectError, Collected, Parties, collect, total};
 pub use graph::MaskGraph;
 pub use id::SumId;

@@ -108,6 +108,18 @@ impl Schedule {
         batches.map(|(batch, rows)| (round(batch), rows.to_vec())).collect()
     }
 
+    /// The rows of one batch of an evaluation, from 0; the same after every epoch.
+    pub fn evaluated(&self, part: Part, batch: usize) -> Option<&[usize]> {
+        self.rows_of(part).chunks(self.settings.evaluation_batch_size).nth(batch)
+    }
+
+    /// The rows of one portion of the only release, from 0.
+    pub fn portion(&self, batch: usize) -> Option<std::ops::Range<usize>> {
+        let (size, rows) = (self.settings.evaluation_batch_size, self.split.rows());
+        let start = batch.checked_mul(size).filter(|&start| start < rows)?;
+        Some(start..rows.min(start + size))
+    }
+
     /// The batches in which every row is released once, if secondaries are frozen.
     pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
         let all: Vec<usize> = (0..self.split.rows()).collect();

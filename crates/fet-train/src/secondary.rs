@@ -5,6 +5,7 @@
 //! data: an invalid request is refused with a reason.
 
 mod error;
+mod guard;
 mod join;
 mod linking;
 mod release;
@@ -25,13 +26,16 @@ use fet_core::linker::{Linker, Links, Owner};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
+use fet_core::policy::Policy;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::rng::OwnSeed;
+use fet_privacy::identity::{Identity, PublicIdentity};
 use fet_privacy::secure_sum::Member;
 
 use crate::prepare::PreparedParty;
 
 pub use self::error::SecondaryError;
+use self::guard::Guard;
 pub use self::linking::linking_seed;
 pub use self::state::Store;
 
@@ -51,6 +55,12 @@ pub struct Own {
     pub settings: CommonSettings,
     /// Its randomness.
     pub seed: OwnSeed,
+    /// What it signs with.
+    pub identity: Identity,
+    /// The identities of all secondaries, in their order, as they reached it by another way than the primary.
+    pub roster: Arc<[PublicIdentity]>,
+    /// What it lets the primary have, whatever the common settings say.
+    pub policy: Policy,
     /// Where it computes; without autodiff.
     pub device: Device,
     /// How it computes.
@@ -88,6 +98,9 @@ struct Session {
     /// An autodiff device.
     device: Device,
     seed: OwnSeed,
+    identity: Identity,
+    roster: Arc<[PublicIdentity]>,
+    guard: Guard,
     store: Store,
     tell: Tell,
     records: PreparedParty,
@@ -106,6 +119,8 @@ struct Session {
     member: Option<Member>,
     /// The parties that it shares keys with, from 0, including itself.
     agreed: Vec<u32>,
+    /// Its last message of a secret sum.
+    sent: Option<release::Sent>,
     /// Its best model so far; empty before the first.
     best: Parameters,
 }
@@ -180,10 +195,13 @@ impl Secondary {
             Request::Link(message) => session.link(message),
             Request::Answer(message) => session.link_answered(&message),
             Request::MakeKey => session.make_key().map(Reply::Key),
-            Request::AgreeOnKeys(keys) => session.agree_on_keys(&keys).map(|()| Reply::Done),
-            Request::Forward(message) => session.represent(&message),
+            Request::AgreeOnKeys(keys) => session.agree_on_keys(&keys).map(Reply::Backups),
+            Request::KeepBackups(message) => session.keep_backups(&message).map(|()| Reply::Done),
+            Request::Open(message) => session.open(message).map(Reply::Opening),
+            Request::Reveal(message) => session.reveal(message).map(Reply::Backup),
+            Request::Forward(message) => session.forward(message),
             Request::Backward(message) => session.learn(message).map(|()| Reply::Done),
-            Request::ShareParameters(message) => session.share_parameters(&message),
+            Request::ShareParameters(message) => session.share_parameters(message),
             Request::LoadParameters(message) => session.load_parameters(&message).map(|()| Reply::Done),
             Request::KeepBest(_) => {
                 session.keep_best();

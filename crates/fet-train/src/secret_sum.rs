@@ -3,6 +3,7 @@
 use fet_core::aggregator::SecureSum;
 use fet_core::privacy::Form;
 use fet_privacy::secure_sum::{BudgetError, Units};
+use sha2::{Digest, Sha256};
 
 /// The fixed-point form of a sum over `active` parties; refuses one that could wrap around.
 pub fn units(sum: SecureSum, form: Option<Form>, active: usize) -> Result<Units, BudgetError> {
@@ -23,3 +24,35 @@ pub fn parameters(active: usize) -> Result<Units, BudgetError> {
 const FINEST: i32 = 30;
 /// The largest absolute value of an averaged parameter.
 pub(crate) const PARAMETER_RANGE: f64 = 65_536.0;
+
+/// Which values of a round a mask hides: representations,
+pub(crate) const REPRESENTATION: u32 = 0;
+/// or parameters.
+pub(crate) const PARAMETERS: u32 = 1;
+
+/// A digest of what a sum of representations is over: these rows, in blocks of this shape.
+pub(crate) fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(b"fet sum of representations, 1");
+    shape.iter().for_each(|&size| hash.update((size as u64).to_le_bytes()));
+    rows.iter().for_each(|row| hash.update(row.to_le_bytes()));
+    hash.finalize().into()
+}
+
+/// A digest of what a sum of parameters is over: so many of them.
+pub(crate) fn over_parameters(length: usize) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(b"fet sum of parameters, 1");
+    hash.chain_update((length as u64).to_le_bytes()).finalize().into()
+}
+
+/// The purpose of a signature on a public key for sums.
+pub(crate) const SIGNS_KEY: &str = "fet secure sum key, 1";
+
+/// What a party signs: which run its public key is for, and whose it is.
+pub(crate) fn signed_key(
+    settings_hash: &[u8; 32],
+    party: usize,
+    key: &[u8; 32],
+    commitment: &[u8; 32],
+) -> Vec<u8> {
+    [&settings_hash[..], &(party as u64).to_le_bytes(), key, commitment].concat()
+}

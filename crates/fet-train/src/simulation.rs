@@ -11,6 +11,7 @@ use fet_core::experiment::{Experiment, Wire};
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
 use fet_core::rng::OwnSeed;
+use fet_privacy::identity::Identity;
 
 use crate::prepare::divide;
 use crate::secondary::{Own, Secondary, Store, Tell};
@@ -55,12 +56,18 @@ impl<'a> Simulation<'a> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
         }
+        let seed = |number| OwnSeed::simulated(self.experiment.seed, number);
+        let identity = |number| Identity::from_secret(seed(number).secret("identity"));
+        let roster: Arc<[_]> = (1..=tables.len()).map(|number| identity(number).public()).collect();
         let party = |(index, table): (usize, PartyTable)| {
             let number = index + 1;
             Secondary::new(Own {
                 table,
                 settings: self.experiment.common(),
-                seed: OwnSeed::simulated(self.experiment.seed, number),
+                seed: seed(number),
+                identity: identity(number),
+                roster: Arc::clone(&roster),
+                policy: self.experiment.policy.clone(),
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
                 store: self.folder.map_or_else(

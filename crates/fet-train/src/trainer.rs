@@ -9,6 +9,7 @@ mod phases;
 mod predict;
 mod release;
 mod setup;
+mod sums;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +20,7 @@ use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
-use fet_core::message::{Backward, Block, Epoch, Request, Round};
+use fet_core::message::{Backward, Block, Epoch, Request, Round, SignedKey};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
@@ -52,6 +53,8 @@ pub struct Trainer {
     federation: Federation,
     aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
+    /// The signed keys of the secondaries that share masks; none where no sums are secret.
+    keys: Vec<Option<SignedKey>>,
     /// The memory of every row, if each row is released once in the whole run.
     released: Option<Memory>,
     plan: Plan,
@@ -319,7 +322,11 @@ impl Trainer {
                 each => each.into_parts(parties).into_iter().map(|one| backward(block(one))).collect(),
             };
             watch.lap(&mut self.phases.aggregate);
-            self.federation.command(&aggregation.active, requests)?;
+            // A party that vanished after it had sent its part learns nothing from it.
+            let learn = aggregation.active.iter().copied().zip::<Vec<Request>>(requests);
+            let (active, requests): (Vec<usize>, Vec<Request>) =
+                learn.filter(|(party, _)| !self.progress.gone.contains(party)).unzip();
+            self.federation.command(&active, requests)?;
             watch.lap(&mut self.phases.learn);
         }
         self.primary.learner_mut().step(learning_rate);

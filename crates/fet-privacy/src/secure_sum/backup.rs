@@ -11,6 +11,9 @@ use sha2::{Digest, Sha256};
 use super::member::{Member, Opening, opening};
 use super::{Commitment, SumId};
 
+/// The bytes of one sealed share: its place, 32 bytes of the share, and 16 that authenticate it.
+pub const SEALED_SHARE: usize = 1 + 32 + 16;
+
 /// GF(256) has no more places for shares.
 const MOST_HOLDERS: usize = 255;
 

@@ -4,7 +4,7 @@ use fet_core::linker::LinkError;
 use fet_core::message::Round;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
-use fet_privacy::secure_sum::BudgetError;
+use fet_privacy::secure_sum::{BackupError, BudgetError};
 
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
@@ -105,6 +105,54 @@ pub enum SecondaryError {
     /// A secret sum over one party.
     #[error("a secret sum over one party was asked for: the sum would be its value")]
     Alone,
+    /// Keys were agreed on, and a run does so once.
+    #[error("keys were agreed on already; a run agrees once")]
+    AgreedAlready,
+    /// A public key that its party's identity did not sign for this run.
+    #[error(
+        "the public key of party {party} is not signed by the identity that this party knows: whoever relays keys may have \
+         put another in its place"
+    )]
+    Unsigned {
+        /// The party, from 1.
+        party: usize,
+    },
+    /// A backup that cannot be used.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// There is no backup for this party.
+    #[error("this party keeps no backup of party {party}")]
+    NoBackup {
+        /// The party, from 1.
+        party: usize,
+    },
+    /// An attempt at a sum is to be opened that is not the last that the party sent, or was not opened.
+    #[error(
+        "attempt {attempt} at the sum of {round} is not the last that this party sent and may open: of all attempts at a sum \
+         one is opened"
+    )]
+    NotSent {
+        /// The round.
+        round: Round,
+        /// The attempt.
+        attempt: u32,
+    },
+    /// Its policy forbids what the settings ask for.
+    #[error("its policy forbids the run: `policy.{field}` {rule}; it is {value}")]
+    Policy {
+        /// The setting of the policy.
+        field: &'static str,
+        /// The rule.
+        rule: String,
+        /// What the run would have.
+        value: String,
+    },
+    /// A state was to be put back after something was released.
+    #[error("a saved state can only be restored before anything is released in a session")]
+    LoadedLate,
+    /// The rows cannot be divided.
+    #[error(transparent)]
+    Data(#[from] fet_core::data::DataError),
     /// A public key of small order, which no honest party has.
     #[error("the public key of party {party} is of small order: no honest party has such a key")]
     BadKey {

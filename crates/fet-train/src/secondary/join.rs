@@ -10,10 +10,12 @@ use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
 use fet_linkers::Cached;
 
+use super::guard::{self, Guard};
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
+use crate::schedule::Schedule;
 
 /// The most secondaries of a run; terms with more are refused before anything is computed.
 const MOST_PARTIES: usize = 1 << 14;
@@ -52,6 +54,7 @@ struct Parts {
     privacy: Box<dyn PrivacyMechanism>,
     sum: Option<SecureSum>,
     shared: Option<&'static str>,
+    guard: Guard,
 }
 
 fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
@@ -94,8 +97,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let plan = method.plan();
     let aggregator = settings.aggregator.build(&())?;
     let linker = settings.linker.build(&())?;
-    let (privacy, _) =
+    let (privacy, releases) =
         protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), terms.rows, terms.parties)?;
+    let sum = secret_sum(aggregator.as_ref());
+    guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
+    let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,
@@ -113,7 +119,8 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         neighbours,
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
         encoder,
-        sum: secret_sum(aggregator.as_ref()),
+        sum,
+        guard: Guard::new(schedule, privacy.freezes_secondaries(), sum.is_some(), &own.policy),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // If links are made anew for each release, caching them is not worth it.
@@ -127,7 +134,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 
 impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Session {
-        let Own { table, settings, seed, device, store, tell, .. } = own;
+        let Own { table, settings, seed, identity, roster, device, store, tell, .. } = own;
         Session {
             number: terms.number,
             parties: terms.parties,
@@ -143,6 +150,9 @@ impl Parts {
             shared: self.shared,
             device: device.autodiff(),
             seed,
+            identity,
+            roster,
+            guard: self.guard,
             store,
             tell,
             scratch: vec![u32::MAX; table.rows()],
@@ -155,6 +165,7 @@ impl Parts {
             pending: None,
             member: None,
             agreed: Vec::new(),
+            sent: None,
             best: Parameters::default(),
         }
     }

@@ -1,56 +1,154 @@
 //! What a secondary sends: noisy representations, alone or hidden in a sum, and averaged parameters.
 
 use fet_core::message::{
-    Block, Forward, LoadParameters, Masked, PublicKeys, Reply, Round, ShareParameters, Words,
+    Backup, Backups, Block, Forward, LoadParameters, Masked, Open, PublicKeys, Reply, Reveal, Round,
+    ShareParameters, SignedKey, Words,
 };
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{Release, Share};
 use fet_core::rng::Purpose;
-use fet_privacy::secure_sum::{MaskId, Member, PublicKey, Word};
+use fet_privacy::secure_sum::{Member, PublicKey, SumId, Word, holders};
+use sha2::{Digest, Sha256};
 
+use super::guard::Asked;
 use super::{SecondaryError, Session};
-use crate::secret_sum::{self, PARAMETER_RANGE};
-
-/// Which values of a round a mask hides.
-const REPRESENTATION: u32 = 0;
-const PARAMETERS: u32 = 1;
+use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION, SIGNS_KEY};
 
 /// A secret sum that the party is asked to take part in.
 struct Attempt<'a> {
     round: Round,
     active: &'a [u32],
     number: u32,
+    /// A digest of what the sum is over.
+    over: [u8; 32],
+}
+
+/// A message of a secret sum that has left.
+pub(super) struct Sent {
+    open: Open,
+    name: u32,
+    active: Vec<usize>,
+    over: [u8; 32],
+    bits: u32,
+    degree: usize,
+    /// Whether its mask was taken off.
+    opened: bool,
+}
+
+impl Sent {
+    fn id(&self) -> SumId<'_> {
+        SumId {
+            round: self.open.round.key(),
+            name: self.name,
+            attempt: self.open.attempt,
+            active: &self.active,
+            over: self.over,
+            bits: self.bits,
+            degree: self.degree,
+        }
+    }
 }
 
 impl Session {
     /// A key for secret sums, from the operating system's randomness. A sum does not depend on its masks, so runs still
     /// repeat.
-    pub(super) fn make_key(&mut self) -> Result<fet_core::message::PublicKey, SecondaryError> {
+    pub(super) fn make_key(&mut self) -> Result<SignedKey, SecondaryError> {
+        if !self.agreed.is_empty() {
+            return Err(SecondaryError::AgreedAlready);
+        }
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
         let member = Member::from_secret(self.number - 1, secret);
-        let public = member.public();
+        let (key, commitment) = (member.public().0, member.commitment());
+        let message = secret_sum::signed_key(&self.settings_hash, self.number, &key, &commitment);
+        let signature = self.identity.sign(SIGNS_KEY, &message).to_vec();
         self.member = Some(member);
-        self.agreed.clear();
-        Ok(public.0)
+        Ok(SignedKey { key, commitment, signature })
     }
 
-    pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<(), SecondaryError> {
-        let (keys, rest) = message.keys.as_chunks::<32>();
-        if !rest.is_empty() || keys.len() != message.parties.len() {
-            let rule = format!("must be 32 bytes for each of {} parties", message.parties.len());
+    /// Derives keys from those of the others, all of which bear the signatures of the identities that it knows.
+    pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<Backups, SecondaryError> {
+        if message.keys.len() != message.parties.len() {
+            let rule = format!("must be one for each of {} parties", message.parties.len());
             let value = message.keys.len().to_string();
             return Err(SecondaryError::Message { field: "keys", rule, value });
         }
         self.check_parties("parties", &message.parties)?;
-        let mut all = vec![None; self.parties];
-        for (&party, &key) in message.parties.iter().zip(keys) {
-            all[party as usize] = Some(PublicKey(key));
+        if !self.agreed.is_empty() {
+            return Err(SecondaryError::AgreedAlready);
         }
+        let mut all = vec![None; self.parties];
+        let mut context = self.settings_hash.to_vec();
+        for (&party, signed) in message.parties.iter().zip(&message.keys) {
+            let number = party as usize + 1;
+            let SignedKey { key, commitment, signature } = signed;
+            let bytes = secret_sum::signed_key(&self.settings_hash, number, key, commitment);
+            let identity = self.roster.get(number - 1).ok_or(SecondaryError::Unsigned { party: number })?;
+            let sound = signature.as_slice().try_into().is_ok_and(|s| identity.signed(SIGNS_KEY, &bytes, s));
+            if !sound {
+                return Err(SecondaryError::Unsigned { party: number });
+            }
+            all[party as usize] = Some(PublicKey(*key));
+            context.extend(commitment);
+        }
+        let own = message.parties.iter().position(|&party| party as usize == self.number - 1);
         let member = self.member.as_mut().ok_or(SecondaryError::NoKeys)?;
-        member.agree_with(&all).map_err(|party| SecondaryError::BadKey { party: party + 1 })?;
+        if own.is_none_or(|place| message.keys[place].key != member.public().0) {
+            return Err(SecondaryError::Unsigned { party: self.number });
+        }
+        member.agree(&all, &context).map_err(|party| SecondaryError::BadKey { party: party + 1 })?;
         self.agreed = message.parties.clone();
+        let parties: Vec<usize> = self.agreed.iter().map(|&party| party as usize).collect();
+        let sealed = member.backups(&parties).concat();
+        let holders = holders(&parties, self.number - 1).into_iter().map(|party| party as u32).collect();
+        Ok(Backups { parties: holders, sealed })
+    }
+
+    /// Keeps the shares of the others' secrets.
+    pub(super) fn keep_backups(&mut self, message: &Backups) -> Result<(), SecondaryError> {
+        let member =
+            self.member.as_mut().filter(|_| !self.agreed.is_empty()).ok_or(SecondaryError::NoKeys)?;
+        let count = message.parties.len();
+        let known = message.parties.iter().all(|party| self.agreed.binary_search(party).is_ok());
+        if !known || count == 0 || !message.sealed.len().is_multiple_of(count) || message.sealed.is_empty() {
+            let rule =
+                "must be shares of one length, each of a party that keys were agreed on with".to_string();
+            let value = format!("{} bytes of {count} parties", message.sealed.len());
+            return Err(SecondaryError::Message { field: "sealed", rule, value });
+        }
+        let shares = message.sealed.chunks_exact(message.sealed.len() / count);
+        for (&party, sealed) in message.parties.iter().zip(shares) {
+            member.keep_backup(party as usize, sealed)?;
+        }
         Ok(())
+    }
+
+    /// Takes its own mask off its last message of a sum; that sum's other attempts stay masked for ever.
+    pub(super) fn open(&mut self, message: Open) -> Result<[u8; 32], SecondaryError> {
+        let not_sent = SecondaryError::NotSent { round: message.round, attempt: message.attempt };
+        let (Some(sent), Some(member)) = (&mut self.sent, &self.member) else { return Err(not_sent) };
+        if sent.open != message {
+            return Err(not_sent);
+        }
+        sent.opened = true;
+        self.guard.opened(message.round);
+        Ok(member.opening(&sent.id()).0)
+    }
+
+    /// Gives the share that it keeps of the secret of a party that vanished before it opened its message of an attempt that
+    /// this party has opened. That party is gone from then on.
+    pub(super) fn reveal(&mut self, message: Reveal) -> Result<Backup, SecondaryError> {
+        let open = Open { round: message.round, attempt: message.attempt };
+        let party = message.party as usize;
+        let took_part = |sent: &&Sent| {
+            sent.open == open && sent.opened && party != self.number - 1 && sent.active.contains(&party)
+        };
+        let not_sent = SecondaryError::NotSent { round: message.round, attempt: message.attempt };
+        self.sent.as_ref().filter(took_part).ok_or(not_sent)?;
+        let share = self.member.as_ref().and_then(|member| member.backup_of(party));
+        let share = share.ok_or(SecondaryError::NoBackup { party: party + 1 })?.to_vec();
+        self.guard.lost(party);
+        Ok(Backup(share))
     }
 
     /// Refuses a set of parties that this one does not belong to.
@@ -91,20 +189,27 @@ impl Session {
 
     /// The bounded representation as it is sent.
     pub(super) fn release(
-        &self,
+        &mut self,
         bounded: Vec<f32>,
         shape: [usize; 3],
         message: &Forward,
     ) -> Result<Reply, SecondaryError> {
         let block = |values| Block::new(shape, values).expect("a tensor fills its shape");
-        let attempt =
-            message.attempt.map(|number| Attempt { round: message.round, active: &message.active, number });
+        let over = secret_sum::over_rows(&message.rows, shape);
+        let attempt = message.attempt.map(|number| Attempt {
+            round: message.round,
+            active: &message.active,
+            number,
+            over,
+        });
         if self.privacy.is_identity() && attempt.is_none() {
             return Ok(Reply::Representation(block(bounded)));
         }
         // Another attempt at a round is another release: its noise is drawn anew.
         let number = u64::from(message.attempt.unwrap_or(0));
-        let mut noise = self.seed.stream(Purpose::Noise, message.round.key() ^ (number << 40));
+        let content = content(&over, &message.active, &bounded);
+        let round = message.round.key() ^ (number << 40);
+        let mut noise = self.seed.stream_over(Purpose::Noise, round, &content);
         let mut release = Release {
             active: message.active.len(),
             summed: attempt.is_some(),
@@ -124,7 +229,12 @@ impl Session {
         Ok(Reply::Representation(block(values)))
     }
 
-    fn hide(&self, share: Share, shape: [usize; 3], attempt: &Attempt<'_>) -> Result<Masked, SecondaryError> {
+    fn hide(
+        &mut self,
+        share: Share,
+        shape: [usize; 3],
+        attempt: &Attempt<'_>,
+    ) -> Result<Masked, SecondaryError> {
         let sum = self.sum.ok_or(SecondaryError::NoKeys)?;
         let active = attempt.active.len();
         let form = self.privacy.form(active, shape[1] * shape[2]);
@@ -142,11 +252,23 @@ impl Session {
     }
 
     /// The parameters that the method averages, in the clear or hidden in a sum.
-    pub(super) fn share_parameters(&self, message: &ShareParameters) -> Result<Reply, SecondaryError> {
+    pub(super) fn share_parameters(&mut self, message: ShareParameters) -> Result<Reply, SecondaryError> {
+        let asked = Asked::Share(message.clone());
+        if let Some(reply) = self.guard.repeated(&asked) {
+            return Ok(reply);
+        }
         let parameters = self.shared_parameters()?;
         self.check_active(message.round, &message.active, message.attempt)?;
+        self.guard.admit(message.round, None, &message.active, message.attempt)?;
+        let reply = self.shared(&message, parameters)?;
+        self.guard.answered(asked, &reply);
+        Ok(reply)
+    }
+
+    fn shared(&mut self, message: &ShareParameters, parameters: Parameters) -> Result<Reply, SecondaryError> {
         let Some(number) = message.attempt else { return Ok(Reply::Parameters(parameters)) };
-        let attempt = Attempt { round: message.round, active: &message.active, number };
+        let over = secret_sum::over_parameters(parameters.values().len());
+        let attempt = Attempt { round: message.round, active: &message.active, number, over };
         let units = secret_sum::parameters(attempt.active.len())?;
         check_range(parameters.values(), PARAMETER_RANGE, "parameter")?;
         let mut words: Vec<u64> =
@@ -158,6 +280,7 @@ impl Session {
     /// Takes averaged parameters; refuses any that the method does not average.
     pub(super) fn load_parameters(&mut self, message: &LoadParameters) -> Result<(), SecondaryError> {
         let own = self.shared_parameters()?;
+        self.guard.averaged(message.round)?;
         let names = |parameters: &Parameters| -> Vec<(String, Vec<usize>)> {
             let segments = parameters.segments().iter();
             segments.map(|segment| (segment.name.clone(), segment.shape.clone())).collect()
@@ -180,7 +303,7 @@ impl Session {
     }
 
     fn mask<W: Word>(
-        &self,
+        &mut self,
         words: &mut [W],
         bits: u32,
         attempt: &Attempt<'_>,
@@ -190,10 +313,30 @@ impl Session {
         let agreed = attempt.active.iter().all(|party| self.agreed.binary_search(party).is_ok());
         let member = self.member.as_ref().filter(|_| agreed).ok_or(SecondaryError::NoKeys)?;
         let active: Vec<usize> = attempt.active.iter().map(|&party| party as usize).collect();
-        let id = MaskId { round: attempt.round.key(), name, attempt: attempt.number };
-        member.mask(words, bits, &active, degree, id);
+        let open = Open { round: attempt.round, attempt: attempt.number };
+        let sent = Sent { open, name, active, over: attempt.over, bits, degree, opened: false };
+        member.mask(words, &sent.id());
+        self.sent = Some(sent);
         Ok(())
     }
+}
+
+/// A digest of what is released: noise follows from it, so that the same release bears the same noise when a run is
+/// resumed, and any other release another.
+fn content(over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(b"fet release, 1").chain_update(over);
+    hash.update((active.len() as u64).to_le_bytes());
+    active.iter().for_each(|party| hash.update(party.to_le_bytes()));
+    let mut bytes = [0u8; 4096];
+    for values in values.chunks(1024) {
+        let bytes = &mut bytes[..4 * values.len()];
+        bytes
+            .chunks_exact_mut(4)
+            .zip(values)
+            .for_each(|(out, value)| out.copy_from_slice(&value.to_le_bytes()));
+        hash.update(bytes);
+    }
+    hash.finalize().into()
 }
 
 fn list(names: &[(String, Vec<usize>)]) -> String {

@@ -9,16 +9,28 @@ use fet_core::model::Pass;
 use fet_core::parameters::host;
 use fet_core::rng::{Purpose, stream};
 
+use super::guard::Asked;
 use super::selection::{Places, select};
 use super::{Bounded, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
 
 impl Session {
-    pub(super) fn represent(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
-        match of(message.round) {
-            Of::Run => self.represent_rows(message),
-            Of::New => self.represent_new(message),
+    /// Answers a request for representations, if the guard lets it pass.
+    pub(super) fn forward(&mut self, message: Forward) -> Result<Reply, SecondaryError> {
+        if of(message.round) == Of::New {
+            return self.represent_new(&message);
         }
+        let asked = Asked::Forward(message);
+        if let Some(reply) = self.guard.repeated(&asked) {
+            return Ok(reply);
+        }
+        let Asked::Forward(message) = &asked else { unreachable!("it was made so above") };
+        let rows = self.rows(message)?;
+        self.check_active(message.round, &message.active, message.attempt)?;
+        self.guard.admit(message.round, Some(&rows), &message.active, message.attempt)?;
+        let reply = self.represent_rows(message)?;
+        self.guard.answered(asked, &reply);
+        Ok(reply)
     }
 
     pub(super) fn represent_rows(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {

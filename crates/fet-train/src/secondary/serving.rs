@@ -9,6 +9,7 @@ use super::{Of, SecondaryError, Session};
 impl Session {
     /// Links the keys of new records.
     pub(super) fn predict(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
+        self.guard.check_predictions()?;
         if !self.privacy.is_identity() {
             return Err(SecondaryError::UncountedPrediction);
         }
@@ -29,6 +30,8 @@ impl Session {
         if !self.privacy.is_identity() {
             return Err(SecondaryError::UncountedPrediction);
         }
+        self.guard.check_predictions()?;
+        self.guard.check_new(message)?;
         if self.best.segments().is_empty() {
             return self.represent_rows(message);
         }

@@ -60,6 +60,7 @@ impl Session {
     }
 
     pub(super) fn load(&mut self, saved: &Saved) -> Result<(), SecondaryError> {
+        self.guard.check_load()?;
         let bytes = self.store.find(saved)?;
         let (header, file) = StateFile::read::<Header>(&bytes)?;
         if header.settings_hash != self.settings_hash || header.number != self.number {
@@ -67,6 +68,7 @@ impl Session {
         }
         self.best = Learned { parameters: file.parameters, steps: header.steps }
             .restore(self.encoder.learner_mut())?;
+        self.guard.loaded(saved.epoch);
         Ok(())
     }
 

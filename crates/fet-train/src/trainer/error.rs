@@ -1,6 +1,6 @@
 //! Why a run fails.
 
-use fet_privacy::secure_sum::{BudgetError, CollectError};
+use fet_privacy::secure_sum::{BackupError, BudgetError, CollectError};
 
 use crate::federation::PartyError;
 use crate::privacy::ProtectionError;
@@ -43,6 +43,9 @@ pub enum RunError {
     /// A secret sum could not be computed.
     #[error(transparent)]
     Sum(#[from] CollectError),
+    /// The mask of a party that vanished cannot be opened.
+    #[error("a party vanished while a secret sum was opened, and the sum is lost: {0}")]
+    Backup(#[from] BackupError),
     /// A value is outside the range of a secret sum.
     #[error(transparent)]
     Budget(#[from] BudgetError),

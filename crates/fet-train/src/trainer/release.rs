@@ -5,19 +5,20 @@ use std::sync::Arc;
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::aggregator::{Aggregation, Role, SecureSum};
 use fet_core::data::Matrix;
-use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Request, Round, ShareParameters};
+use fet_core::message::{Block, Forward, LoadParameters, Reply, Request, Round, ShareParameters};
 use fet_core::method::Memory;
 use fet_core::parameters::Parameters;
-use fet_privacy::secure_sum::{Attempt, CollectError, collect};
+use fet_privacy::secure_sum::{CollectError, collect};
 
 use super::phases::Watch;
+use super::sums::{Parts, SharedParameters};
 use super::{RunError, Trainer};
 use crate::federation::{Asked, PartyError};
 use crate::gather::gather;
 use crate::secret_sum;
 
 /// Indices of rows or parties as a message holds them.
-fn short(numbers: &[usize]) -> Vec<u32> {
+pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
     numbers.iter().map(|&number| number as u32).collect()
 }
 
@@ -157,27 +158,11 @@ impl Trainer {
         let of = aggregation.active.len();
         let &first = aggregation.active.first().ok_or(CollectError::TooFew { left: 0, of })?;
         let shape = self.shape(first, rows.len());
-        let collected = collect(&aggregation.active, sum.bits, |attempt: &Attempt| {
-            let form = self.privacy.form(attempt.active.len(), shape[1] * shape[2]);
-            let bits = secret_sum::units(sum, form, attempt.active.len())?.bits;
-            let message = Forward {
-                round,
-                rows: short(rows),
-                active: short(&attempt.active),
-                attempt: Some(attempt.number),
-            };
-            let requests = vec![Request::Forward(message); attempt.active.len()];
-            let answered = self.federation.exchange(&attempt.active, requests)?;
-            self.progress.released += 1;
-            let words = answered.into_iter().map(|(asked, reply)| match reply {
-                Some(Reply::Masked(masked)) => Ok(Some(words(asked, masked, shape, bits)?)),
-                Some(other) => Err(asked.unexpected(&other)),
-                None => Ok(None),
-            });
-            Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
-        })?;
+        let mut parts = Parts { trainer: self, round, rows: &short(rows), shape, sum };
+        let collected = collect(&aggregation.active, sum.bits, &mut parts)?;
         let active = collected.attempt.active;
         self.note(round, &aggregation.active, &active);
+        self.progress.gone.extend(collected.lost);
         let left = active.len();
         let units = secret_sum::units(sum, self.privacy.form(left, shape[1] * shape[2]), left)?;
         aggregation.shapes = vec![shape; left];
@@ -244,7 +229,10 @@ impl Trainer {
         let own = self.primary.learner().parameters().with_prefix(prefix);
         let round = Round::Average { epoch: epoch as u32 };
         let (sum, others) = match self.aggregator.role() {
-            Role::Sum(_) => self.secret_sum_of_parameters(round, own.values().len())?,
+            Role::Sum(role) => {
+                let sum = role.form();
+                self.secret_sum_of_parameters(sum, round, own.values().len())?
+            }
             Role::Combine(_) => self.sum_of_parameters(round, &own)?,
         };
         let average = mean_with(own, sum, others);
@@ -277,26 +265,16 @@ impl Trainer {
 
     fn secret_sum_of_parameters(
         &mut self,
+        sum: SecureSum,
         round: Round,
         length: usize,
     ) -> Result<(Vec<f64>, usize), RunError> {
         let here = self.here();
-        let collected = collect(&here, u64::BITS, |attempt: &Attempt| {
-            let message =
-                ShareParameters { round, active: short(&attempt.active), attempt: Some(attempt.number) };
-            let requests = vec![Request::ShareParameters(message); attempt.active.len()];
-            let answered = self.federation.exchange(&attempt.active, requests)?;
-            let words = answered.into_iter().map(|(asked, reply)| match reply {
-                Some(Reply::MaskedParameters(words)) if words.0.len() == length => Ok(Some(words.0)),
-                Some(Reply::MaskedParameters(words)) => {
-                    Err(asked.wrong("words", format!("must be {length}"), words.0.len()))
-                }
-                Some(other) => Err(asked.unexpected(&other)),
-                None => Ok(None),
-            });
-            Ok::<_, RunError>(words.collect::<Result<_, _>>()?)
-        })?;
+        let degree = sum.degree;
+        let mut parts = SharedParameters { trainer: self, round, length, degree };
+        let collected = collect(&here, u64::BITS, &mut parts)?;
         self.note(round, &here, &collected.attempt.active);
+        self.progress.gone.extend(collected.lost);
         let active = collected.attempt.active.len();
         let units = secret_sum::parameters(active)?;
         let values = collected.sum.iter().map(|word| units.value(*word as i64));
@@ -314,17 +292,6 @@ fn checked(asked: Asked, block: Block, expected: [Option<usize>; 3]) -> Result<B
         return Err(asked.wrong("shape", rule, format!("{shape:?}")));
     }
     Ok(block)
-}
-
-/// The words of a share, if it has the form of the sum.
-fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Vec<u32>, PartyError> {
-    let length = shape.iter().product::<usize>();
-    if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
-        let rule = format!("must have the shape {shape:?}, {length} words of {bits} bits");
-        let value = format!("{:?}, {} words of {} bits", masked.shape, masked.words.len(), masked.bits);
-        return Err(asked.wrong("words", rule, value));
-    }
-    Ok(masked.words)
 }
 
 fn add(sum: &mut [f64], values: &[f32]) {

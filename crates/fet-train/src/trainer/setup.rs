@@ -4,12 +4,14 @@
 use fet_core::data::{Keys, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::learning_rate::Plateau;
-use fet_core::message::{LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
+use fet_core::message::{Backups, LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
 use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
+
+use fet_privacy::secure_sum::{SEALED_SHARE, holders};
 
 use super::{Machine, Progress, RunError, Similarities, Trainer};
 use crate::federation::Federation;
@@ -79,6 +81,7 @@ impl Trainer {
             federation: Federation::new(parties, machine.party_threads),
             aggregator: aggregator.into(),
             privacy,
+            keys: (0..secondaries).map(|_| None).collect(),
             released: None,
             neighbours,
             available: Vec::new(),
@@ -130,19 +133,42 @@ impl Trainer {
         Ok(())
     }
 
-    /// Gives every two secondaries a shared key. The primary relays public keys and is trusted not to change them.
+    /// Has every two secondaries share a key, and each keep shares of the others' secrets. The primary relays public keys,
+    /// which their parties signed, and encrypted shares.
     fn agree_on_keys(&mut self) -> Result<(), RunError> {
         let everyone = self.here();
-        let mut keys = Vec::with_capacity(32 * everyone.len());
+        let mut keys = Vec::with_capacity(everyone.len());
         for (asked, reply) in
             self.federation.exchange_all(&everyone, vec![Request::MakeKey; everyone.len()])?
         {
             let Reply::Key(key) = reply else { return Err(asked.unexpected(&reply).into()) };
-            keys.extend(key);
+            keys.push(key);
+        }
+        for (&party, key) in everyone.iter().zip(&keys) {
+            self.keys[party] = Some(key.clone());
         }
         let parties = everyone.iter().map(|&party| party as u32).collect();
         let request = Request::AgreeOnKeys(PublicKeys { parties, keys });
-        Ok(self.federation.command(&everyone, vec![request; everyone.len()])?)
+        let replies = self.federation.exchange_all(&everyone, vec![request; everyone.len()])?;
+        let mut kept = vec![Backups { parties: Vec::new(), sealed: Vec::new() }; self.federation.len()];
+        for (&from, (asked, reply)) in everyone.iter().zip(replies) {
+            let Reply::Backups(backups) = reply else { return Err(asked.unexpected(&reply).into()) };
+            let expected: Vec<u32> = holders(&everyone, from).into_iter().map(|party| party as u32).collect();
+            let count = expected.len();
+            if backups.parties != expected || backups.sealed.len() != SEALED_SHARE * count {
+                let rule =
+                    format!("must be {SEALED_SHARE} bytes for each of the {count} others, in their order");
+                let value = format!("{} bytes for {:?}", backups.sealed.len(), backups.parties);
+                return Err(asked.wrong("sealed", rule, value).into());
+            }
+            for (&holder, share) in expected.iter().zip(backups.sealed.chunks_exact(SEALED_SHARE)) {
+                let kept = &mut kept[holder as usize];
+                kept.parties.push(from as u32);
+                kept.sealed.extend(share);
+            }
+        }
+        let requests = everyone.iter().map(|&party| Request::KeepBackups(kept[party].clone())).collect();
+        Ok(self.federation.command(&everyone, requests)?)
     }
 
     /// Links every secondary to the primary's keys, once for the whole run. A linker uses all cores, so parties link

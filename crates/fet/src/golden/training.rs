@@ -10,6 +10,7 @@ use fet_backends::Backend;
 use fet_core::data::{Keys, Matrix, PartyTable, Standardise};
 use fet_core::experiment::{Experiment, Kernels, TrainSettings};
 use fet_core::party::Party;
+use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_train::prepare::PrimaryData;
 use fet_train::schedule::Split;
@@ -126,6 +127,7 @@ fn experiment(
         encoder: slots.encoder.clone(),
         aggregator: slots.aggregator.clone(),
         privacy: Slot::of("none").map_err(|error| refused(&error))?,
+        policy: Policy::default(),
     })
 }
 

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use fet_core::data::Task;
 use fet_core::message::{
-    Answer, Backward, Block, Forward, Joined, LARGEST_FRAME, Linked, LoadParameters, Masked, PublicKeys,
-    Reply, Request, Round, Saved, ShareParameters, Terms, Words, decode, encode,
+    Answer, Backups, Backward, Block, Forward, Joined, LARGEST_FRAME, Linked, LoadParameters, Masked,
+    PublicKeys, Reply, Request, Round, Saved, ShareParameters, SignedKey, Terms, Words, decode, encode,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
+use fet_privacy::identity::Identity;
 use fet_train::checkpoint;
 use fet_train::prepare::divide;
 use fet_train::secondary::{Own, Secondary, Store};
@@ -283,7 +284,8 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
             Err(error) => error.to_string(),
             Ok((mut trainer, _)) => trainer.epoch(&mut |_| true).expect_err("refused").to_string(),
         };
-        let second = if parts[0] == "AgreeOnKeys" { "party 2" } else { "party \"second\"" };
+        // A key that is not party 2's own is refused by the first that sees it.
+        let second = if parts.contains(&"not signed") { "party 2" } else { "party \"second\"" };
         for part in [&[second], parts].concat() {
             assert!(error.contains(part), "{sets:?}: {part} in {error}");
         }
@@ -397,8 +399,24 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     );
     check(
         &[SECURE],
-        |_, reply| if let Reply::Key(_) = reply { Ok(Reply::Key([0; 32])) } else { Ok(reply) },
-        &["AgreeOnKeys", "small order"],
+        |_, reply| match reply {
+            Reply::Key(key) => Ok(Reply::Key(SignedKey { key: [0; 32], ..key })),
+            reply => Ok(reply),
+        },
+        &["AgreeOnKeys", "not signed"],
+    );
+    check(
+        &[SECURE],
+        |_, reply| match reply {
+            Reply::Backups(backups) => Ok(Reply::Backups(Backups { sealed: vec![1], ..backups })),
+            reply => Ok(reply),
+        },
+        &["AgreeOnKeys", "sealed", "1 bytes"],
+    );
+    check(
+        &[SECURE],
+        |_, reply| if let Reply::Opening(_) = reply { Ok(Reply::Done) } else { Ok(reply) },
+        &["Open", "training step 1", "Done"],
     );
     check(&[], |_, _| Err(Refusal::new("no time").into()), &["Join", "no time"]);
     check(&[], |_, _| Err(Failure::Gone), &["Join", "no longer answers"]);
@@ -416,6 +434,9 @@ fn own(sets: &[&str]) -> Own {
         table: square(100, Task::Regression).secondaries.swap_remove(0),
         settings: experiment.common(),
         seed: fet_core::rng::OwnSeed::new([7; 32]),
+        identity: Identity::from_secret([1; 32]),
+        roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
+        policy: experiment.policy.clone(),
         device: machine.device,
         computation: Default::default(),
         store: Store::Memory(Vec::new()),
@@ -450,7 +471,7 @@ fn terms_that_differ_are_refused_with_both_values() {
     };
     let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
     assert!(error.contains("not joined"), "{error}");
-    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 1"]);
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 2"]);
     refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
     refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
     let other = terms(&["method.hidden=32"]);
@@ -475,6 +496,12 @@ fn terms_that_differ_are_refused_with_both_values() {
 /// Whatever the primary asks, the party answers or refuses; it does not panic.
 #[test]
 fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
+    let (trainer, _) = party(&[]);
+    // Step 7 of the run, in its second or third epoch.
+    let schedule = trainer.schedule();
+    let scheduled: Vec<u32> =
+        schedule.batches(7 / schedule.steps())[7 % schedule.steps()].iter().map(|&row| row as u32).collect();
+    let count = scheduled.len();
     let forward = |rows: &[u32], active: &[u32], attempt| {
         let round = Round::Train { step: 7 };
         Request::Forward(Forward { round, rows: rows.to_vec(), active: active.to_vec(), attempt })
@@ -510,25 +537,23 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[], &[forward(&[u32::MAX], &[0, 1], None)], &["rows"]);
     check(&[], &[forward(&[], &[0, 1], None)], &["rows", "0 of them"]);
     check(&[], &[forward(&[1; 101], &[0, 1], None)], &["rows", "101 of them"]);
-    check(&[], &[forward(&[1], &[], None)], &["active"]);
-    check(&[], &[forward(&[1], &[1], None)], &["active", "party 0"]);
-    check(&[], &[forward(&[1], &[1, 0], None)], &["active", "ascending"]);
-    check(&[], &[forward(&[1], &[0, 0], None)], &["active"]);
-    check(&[], &[forward(&[1], &[0, 9], None)], &["active", "below 2"]);
-    check(&[], &[forward(&[1], &[0, 1], Some(0))], &["attempt"]);
-    check(&[SECURE], &[forward(&[1], &[0, 1], None)], &["attempt"]);
-    check(&[SECURE], &[forward(&[1], &[0], Some(0))], &["over one party"]);
-    check(&[], &[backward(7, [1, 4, 16], 0.1)], &["training step 8", "no training representation"]);
-    let asked = forward(&[1], &[0, 1], None);
-    check(
-        &[],
-        &[asked.clone(), backward(8, [1, 4, 16], 0.1)],
-        &["training step 9", "no training representation"],
-    );
-    check(&[], &[asked.clone(), backward(7, [1, 4, 15], 0.1)], &["gradient", "[1, 4, 16]", "[1, 4, 15]"]);
-    check(&[], &[asked.clone(), backward(7, [1, 4, 16], f64::NAN)], &["learning_rate", "NaN"]);
-    let twice = backward(7, [1, 4, 16], 0.1);
-    check(&[], &[asked, twice.clone(), twice], &["no training representation"]);
+    check(&[], &[forward(&scheduled, &[], None)], &["active"]);
+    check(&[], &[forward(&scheduled, &[1], None)], &["active", "party 0"]);
+    check(&[], &[forward(&scheduled, &[1, 0], None)], &["active", "ascending"]);
+    check(&[], &[forward(&scheduled, &[0, 0], None)], &["active"]);
+    check(&[], &[forward(&scheduled, &[0, 9], None)], &["active", "below 2"]);
+    check(&[], &[forward(&scheduled, &[0, 1], Some(0))], &["attempt"]);
+    check(&[SECURE], &[forward(&scheduled, &[0, 1], None)], &["attempt"]);
+    check(&[SECURE], &[forward(&scheduled, &[0], Some(0))], &["over one party"]);
+    let shape = [count, 4, 16];
+    check(&[], &[backward(7, shape, 0.1)], &["training step 8", "without a training representation"]);
+    let asked = forward(&scheduled, &[0, 1], None);
+    check(&[], &[asked.clone(), backward(8, shape, 0.1)], &["training step 9", "without"]);
+    let (right, wrong) = (format!("{shape:?}"), format!("[{count}, 4, 15]"));
+    check(&[], &[asked.clone(), backward(7, [count, 4, 15], 0.1)], &["gradient", &right, &wrong]);
+    check(&[], &[asked.clone(), backward(7, shape, f64::NAN)], &["learning_rate", "NaN"]);
+    let twice = backward(7, shape, 0.1);
+    check(&[], &[asked.clone(), twice.clone(), twice], &["without a training representation"]);
     check(&[], &[share(None)], &["averages none"]);
     check(&[], &[load(other("chain.blocks.0.attention.output.bias"))], &["averages none"]);
     let averaged = ["method.pe_average_every=1"];
@@ -537,24 +562,25 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&averaged, &[load(Parameters::default())], &["must be those that the method averages"]);
     check(&[], &[Request::Load(Saved { epoch: 3, hash: [0; 32] })], &["no saved state of epoch 3"]);
     check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
-    let keys = |parties: &[u32], bytes: usize| {
-        Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![9; bytes] })
+    let keys = |parties: &[u32], count: usize| {
+        let key = SignedKey { key: [9; 32], commitment: [0; 32], signature: vec![0; 64] };
+        Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
     };
-    check(&[], &[keys(&[0, 1], 64)], &["keys were agreed on"]);
-    check(&[SECURE], &[keys(&[0, 1], 65)], &["32 bytes"]);
-    check(&[SECURE], &[keys(&[0, 7], 64)], &["parties", "below 2"]);
-    check(&[SECURE], &[keys(&[1], 32)], &["parties", "party 0"]);
-    // A new key is shared with nobody yet.
-    check(&[SECURE], &[Request::MakeKey, forward(&[1], &[0, 1], Some(0))], &["keys were agreed on"]);
+    check(&[], &[keys(&[0, 1], 2)], &["party 1", "not signed"]);
+    check(&[SECURE], &[keys(&[0, 1], 3)], &["keys", "2 parties"]);
+    check(&[SECURE], &[keys(&[0, 7], 2)], &["parties", "below 2"]);
+    check(&[SECURE], &[keys(&[1], 1)], &["parties", "party 0"]);
+    check(&[SECURE], &[keys(&[0, 1], 2)], &["agreed on already"]);
+    check(&[SECURE], &[Request::MakeKey], &["agreed on already"]);
     let far = Round::Validation { epoch: u32::MAX, batch: u32::MAX };
     let request = Request::Forward(Forward { round: far, rows: vec![1], active: vec![0, 1], attempt: None });
     check(&[], &[request], &["round", "4294967296"]);
-    check(&[SECURE], &[forward(&[1], &[0, 1], Some(u32::MAX))], &["round", "attempt"]);
+    check(&[SECURE], &[forward(&scheduled, &[0, 1], Some(u32::MAX))], &["round", "attempt"]);
     check(&[], &[backward(u64::MAX, [1, 4, 16], 0.1)], &["no training representation"]);
-    let nan = Block::new([1, 4, 16], vec![f32::NAN; 64]).expect("it fills");
+    let nan = Block::new(shape, vec![f32::NAN; 64 * count]).expect("it fills");
     let round = Round::Train { step: 7 };
     let nan = Request::Backward(Backward { round, gradient: nan, learning_rate: 0.1 });
-    check(&[], &[forward(&[1], &[0, 1], None), nan], &["gradient", "finite"]);
+    check(&[], &[asked, nan], &["gradient", "finite"]);
     let link = |rows: usize| {
         let keys = fet_core::data::Matrix::new(2, vec![0.5; 2 * rows]).into();
         Request::Link(fet_core::message::LinkKeys { keys })
@@ -584,13 +610,21 @@ fn noise_follows_from_the_partys_own_seed() {
         let simulation = Simulation::new(&experiment, &machine);
         let (primary, tables) = divide(square(100, Task::Regression));
         let parties = tables.into_iter().map(|table| -> Box<dyn Party> {
-            let settings = experiment.common();
             let seed = fet_core::rng::OwnSeed::new(own);
-            let computation = experiment.train.computation(true);
-            let store = Store::Memory(Vec::new());
-            let device = machine.device.clone();
-            let tell = Arc::clone(&simulation.tell);
-            Box::new(Secondary::new(Own { table, settings, seed, device, computation, store, tell }))
+            let identity = Identity::from_secret(own);
+            let roster = [identity.public(); 2].into();
+            Box::new(Secondary::new(Own {
+                table,
+                settings: experiment.common(),
+                seed,
+                identity,
+                roster,
+                policy: experiment.policy.clone(),
+                device: machine.device.clone(),
+                computation: experiment.train.computation(true),
+                store: Store::Memory(Vec::new()),
+                tell: Arc::clone(&simulation.tell),
+            }))
         });
         let mut trainer =
             Trainer::new(&experiment, primary, parties.collect(), Vec::new(), &machine).expect("sound");

@@ -5,7 +5,9 @@ use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::parameters::host;
 use fet_core::privacy::Form;
 use fet_core::registry::Slot;
-use fet_privacy::secure_sum::{CollectError, MaskId, Member, Units, Word, collect, total};
+use fet_privacy::secure_sum::{
+    Attempt, CollectError, Member, Opening, Parties, SumId, Units, Word, collect, total, unmask,
+};
 use fet_train::secret_sum;
 
 use super::{all, random, rng};
@@ -38,16 +40,61 @@ fn hidden_sum(form: SecureSum, parts: Vec<Tensor<3>>) -> Tensor<3> {
     let units = Units::finest(form.bits, form.range * active.len() as f64, 30).expect("there is room");
     let mut members: Vec<Member> =
         active.iter().map(|&member| Member::new(member, &mut rng(member as u64))).collect();
-    let keys: Vec<_> = members.iter().map(Member::public).collect();
+    let keys: Vec<_> = members.iter().map(|member| Some(member.public())).collect();
+    let id = id(0, &active, units.bits, form.degree);
+    let mut openings = Vec::new();
     let words = members.iter_mut().zip(parts).map(|(member, part)| {
-        member.agree(&keys).expect("keys that were just made");
+        member.agree(&keys, &[]).expect("keys that were just made");
         let mut words: Vec<u32> = host(part).iter().map(|&x| units.round(x) as u32).collect();
-        let id = MaskId { round: 0, name: 0, attempt: 0 };
-        member.mask(&mut words, units.bits, &active, form.degree, id);
+        member.mask(&mut words, &id);
+        openings.push(member.opening(&id));
         words
     });
-    let sum = total(words.collect(), units.bits).expect("parts of one shape");
+    let mut sum = total(words.collect(), units.bits).expect("parts of one shape");
+    unmask(&mut sum, &openings, units.bits);
     Tensor::from_data(TensorData::new(units.values(&sum), shape), &device)
+}
+
+fn id(round: u64, active: &[usize], bits: u32, degree: usize) -> SumId<'_> {
+    SumId { round, name: 0, attempt: 0, active, over: [0; 32], bits, degree }
+}
+
+/// The parties of a secret sum, of which some do not answer.
+struct Room<'a> {
+    members: &'a [Member],
+    vanished: &'a [usize],
+    bits: u32,
+    degree: usize,
+    /// The words of a party among so many.
+    words: &'a dyn Fn(usize, &[usize]) -> Vec<u32>,
+}
+
+impl Room<'_> {
+    fn id<'b>(&self, attempt: &'b Attempt) -> SumId<'b> {
+        SumId { attempt: attempt.number, ..id(7, &attempt.active, self.bits, self.degree) }
+    }
+}
+
+impl Parties<u32> for Room<'_> {
+    type Error = CollectError;
+
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u32>>>, CollectError> {
+        let answer = |&party: &usize| {
+            let mut words = (self.words)(party, &attempt.active);
+            self.members[party].mask(&mut words, &self.id(attempt));
+            (!self.vanished.contains(&party)).then_some(words)
+        };
+        Ok(attempt.active.iter().map(answer).collect())
+    }
+
+    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, CollectError> {
+        let id = self.id(attempt);
+        Ok(attempt.active.iter().map(|&party| Some(self.members[party].opening(&id))).collect())
+    }
+
+    fn recovered(&mut self, _: &Attempt, _: usize, _: &[usize]) -> Result<Opening, CollectError> {
+        panic!("all parties open");
+    }
 }
 
 #[test]
@@ -93,8 +140,8 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
     let tensors: Vec<Tensor<3>> = (0..PARTIES as u64).map(|name| random([3, 4, 5], name, &device)).collect();
     let mut members: Vec<Member> =
         (0..PARTIES).map(|index| Member::from_secret(index, [index as u8 + 1; 32])).collect();
-    let keys: Vec<_> = members.iter().map(Member::public).collect();
-    members.iter_mut().for_each(|member| member.agree(&keys).expect("keys that were just made"));
+    let keys: Vec<_> = members.iter().map(|member| Some(member.public())).collect();
+    members.iter_mut().for_each(|member| member.agree(&keys, &[]).expect("keys that were just made"));
     let clipped = Form { bound: 4.0, noise: 2.0, scale: None };
     let forms = [None, Some(clipped), Some(Form { scale: Some(4096.0), ..clipped })];
     // Who is asked, and who of them does not answer.
@@ -115,20 +162,14 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
             let units =
                 |active: &[usize]| secret_sum::units(secure, *form, active.len()).expect("room for so many");
             let bits = units(asked).bits;
-            let collected = collect::<u32, CollectError>(asked, bits, |attempt| {
-                let own = units(&attempt.active);
+            let words = |party: usize, active: &[usize]| {
+                let own = units(active);
                 assert_eq!(own.bits, bits, "{name}");
-                let answer = |&party: &usize| {
-                    let values = host(tensors[party].clone());
-                    let mut words: Vec<u32> =
-                        values.iter().map(|&value| u32::from_signed(own.round(value))).collect();
-                    let id = MaskId { round: 7, name: 0, attempt: attempt.number };
-                    members[party].mask(&mut words, bits, &attempt.active, secure.degree, id);
-                    (!vanished.contains(&party)).then_some(words)
-                };
-                Ok(attempt.active.iter().map(answer).collect())
-            })
-            .expect("enough are left");
+                let values = host(tensors[party].clone());
+                values.iter().map(|&value| u32::from_signed(own.round(value))).collect()
+            };
+            let mut room = Room { members: &members, vanished, bits, degree: secure.degree, words: &words };
+            let collected = collect(asked, bits, &mut room).expect("enough are left");
             let left: Vec<usize> = asked.iter().copied().filter(|party| !vanished.contains(party)).collect();
             assert_eq!(collected.attempt.active, left, "{name}");
             let count = left.len();

@@ -1,0 +1,322 @@
+//! The guard at a party's door: it lets pass what the agreed schedule has, in its order, once.
+//!
+//! A party computes the schedule itself. Of each round it answers the scheduled rows for the scheduled parties, but for those
+//! that have left; rounds go forward only; the same request again gets the same reply, and another for the same round a
+//! refusal. A secure sum may be tried again without parties that vanished until one attempt is opened.
+
+use std::collections::BTreeSet;
+
+use fet_core::aggregator::SecureSum;
+use fet_core::experiment::CommonSettings;
+use fet_core::message::{Forward, Reply, Round, ShareParameters};
+use fet_core::policy::Policy;
+use fet_core::privacy::{PrivacyMechanism, Releases};
+use fet_privacy::secure_sum::MaskGraph;
+
+use super::SecondaryError;
+use crate::schedule::{Part, Schedule};
+
+/// A request for a release.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Asked {
+    Forward(Forward),
+    Share(ShareParameters),
+}
+
+/// Where a round stands in the run: its epoch, its phase in it, and its place there.
+type Position = (u64, Phase, u64);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    Once,
+    Train,
+    Average,
+    Validation,
+    Test,
+    Saved,
+}
+
+/// What a party has released in this session, and what it may release next.
+pub(super) struct Guard {
+    schedule: Schedule,
+    frozen: bool,
+    sums: bool,
+    least_summed: usize,
+    probes: bool,
+    predictions: bool,
+    /// Parties that a round left out although they were to take part, from 0: no later round has them.
+    gone: BTreeSet<usize>,
+    /// Where the last release stands.
+    at: Option<Position>,
+    /// The last attempt at the secure sum of the last round, while none is opened.
+    attempt: Option<(Round, u32)>,
+    /// The last probe.
+    probe: Option<u32>,
+    /// The last averaging, until its result is loaded.
+    averaging: Option<Round>,
+    last: Option<(Asked, Reply)>,
+    /// The batches of an epoch, drawn once.
+    batches: Option<(usize, Vec<Vec<usize>>)>,
+}
+
+fn wrong(field: &'static str, rule: impl Into<String>, value: impl ToString) -> SecondaryError {
+    SecondaryError::Message { field, rule: rule.into(), value: value.to_string() }
+}
+
+impl Guard {
+    pub(super) fn new(schedule: Schedule, frozen: bool, sums: bool, policy: &Policy) -> Self {
+        Self {
+            schedule,
+            frozen,
+            sums,
+            least_summed: policy.least_summed,
+            probes: policy.probes,
+            predictions: policy.predictions,
+            gone: BTreeSet::new(),
+            at: None,
+            attempt: None,
+            probe: None,
+            averaging: None,
+            last: None,
+            batches: None,
+        }
+    }
+
+    /// The reply to the last request, if it is asked once more.
+    pub(super) fn repeated(&self, asked: &Asked) -> Option<Reply> {
+        self.last.as_ref().filter(|(last, _)| last == asked).map(|(_, reply)| reply.clone())
+    }
+
+    /// Refuses a release that the schedule does not have next.
+    pub(super) fn admit(
+        &mut self,
+        round: Round,
+        rows: Option<&[usize]>,
+        active: &[u32],
+        attempt: Option<u32>,
+    ) -> Result<(), SecondaryError> {
+        if self.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
+            let rule = if self.frozen {
+                "must be of the single release: `privacy.learning` is \"frozen\""
+            } else {
+                "must be of training or evaluation: rows are released once only if `privacy.learning` is \"frozen\""
+            };
+            return Err(wrong("round", rule, round));
+        }
+        if let Round::Probe { batch } = round {
+            if !self.probes {
+                let rule = "must be on the schedule: `policy.probes` does not allow other rows";
+                return Err(wrong("round", rule, round));
+            }
+            let again = self.attempt.is_some_and(|(last, _)| last == round);
+            if !again && self.probe.is_some_and(|last| batch <= last) {
+                return Err(wrong("round", "must be a probe that was not answered yet", round));
+            }
+        } else {
+            self.check_order(round)?;
+            self.check_rows(round, rows)?;
+        }
+        self.check_attempt(round, attempt)?;
+        self.check_parties(round, active)
+    }
+
+    fn check_order(&self, round: Round) -> Result<(), SecondaryError> {
+        let position = self.position(round).ok_or_else(|| {
+            wrong("round", format!("must be one of the run's {} epochs", self.schedule.epochs()), round)
+        })?;
+        let again = self.attempt.is_some_and(|(last, _)| last == round);
+        if !again && self.at.is_some_and(|at| position <= at) {
+            let rule = "must come after the last that was answered: a round is answered once, in the schedule's order";
+            return Err(wrong("round", rule, round));
+        }
+        Ok(())
+    }
+
+    fn position(&self, round: Round) -> Option<Position> {
+        let epochs = self.schedule.epochs() as u64;
+        let steps = self.schedule.steps().max(1) as u64;
+        let position = match round {
+            Round::Once { batch } => (0, Phase::Once, u64::from(batch)),
+            Round::Train { step } => (step / steps, Phase::Train, step),
+            Round::Average { epoch } => (u64::from(epoch), Phase::Average, 0),
+            Round::Validation { epoch, batch } => (u64::from(epoch), Phase::Validation, u64::from(batch)),
+            Round::Test { epoch, batch } => (u64::from(epoch), Phase::Test, u64::from(batch)),
+            Round::Probe { .. } | Round::Predict { .. } => return None,
+        };
+        (position.0 < epochs).then_some(position)
+    }
+
+    fn check_rows(&mut self, round: Round, rows: Option<&[usize]>) -> Result<(), SecondaryError> {
+        let Some(rows) = rows else { return Ok(()) };
+        let schedule = &self.schedule;
+        let expected = match round {
+            Round::Train { step } => {
+                let steps = schedule.steps().max(1) as u64;
+                let (epoch, place) = ((step / steps) as usize, (step % steps) as usize);
+                if self.batches.as_ref().is_none_or(|(of, _)| *of != epoch) {
+                    self.batches = Some((epoch, schedule.batches(epoch)));
+                }
+                self.batches.as_ref().and_then(|(_, batches)| batches.get(place)).map(Vec::as_slice)
+            }
+            Round::Validation { batch, .. } => schedule.evaluated(Part::Validation, batch as usize),
+            Round::Test { batch, .. } => schedule.evaluated(Part::Test, batch as usize),
+            Round::Once { batch } => {
+                let portion = schedule.portion(batch as usize);
+                let same = portion.is_some_and(|portion| portion.eq(rows.iter().copied()));
+                return if same { Ok(()) } else { Err(unscheduled(round, rows)) };
+            }
+            Round::Average { .. } | Round::Probe { .. } | Round::Predict { .. } => None,
+        };
+        if expected == Some(rows) { Ok(()) } else { Err(unscheduled(round, rows)) }
+    }
+
+    fn check_attempt(&self, round: Round, attempt: Option<u32>) -> Result<(), SecondaryError> {
+        let Some(attempt) = attempt else { return Ok(()) };
+        let least = match self.attempt {
+            Some((last, number)) if last == round => number + 1,
+            _ => 0,
+        };
+        // The first attempt at a sum is 0; later ones leave out who vanished.
+        let sound = if least == 0 { attempt == 0 } else { attempt == least };
+        if sound { Ok(()) } else { Err(wrong("attempt", format!("must be {least}"), attempt)) }
+    }
+
+    fn check_parties(&self, round: Round, active: &[u32]) -> Result<(), SecondaryError> {
+        let scheduled = self.schedule.active(round);
+        for &party in active {
+            let party = party as usize;
+            if self.gone.contains(&party) {
+                let rule = format!("must not name party {party}: an earlier round left it out");
+                return Err(wrong("active", rule, format!("{active:?}")));
+            }
+            if scheduled.binary_search(&party).is_err() {
+                let rule = format!("must name only parties that the schedule has in {round}");
+                return Err(wrong("active", rule, format!("{party} among them")));
+            }
+        }
+        if self.sums && active.len() < self.least_summed {
+            let field = "least_summed";
+            let rule = format!("must be at most the number of parties in a sum ({})", active.len());
+            return Err(SecondaryError::Policy { field, rule, value: self.least_summed.to_string() });
+        }
+        Ok(())
+    }
+
+    /// Takes note of a reply that leaves.
+    pub(super) fn answered(&mut self, asked: Asked, reply: &Reply) {
+        let (round, active, attempt) = match &asked {
+            Asked::Forward(message) => (message.round, &message.active, message.attempt),
+            Asked::Share(message) => (message.round, &message.active, message.attempt),
+        };
+        let out = self.schedule.active(round).into_iter();
+        self.gone.extend(out.filter(|&party| active.binary_search(&(party as u32)).is_err()));
+        match round {
+            Round::Probe { batch } => self.probe = Some(batch),
+            _ => self.at = self.position(round),
+        }
+        self.attempt = attempt.map(|number| (round, number));
+        if matches!(asked, Asked::Share(_)) {
+            self.averaging = Some(round);
+        }
+        self.last = Some((asked, reply.clone()));
+    }
+
+    /// An attempt at the sum of a round is opened: no other will be.
+    pub(super) fn opened(&mut self, round: Round) {
+        if self.attempt.is_some_and(|(last, _)| last == round) {
+            self.attempt = None;
+        }
+    }
+
+    /// A party vanished within the opening of a sum.
+    pub(super) fn lost(&mut self, party: usize) {
+        self.gone.insert(party);
+    }
+
+    /// Averaged parameters are taken once, after this party has sent its own.
+    pub(super) fn averaged(&mut self, round: Round) -> Result<(), SecondaryError> {
+        if self.averaging.take_if(|of| *of == round).is_some() {
+            return Ok(());
+        }
+        Err(wrong("round", "must be that of the parameters that this party sent last, once", round))
+    }
+
+    pub(super) fn check_load(&self) -> Result<(), SecondaryError> {
+        if self.at.is_none() && self.probe.is_none() { Ok(()) } else { Err(SecondaryError::LoadedLate) }
+    }
+
+    /// A state after `epoch`, from 1, is restored: the run goes on behind it.
+    pub(super) fn loaded(&mut self, epoch: u32) {
+        self.at = Some((u64::from(epoch.max(1)) - 1, Phase::Saved, 0));
+    }
+
+    pub(super) fn check_predictions(&self) -> Result<(), SecondaryError> {
+        if self.predictions {
+            return Ok(());
+        }
+        let rule = "must be true for predictions".to_string();
+        Err(SecondaryError::Policy { field: "predictions", rule, value: "false".into() })
+    }
+
+    /// A prediction is by parties that are still there.
+    pub(super) fn check_new(&self, message: &Forward) -> Result<(), SecondaryError> {
+        self.check_parties(message.round, &message.active)
+    }
+}
+
+fn unscheduled(round: Round, rows: &[usize]) -> SecondaryError {
+    let rule = format!("must be those that the schedule has for {round}, in its order");
+    wrong("rows", rule, format!("{} others", rows.len()))
+}
+
+/// Refuses a run that a party's policy forbids.
+pub(super) fn check_policy(
+    policy: &Policy,
+    settings: &CommonSettings,
+    rows: usize,
+    privacy: &dyn PrivacyMechanism,
+    sum: Option<SecureSum>,
+    releases: &Releases,
+) -> Result<(), SecondaryError> {
+    let refuse = |field, rule: String, value: String| Err(SecondaryError::Policy { field, rule, value });
+    let lists = [
+        ("linkers", &policy.linkers, settings.linker.kind()),
+        ("mechanisms", &policy.mechanisms, settings.privacy.kind()),
+    ];
+    for (field, allowed, kind) in lists {
+        if !allowed.is_empty() && !allowed.iter().any(|name| name == kind) {
+            return refuse(field, format!("must name \"{kind}\""), format!("{allowed:?}"));
+        }
+    }
+    if rows < policy.least_rows {
+        let rule = format!("must be at most the number of primary records ({rows})");
+        return refuse("least_rows", rule, policy.least_rows.to_string());
+    }
+    if policy.most_epsilon > 0.0 || policy.least_noise > 0.0 {
+        let spent = privacy.spent(releases, releases.epochs);
+        let epsilon = spent.epsilon.unwrap_or(f64::INFINITY);
+        if policy.most_epsilon > 0.0 && epsilon > policy.most_epsilon {
+            let rule = format!("must be at least the ε of the run ({epsilon:.4})");
+            return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
+        }
+        let noise = spent.guarantee.map_or(0.0, |guarantee| guarantee.noise);
+        if noise < policy.least_noise {
+            let rule = format!("must be at most the noise of the run ({noise})");
+            return refuse("least_noise", rule, policy.least_noise.to_string());
+        }
+    }
+    if let Some(sum) = sum {
+        let fewest = releases.train_active.min(releases.active);
+        if fewest < policy.least_summed {
+            let rule = format!("must be at most the number of parties in a sum ({fewest})");
+            return refuse("least_summed", rule, policy.least_summed.to_string());
+        }
+        let neighbours = MaskGraph::new(fewest, sum.degree).neighbours(0).len();
+        if neighbours < policy.least_mask_neighbours.min(fewest - 1) {
+            let rule =
+                format!("must be at most the number of parties that masks are shared with ({neighbours})");
+            return refuse("least_mask_neighbours", rule, policy.least_mask_neighbours.to_string());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,165 @@
+//! How the primary reaches the parties of a secret sum: it asks for masked messages, has one attempt opened, and has the
+//! others open for a party that vanished.
+
+use fet_core::aggregator::SecureSum;
+use fet_core::message::{Forward, Masked, Open, Reply, Request, Reveal, Round, ShareParameters};
+use fet_privacy::secure_sum::{Attempt, Opening, Parties, SumId, holders, recover};
+
+use super::release::short;
+use super::{RunError, Trainer};
+use crate::federation::{Asked, PartyError};
+use crate::secret_sum;
+
+/// A secret sum of representations.
+pub(super) struct Parts<'a> {
+    pub(super) trainer: &'a mut Trainer,
+    pub(super) round: Round,
+    pub(super) rows: &'a [u32],
+    pub(super) shape: [usize; 3],
+    pub(super) sum: SecureSum,
+}
+
+impl Parts<'_> {
+    fn bits(&self, attempt: &Attempt) -> Result<u32, RunError> {
+        let form = self.trainer.privacy.form(attempt.active.len(), self.shape[1] * self.shape[2]);
+        Ok(secret_sum::units(self.sum, form, attempt.active.len())?.bits)
+    }
+}
+
+impl Parties<u32> for Parts<'_> {
+    type Error = RunError;
+
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u32>>>, RunError> {
+        let bits = self.bits(attempt)?;
+        let message = Forward {
+            round: self.round,
+            rows: self.rows.to_vec(),
+            active: short(&attempt.active),
+            attempt: Some(attempt.number),
+        };
+        let requests = vec![Request::Forward(message); attempt.active.len()];
+        let answered = self.trainer.federation.exchange(&attempt.active, requests)?;
+        self.trainer.progress.released += 1;
+        let shape = self.shape;
+        let words = answered.into_iter().map(|(asked, reply)| match reply {
+            Some(Reply::Masked(masked)) => Ok(Some(words(asked, masked, shape, bits)?)),
+            Some(other) => Err(asked.unexpected(&other)),
+            None => Ok(None),
+        });
+        Ok(words.collect::<Result<_, PartyError>>()?)
+    }
+
+    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
+        self.trainer.open(self.round, attempt)
+    }
+
+    fn recovered(&mut self, attempt: &Attempt, party: usize, others: &[usize]) -> Result<Opening, RunError> {
+        let over = secret_sum::over_rows(self.rows, self.shape);
+        let id = SumId {
+            round: self.round.key(),
+            name: secret_sum::REPRESENTATION,
+            attempt: attempt.number,
+            active: &attempt.active,
+            over,
+            bits: self.bits(attempt)?,
+            degree: self.sum.degree,
+        };
+        self.trainer.recover(self.round, party, others, &id)
+    }
+}
+
+/// A secret sum of the parameters that the method averages.
+pub(super) struct SharedParameters<'a> {
+    pub(super) trainer: &'a mut Trainer,
+    pub(super) round: Round,
+    pub(super) length: usize,
+    pub(super) degree: usize,
+}
+
+impl Parties<u64> for SharedParameters<'_> {
+    type Error = RunError;
+
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u64>>>, RunError> {
+        let active = short(&attempt.active);
+        let message = ShareParameters { round: self.round, active, attempt: Some(attempt.number) };
+        let requests = vec![Request::ShareParameters(message); attempt.active.len()];
+        let answered = self.trainer.federation.exchange(&attempt.active, requests)?;
+        let words = answered.into_iter().map(|(asked, reply)| match reply {
+            Some(Reply::MaskedParameters(words)) if words.0.len() == self.length => Ok(Some(words.0)),
+            Some(Reply::MaskedParameters(words)) => {
+                Err(asked.wrong("words", format!("must be {}", self.length), words.0.len()))
+            }
+            Some(other) => Err(asked.unexpected(&other)),
+            None => Ok(None),
+        });
+        Ok(words.collect::<Result<_, PartyError>>()?)
+    }
+
+    fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
+        self.trainer.open(self.round, attempt)
+    }
+
+    fn recovered(&mut self, attempt: &Attempt, party: usize, others: &[usize]) -> Result<Opening, RunError> {
+        let id = SumId {
+            round: self.round.key(),
+            name: secret_sum::PARAMETERS,
+            attempt: attempt.number,
+            active: &attempt.active,
+            over: secret_sum::over_parameters(self.length),
+            bits: secret_sum::parameters(attempt.active.len())?.bits,
+            degree: self.degree,
+        };
+        self.trainer.recover(self.round, party, others, &id)
+    }
+}
+
+impl Trainer {
+    /// Has the parties of an attempt take their own masks off.
+    fn open(&mut self, round: Round, attempt: &Attempt) -> Result<Vec<Option<Opening>>, RunError> {
+        let request = Request::Open(Open { round, attempt: attempt.number });
+        let requests = vec![request; attempt.active.len()];
+        let answered = self.federation.exchange(&attempt.active, requests)?;
+        let openings = answered.into_iter().map(|(asked, reply)| match reply {
+            Some(Reply::Opening(opening)) => Ok(Some(Opening(opening))),
+            Some(other) => Err(asked.unexpected(&other)),
+            None => Ok(None),
+        });
+        Ok(openings.collect::<Result<_, PartyError>>()?)
+    }
+
+    /// Opens the mask of a party that vanished, from the shares of `others`.
+    fn recover(
+        &mut self,
+        round: Round,
+        party: usize,
+        others: &[usize],
+        id: &SumId<'_>,
+    ) -> Result<Opening, RunError> {
+        let agreed: Vec<usize> = (0..self.keys.len()).filter(|&party| self.keys[party].is_some()).collect();
+        let all = holders(&agreed, party);
+        // Parties that took no part in the sum have opened nothing, and reveal nothing.
+        let ask: Vec<usize> = others.iter().copied().filter(|other| all.contains(other)).collect();
+        let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
+        let mut shares = Vec::with_capacity(ask.len());
+        for (asked, reply) in self.federation.exchange(&ask, vec![request; ask.len()])? {
+            match reply {
+                Some(Reply::Backup(share)) => shares.push(share.0),
+                Some(other) => return Err(asked.unexpected(&other).into()),
+                None => {}
+            }
+        }
+        let commitment = self.keys[party].as_ref().map_or([0; 32], |key| key.commitment);
+        Ok(recover(party, all.len(), &shares, &commitment, id)?)
+    }
+}
+
+/// The words of a share, if it has the form of the sum.
+fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Vec<u32>, PartyError> {
+    let length = shape.iter().product::<usize>();
+    if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
+        let rule = format!("must have the shape {shape:?}, {length} words of {bits} bits");
+        let value = format!("{:?}, {} words of {} bits", masked.shape, masked.words.len(), masked.bits);
+        return Err(asked.wrong("words", rule, value));
+    }
+    Ok(masked.words)
+}
