@@ -1,13 +1,9 @@
-//! Tensor backends by name, chosen at run time; and functions on the host that take part in their graphs.
+//! Tensor backends by name, chosen at run time.
 //!
 //! The only crate that names a backend. It has no model and no data; that all devices compute the same is
 //! held by `tests/equivalence.rs`.
 
-mod operation;
-
 use burn::tensor::Device;
-
-pub use operation::{HostGradient, on_host};
 
 /// A device that was chosen.
 #[derive(Debug, Clone)]

@@ -98,6 +98,33 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
+    /// The same for another scalar of the same step: adds its gradients.
+    pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
+        let earlier = std::mem::take(&mut self.gradient);
+        let wanted = self.backward(scalar, other);
+        self.gradient.add(&earlier);
+        wanted
+    }
+
+    /// The parameters; the same as [`Learner::parameters`].
+    pub fn flat(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// Adds a gradient computed outside the graph to that of the parameter `name`.
+    ///
+    /// # Panics
+    /// If there is no such parameter, or it has another size.
+    pub fn add_to_gradient(&mut self, name: &str, values: &[f32]) {
+        let segments = self.parameters.segments();
+        let index = segments.iter().position(|segment| segment.name == name);
+        let index = index.unwrap_or_else(|| panic!("the model has the parameter `{name}`"));
+        self.gradient.present[index] = true;
+        let place = &mut self.gradient.values[segments[index].range.clone()];
+        assert_eq!(place.len(), values.len(), "the gradient of `{name}`");
+        place.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+    }
+
     fn refresh(&mut self) {
         self.module = self.parameters.write(self.module.clone(), &self.device);
     }

@@ -25,20 +25,7 @@ pub struct BlockGradient {
     pub feed_forward: FeedForwardGradient,
 }
 
-impl<'a> BlockWeights<'a> {
-    /// A chain's blocks, whose parameters lie one after another, each block's in the order of the fields.
-    ///
-    /// # Panics
-    /// If the last block is not whole.
-    pub fn all(mut flat: &'a [f32], width: usize) -> Vec<Self> {
-        let mut blocks = Vec::new();
-        while !flat.is_empty() {
-            let attention = AttentionWeights::take(&mut flat, width);
-            blocks.push(Self { attention, feed_forward: FeedForwardWeights::take(&mut flat, width) });
-        }
-        blocks
-    }
-
+impl BlockWeights<'_> {
     /// # Panics
     /// If a parameter does not have its size.
     pub(crate) fn check(&self, width: usize) {
@@ -48,12 +35,6 @@ impl<'a> BlockWeights<'a> {
 }
 
 impl BlockGradient {
-    /// The gradients of a chain's blocks, as [`BlockWeights::all`] has the parameters.
-    pub fn flat(blocks: Vec<Self>) -> Vec<f32> {
-        let parts = |block: Self| [block.attention.parts(), block.feed_forward.parts()];
-        blocks.into_iter().flat_map(parts).flatten().collect::<Vec<_>>().concat()
-    }
-
     pub(crate) fn zeros(width: usize) -> Self {
         Self { attention: AttentionGradient::zeros(width), feed_forward: FeedForwardGradient::zeros(width) }
     }

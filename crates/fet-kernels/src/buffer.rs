@@ -6,7 +6,7 @@ use std::sync::Mutex;
 static IDLE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
 /// A slice of floats whose memory is kept for the next buffer of about its size.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffer {
     values: Vec<f32>,
     length: usize,

@@ -31,13 +31,13 @@ pub struct ChainInput<'a> {
 }
 
 /// What a forward pass leaves for the way back.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Tape {
     dropout: Option<Dropout>,
     blocks: Vec<BlockTape>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct BlockTape {
     input: Buffer,
     projected: Buffer,

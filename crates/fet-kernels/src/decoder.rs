@@ -30,22 +30,6 @@ pub struct DecoderBlockWeights<'a> {
     pub feed_forward: FeedForwardWeights<'a>,
 }
 
-impl<'a> DecoderBlockWeights<'a> {
-    /// A decoder's blocks, whose parameters lie one after another, each block's in the order of the fields.
-    ///
-    /// # Panics
-    /// If the last block is not whole.
-    pub fn all(mut flat: &'a [f32], width: usize) -> Vec<Self> {
-        let mut blocks = Vec::new();
-        while !flat.is_empty() {
-            let itself = AttentionWeights::take(&mut flat, width);
-            let memory = AttentionWeights::take(&mut flat, width);
-            blocks.push(Self { itself, memory, feed_forward: FeedForwardWeights::take(&mut flat, width) });
-        }
-        blocks
-    }
-}
-
 /// Their gradients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderBlockGradient {
@@ -80,7 +64,7 @@ pub struct DecoderForward {
 }
 
 /// What a forward pass leaves for the way back.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct DecoderTape {
     dropout: Option<Dropout>,
     portions: Vec<Vec<Trace>>,
@@ -98,12 +82,6 @@ pub struct DecoderGradient {
 }
 
 impl DecoderBlockGradient {
-    /// The gradients of a decoder's blocks, as [`DecoderBlockWeights::all`] has the parameters.
-    pub fn flat(blocks: Vec<Self>) -> Vec<f32> {
-        let parts = |block: Self| [block.itself.parts(), block.memory.parts(), block.feed_forward.parts()];
-        blocks.into_iter().flat_map(parts).flatten().collect::<Vec<_>>().concat()
-    }
-
     fn zeros(width: usize) -> Self {
         Self {
             itself: AttentionGradient::zeros(width),

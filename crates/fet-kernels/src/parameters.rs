@@ -14,13 +14,7 @@ macro_rules! parameters {
         #[derive(Debug, Clone, PartialEq)]
         pub struct $gradient { $($(#[$field])* pub $name: Vec<f32>,)* }
 
-        impl<'a> $weights<'a> {
-            /// Takes its parameters from the front of `flat`, where they lie in the order of the fields.
-            pub(crate) fn take(flat: &mut &'a [f32], width: usize) -> Self {
-                $(let $name = flat.split_off(..$size(width)).expect(stringify!($name));)*
-                Self { $($name,)* }
-            }
-
+        impl $weights<'_> {
             /// # Panics
             /// If a parameter does not have its size.
             pub(crate) fn check(&self, width: usize) {
@@ -31,11 +25,6 @@ macro_rules! parameters {
         impl $gradient {
             pub(crate) fn zeros(width: usize) -> Self {
                 Self { $($name: vec![0.0; $size(width)],)* }
-            }
-
-            /// All of them, in the order of the fields.
-            pub(crate) fn parts(self) -> [Vec<f32>; 6] {
-                [$(self.$name),*]
             }
 
             pub(crate) fn add(&mut self, other: &Self) {

@@ -11,7 +11,7 @@ use super::layers::{affine, affine_back, drop_heads, leave, leave_back, stacked,
 use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
 
 /// What a portion of n samples leaves behind in one block.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Trace {
     /// x before the block, [n, H].
     input: Buffer,

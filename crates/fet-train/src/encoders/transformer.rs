@@ -1,10 +1,13 @@
 //! `transformer`: the paper's secondary encoder: embedding, dynamic mask, self-attention over the K
 //! neighbours (paper, section 4; figure 2).
 
+mod fused;
+
 use burn::module::Module;
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use self::fused::FusedTransformer;
 use crate::model::{BlockChain, DynamicMask, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
 use fet_core::model::Pass;
@@ -39,7 +42,12 @@ impl Recipe<dyn Encoder> for TransformerSettings {
             let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
             return Err(Violation::new("kind", rule, "\"transformer\""));
         }
-        Ok(Box::new(LocalModel::new(Transformer::new(self, context), context)))
+        let module = Transformer::new(self, context);
+        Ok(if context.computation.fused {
+            Box::new(FusedTransformer::new(module, context))
+        } else {
+            Box::new(LocalModel::new(module, context))
+        })
     }
 }
 
@@ -61,17 +69,17 @@ impl Transformer {
     fn new(settings: &TransformerSettings, context: &EncoderContext<'_>) -> Self {
         let mut init = Init::new(context.weights.clone(), context.device);
         let (keys, features) = (context.key_columns, context.feature_columns);
-        let (blocks, fused) = (settings.blocks, context.computation.fused);
         Self {
             embedding: Embedding::new(&mut init, keys, features, context.shape),
             mask: settings.dynamic_mask.then(|| DynamicMask::new(&mut init, keys, context.neighbours)),
-            chain: BlockChain::new(&mut init, context.device, blocks, context.shape, fused),
+            chain: BlockChain::new(&mut init, context.device, settings.blocks, context.shape),
         }
     }
 }
 
-impl Network for Transformer {
-    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+impl Transformer {
+    /// The inputs of the blocks: the distinct records, embedded, [U, H]; and the mask, [B, K].
+    fn enter(&self, batch: &NeighbourBatch) -> (Tensor<2>, Option<Tensor<2>>) {
         let (rows, neighbours) = (batch.rows, batch.neighbours);
         let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());
         let learned = self.mask.as_ref().map(|mask| {
@@ -84,6 +92,13 @@ impl Network for Transformer {
             (Some(learned), Some(padding)) => Some(learned + padding),
             (learned, padding) => learned.or(padding),
         };
+        (records, mask)
+    }
+}
+
+impl Network for Transformer {
+    fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3> {
+        let (records, mask) = self.enter(batch);
         self.chain.forward(records, batch.slots.clone(), batch.rows, mask, pass)
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! Secondaries encode their neighbours; the primary decodes its own record against the aggregate.
 
+mod fused;
+
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
+use self::fused::FusedDecoder;
 use crate::model::{Decoder, DecoderShape, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::method::{
@@ -139,10 +142,14 @@ impl Method for Fet {
             blocks: self.settings.agg_blocks,
             outputs: context.objective.outputs,
             memory_width: context.memory_width,
-            fused: context.computation.fused,
         };
         let decoder = Decoder::new(&mut init, context.device, &shape, &self.shape);
-        Ok(Box::new(PrimaryModel::new(decoder, &self.settings.optimizer, context)))
+        let optimizer = &self.settings.optimizer;
+        Ok(if context.computation.fused {
+            Box::new(FusedDecoder::new(decoder, &self.shape, optimizer, context))
+        } else {
+            Box::new(PrimaryModel::new(decoder, optimizer, context))
+        })
     }
 
     fn secondary(

@@ -15,7 +15,7 @@ pub struct Attention {
     pub projection: Linear,
     /// H → H.
     pub output: Linear,
-    pub(super) heads: usize,
+    heads: usize,
     dropout: f64,
 }
 

@@ -23,12 +23,7 @@ impl Norms {
 
     /// The norm of block `index`, applied.
     pub fn forward(&self, index: usize, input: Tensor<3>) -> Tensor<3> {
-        self.of(index).forward(input)
-    }
-
-    /// The norm of block `index`.
-    pub fn of(&self, index: usize) -> &LayerNorm {
-        &self.each[index % self.each.len()]
+        self.each[index % self.each.len()].forward(input)
     }
 }
 
@@ -76,13 +71,12 @@ pub struct BlockChain {
     pub attention_norms: Norms,
     /// LN₂.
     pub feed_forward_norms: Norms,
-    pub(super) dropout: f64,
-    fused: bool,
+    dropout: f64,
 }
 
 impl BlockChain {
-    /// A chain of `blocks` blocks, computed by the host's kernels if `fused`.
-    pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape, fused: bool) -> Self {
+    /// A chain of `blocks` blocks.
+    pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape) -> Self {
         let block = |_| AttentionBlock {
             attention: Attention::new(init, shape.hidden, shape.heads, shape.dropout),
             feed_forward: FeedForward::new(init, shape.hidden, shape.dropout),
@@ -92,7 +86,6 @@ impl BlockChain {
             attention_norms: Norms::new(device, blocks, shape),
             feed_forward_norms: Norms::new(device, blocks, shape),
             dropout: shape.dropout,
-            fused,
         }
     }
 
@@ -110,9 +103,6 @@ impl BlockChain {
         mask: Option<Tensor<2>>,
         pass: &mut Pass,
     ) -> Tensor<3> {
-        if self.fused {
-            return self.fused(records, slots, rows, mask, pass);
-        }
         let [distinct, width] = records.dims();
         let positions = slots.dims()[0] / rows;
         let mut x = records.clone().select(0, slots.clone()).reshape([rows, positions, width]);

@@ -28,8 +28,7 @@ pub struct DecoderChain {
     pub memory_norms: Norms,
     /// LN₃.
     pub feed_forward_norms: Norms,
-    pub(super) dropout: f64,
-    fused: bool,
+    dropout: f64,
 }
 
 /// Embedding, decoder chain and output layer of the primary.
@@ -56,13 +55,11 @@ pub struct DecoderShape {
     pub outputs: usize,
     /// W, the width of the memory.
     pub memory_width: usize,
-    /// Whether the host's kernels compute the chain.
-    pub fused: bool,
 }
 
 impl DecoderChain {
-    /// A chain of `blocks` blocks, computed by the host's kernels if `fused`.
-    pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape, fused: bool) -> Self {
+    /// A chain of `blocks` blocks.
+    pub fn new(init: &mut Init<'_>, device: &Device, blocks: usize, shape: &ModelShape) -> Self {
         let block = |_| DecoderBlock {
             self_attention: Attention::new(init, shape.hidden, shape.heads, shape.dropout),
             memory_attention: Attention::new(init, shape.hidden, shape.heads, shape.dropout),
@@ -74,7 +71,6 @@ impl DecoderChain {
             memory_norms: Norms::new(device, blocks, shape),
             feed_forward_norms: Norms::new(device, blocks, shape),
             dropout: shape.dropout,
-            fused,
         }
     }
 
@@ -88,9 +84,6 @@ impl DecoderChain {
         mask: Option<Tensor<2>>,
         pass: &mut Pass,
     ) -> Tensor<3> {
-        if self.fused {
-            return self.fused(x, memory, mask, pass);
-        }
         for (index, block) in self.blocks.iter().enumerate() {
             let normed = self.self_norms.forward(index, x.clone());
             let attended = block.self_attention.to_itself(normed, None, pass);
@@ -133,7 +126,7 @@ impl Decoder {
         let wider = sizes.memory_width != shape.hidden;
         Self {
             embedding: Embedding::new(init, key_columns, feature_columns, shape),
-            chain: DecoderChain::new(init, device, sizes.blocks, shape, sizes.fused),
+            chain: DecoderChain::new(init, device, sizes.blocks, shape),
             output: linear(init, shape.hidden, sizes.outputs),
             memory: wider.then(|| linear(init, sizes.memory_width, shape.hidden)),
         }

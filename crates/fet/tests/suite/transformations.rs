@@ -1,7 +1,6 @@
 //! What is computed in a cheaper way, against its definition, on every device: values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
-use fet_backends::{HostGradient, on_host};
 use fet_core::data::Task;
 use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
@@ -74,55 +73,6 @@ fn absorbed_attention_is_attention() {
             let (ours, defined) =
                 (figures(&device, mask, dropout, true), figures(&device, mask, dropout, false));
             same(&backend.name, &ours, &defined);
-        }
-    }
-}
-
-/// The way back through x y + z.
-#[derive(Debug, Clone)]
-struct Sum([Vec<f32>; 3]);
-
-impl HostGradient for Sum {
-    fn back(self, result: Vec<f32>) -> [Vec<f32>; 3] {
-        let [x, y, _] = self.0;
-        let times = |other: &[f32]| result.iter().zip(other).map(|(g, x)| g * x).collect();
-        [times(&y), times(&x), result.clone()]
-    }
-}
-
-/// x y + z with weights above it, where x is used twice and z is a constant: the result, and the gradients of x and y.
-fn sum(device: &Device, hosted: bool) -> [Vec<f32>; 3] {
-    let [x, y] = [15, 16].map(|round| random([6], round, device).require_grad());
-    let z: Tensor<1> = random([6], 17, device);
-    let result: Tensor<2> = if hosted {
-        on_host([x.clone(), y.clone(), z], [2, 3], |inputs, tracked| {
-            assert!(tracked);
-            let [x, y, z] = &inputs;
-            (x.iter().zip(y).zip(z).map(|((x, y), z)| x * y + z).collect(), Sum(inputs))
-        })
-    } else {
-        (x.clone() * y.clone() + z).reshape([2, 3])
-    };
-    let weighted = (result.clone() * random([2, 3], 18, device)).sum() + x.clone().sum();
-    let mut gradients = weighted.backward();
-    let mut gradient = |leaf: &Tensor<1>| host(leaf.grad_remove(&mut gradients).expect("it takes part"));
-    [gradient(&x), gradient(&y), host(result.without_autodiff())]
-}
-
-#[test]
-fn a_function_on_the_host_is_an_operation() {
-    for backend in devices() {
-        let device = backend.device.clone().autodiff();
-        same(&backend.name, &sum(&device, true), &sum(&device, false));
-        // Without a leaf that is trained, or without autodiff, there is no way back.
-        for device in [device, backend.device.clone()] {
-            let inputs = [15, 16, 17].map(|round| random([6], round, &device));
-            let result = on_host(inputs, [6], |inputs, tracked| {
-                assert!(!tracked);
-                (inputs[2].clone(), Sum(inputs))
-            });
-            assert_eq!(result.is_autodiff(), device.is_autodiff());
-            assert_eq!(host(result.without_autodiff()), host(random::<1>([6], 17, &backend.device)));
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Converts a chain's parameters, found by name, for `fet-kernels`, and its gradients back.
+//!
+//! The names are those that the modules of `block.rs` and `decoder.rs` give them.
+
+use burn::module::Module;
+use fet_kernels::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
+
+use fet_core::parameters::Parameters;
+use fet_core::trainable::Trainable;
+
+/// The paths of attention, or of the layer after it, in each block, and of the chain's norms.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    /// The field of the block.
+    pub(crate) layer: &'static str,
+    /// The field of the chain.
+    pub(crate) norms: &'static str,
+}
+
+/// How many blocks the chain has.
+pub(crate) fn blocks(parameters: &Parameters) -> usize {
+    let first = |index: usize| format!("chain.blocks.{index}.feed_forward.hidden.weight");
+    (0..).take_while(|&index| parameters.get(&first(index)).is_some()).count()
+}
+
+/// The names of a place's parameters in block `index`: the norm's two, then those of its two layers.
+fn names(parameters: &Parameters, place: Place, layers: [&str; 2], index: usize) -> [String; 6] {
+    let Place { layer, norms } = place;
+    // One norm for each block, or one for all.
+    let own = parameters.get(&format!("chain.{norms}.each.{index}.gamma")).is_some();
+    let norm = if own { index } else { 0 };
+    let of_norm = |leaf: &str| format!("chain.{norms}.each.{norm}.{leaf}");
+    let of_layer = |part: usize, leaf: &str| format!("chain.blocks.{index}.{layer}.{}.{leaf}", layers[part]);
+    [
+        of_norm("gamma"),
+        of_norm("beta"),
+        of_layer(0, "weight"),
+        of_layer(0, "bias"),
+        of_layer(1, "weight"),
+        of_layer(1, "bias"),
+    ]
+}
+
+fn values<'p>(parameters: &'p Parameters, names: &[String; 6]) -> [&'p [f32]; 6] {
+    names.each_ref().map(|name| {
+        parameters.get(name).unwrap_or_else(|| panic!("a chain of blocks has the parameter `{name}`"))
+    })
+}
+
+const ATTENTION: [&str; 2] = ["projection", "output"];
+const FEED_FORWARD: [&str; 2] = ["hidden", "output"];
+
+/// The attention at a place of block `index`.
+pub(crate) fn attention(parameters: &Parameters, place: Place, index: usize) -> AttentionWeights<'_> {
+    let [gain, bias, projection, projection_bias, output, output_bias] =
+        values(parameters, &names(parameters, place, ATTENTION, index));
+    AttentionWeights { gain, bias, projection, projection_bias, output, output_bias }
+}
+
+/// What follows it.
+pub(crate) fn feed_forward(parameters: &Parameters, place: Place, index: usize) -> FeedForwardWeights<'_> {
+    let [gain, bias, hidden, hidden_bias, contraction, contraction_bias] =
+        values(parameters, &names(parameters, place, FEED_FORWARD, index));
+    FeedForwardWeights { gain, bias, hidden, hidden_bias, contraction, contraction_bias }
+}
+
+/// Adds the gradient of [`attention`] to that of a model.
+pub(crate) fn add_attention<M: Module>(
+    trainable: &mut Trainable<M>,
+    place: Place,
+    index: usize,
+    gradient: &AttentionGradient,
+) {
+    let AttentionGradient { gain, bias, projection, projection_bias, output, output_bias } = gradient;
+    let parts = [gain, bias, projection, projection_bias, output, output_bias];
+    add(trainable, names(trainable.flat(), place, ATTENTION, index), parts);
+}
+
+/// Adds the gradient of [`feed_forward`] to that of a model.
+pub(crate) fn add_feed_forward<M: Module>(
+    trainable: &mut Trainable<M>,
+    place: Place,
+    index: usize,
+    gradient: &FeedForwardGradient,
+) {
+    let FeedForwardGradient { gain, bias, hidden, hidden_bias, contraction, contraction_bias } = gradient;
+    let parts = [gain, bias, hidden, hidden_bias, contraction, contraction_bias];
+    add(trainable, names(trainable.flat(), place, FEED_FORWARD, index), parts);
+}
+
+fn add<M: Module>(trainable: &mut Trainable<M>, names: [String; 6], parts: [&Vec<f32>; 6]) {
+    for (name, values) in names.iter().zip(parts) {
+        trainable.add_to_gradient(name, values);
+    }
+}
