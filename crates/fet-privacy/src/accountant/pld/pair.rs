@@ -59,7 +59,10 @@ impl Pair {
     /// The loss log P/Q or log Q/P.
     fn loss(&self, x: f64) -> f64 {
         let exponent = self.exponent(x);
-        let ratio = if exponent > 600.0 {
+        // Unsampled the loss is the exponent, however far below 0.
+        let ratio = if self.rate >= 1.0 {
+            exponent
+        } else if exponent > 600.0 {
             exponent + self.rate.ln()
         } else {
             (self.rate * exponent.exp_m1()).ln_1p()
@@ -69,6 +72,9 @@ impl Pair {
 
     /// The exponent at which log P/Q is `value`; negative infinity where it is always larger.
     fn exponent_of(&self, value: f64) -> f64 {
+        if self.rate >= 1.0 {
+            return value;
+        }
         if value > 600.0 {
             return value - self.rate.ln();
         }

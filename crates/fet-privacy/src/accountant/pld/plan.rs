@@ -86,10 +86,10 @@ fn usable(value: f64) -> Option<f64> {
     (value > 0.0 && value.is_finite()).then_some(value)
 }
 
-/// What discretisation may add to an ε of about this size: 1e-4 or a hundred-thousandth, but no more than a share of a
+/// What discretisation may add to an ε of about this size: 7e-5 or a hundred-thousandth, but no more than a share of a
 /// small ε.
 fn tolerance(epsilon: f64) -> f64 {
-    (2e-4 * epsilon).min((1e-5 * epsilon).max(1e-4))
+    (2e-4 * epsilon).min((1e-5 * epsilon).max(7e-5))
 }
 
 /// Where a function with one dip has it, by golden section.
