@@ -4,7 +4,7 @@
 //! [`DiscreteGaussian`] draws from D(s), P(k) ∝ exp(−k²/2s²). Small s: one look-up in an alias table built in integer
 //! arithmetic. Larger s: x + b·y with x and y from one table of parameter s/√(1+b²); by the lemma in the statement
 //! that is D(s) up to a factor e^{±1e-70}. What remains is the rounding of the table, [`RELATIVE_ERROR`] and
-//! [`LOST_MASS`], which [`Slack`] turns into what must be added to ε and taken from δ.
+//! [`TAIL_MASS`], which [`Slack`] turns into what must be added to ε and taken from δ.
 //!
 //! Time does not depend on the seed's secrecy: the samplers are not constant-time, and a party that lets others time
 //! its noise to the nanosecond may leak some of it.
@@ -20,11 +20,17 @@ use rayon::prelude::*;
 pub use slack::Slack;
 use table::Table;
 
-/// The largest relative error of any outcome's probability: the exponent of the farthest outcome is at most 64 and
-/// is rounded a few times.
+/// The largest relative error of the probability of an outcome within [`BULK`] deviations: the exponent there is at most
+/// 15.2 and is rounded a few times, and half a unit of the table is 1.2e-14 of the rarest.
 pub const RELATIVE_ERROR: f64 = 1.0 / (1u64 << 45) as f64;
-/// The most probability that outcomes too rare for the table have together, for one value.
-pub const LOST_MASS: f64 = 1.3e-22;
+/// How many deviations out the relative error holds.
+pub const BULK: f64 = 5.5;
+/// Σ |P' − P| over all outcomes farther out, at most, P' being the table of one value and P its definition.
+///
+/// A table of 2^b slots, of which 22.6 s are outcomes, counts in units of 2^-(64+b). Up to 9.8 deviations a probability is off
+/// by half a unit, together 8.6 s/22.6 s of 2^-65, or 1.03e-20, and by its own relative rounding, 1.1e-21. Farther out a unit
+/// is more than twice the probability, which rounds to 0: 2.2e-22.
+pub const TAIL_MASS: f64 = 1.2e-20;
 /// Below this parameter sums of discrete Gaussians are not discrete Gaussians closely enough.
 pub const LEAST_DEVIATION: f64 = 8.0;
 /// Above this parameter noise no longer fits the integers it is drawn as.

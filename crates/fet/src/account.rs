@@ -74,17 +74,33 @@ fn text(question: &Question, noise: f64, account: &Account) -> String {
     let found = if question.epsilon.is_some() { "  (the least that meets the target)" } else { "" };
     lines.push(format!("noise                           {noise:.6}{found}"));
     if let Some(exact) = account.exact {
-        lines.push(format!("ε, exact (Gaussian DP)          {exact:.6}"));
+        lines.push(format!("ε, exact (Gaussian DP)          {}", bound(exact)));
     } else {
-        lines.push(format!("ε, privacy loss distributions   {:.6}", account.pld));
+        lines.push(format!("ε, privacy loss distributions   {}", bound(account.pld)));
     }
-    lines.push(format!("ε, Rényi divergences            {:.6}", account.rdp));
+    lines.push(format!("ε, Rényi divergences            {}", bound(account.rdp)));
     lines.join("\n")
+}
+
+/// An ε in words where it is no number that bounds anything. JSON has no infinity: there it is `null`.
+fn bound(epsilon: f64) -> String {
+    if epsilon.is_finite() { format!("{epsilon:.6}") } else { "infinite: no guarantee".to_string() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_bounds_nothing_is_said_in_words() {
+        for (epsilon, expected) in [
+            (1.25, "1.250000"),
+            (f64::INFINITY, "infinite: no guarantee"),
+            (f64::NAN, "infinite: no guarantee"),
+        ] {
+            assert_eq!(bound(epsilon), expected);
+        }
+    }
 
     #[test]
     fn counts_are_whole() {

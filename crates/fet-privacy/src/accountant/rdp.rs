@@ -9,26 +9,53 @@ use std::f64::consts::PI;
 
 use super::Event;
 
-/// The least ε at δ over all orders.
+/// The least ε at δ over all orders; infinity where no order has a figure.
 pub fn epsilon(events: &[Event], delta: f64) -> f64 {
-    let at = |order: f64| convert(events.iter().map(|event| divergence(event, order)).sum(), order, delta);
-    // Orders above 1 by steps of a fifth, first all of them, then between the neighbours of the best.
-    let grid: Vec<f64> = (0..130).map(|step| 1.0 + 1e-3 * 1.15f64.powi(step)).collect();
     let whole = |order: f64| if order > LARGEST_FRACTIONAL { order.round() } else { order };
-    let costs: Vec<f64> = grid.iter().map(|&order| at(whole(order))).collect();
-    let best = (0..grid.len()).min_by(|&a, &b| costs[a].total_cmp(&costs[b])).unwrap_or(0);
-    let mut least = costs[best];
-    let (mut low, mut high) = (grid[best.saturating_sub(1)], grid[(best + 1).min(grid.len() - 1)]);
-    for _ in 0..24 {
-        let (left, right) = (low + 0.382 * (high - low), low + 0.618 * (high - low));
-        let (a, b) = (at(whole(left)), at(whole(right)));
-        least = least.min(a).min(b);
-        if a < b { high = right } else { low = left }
+    let at = |order: f64| {
+        let order = whole(order);
+        let found = convert(events.iter().map(|event| divergence(event, order)).sum(), order, delta);
+        if found.is_nan() { f64::INFINITY } else { found }
+    };
+    // Orders above 1 by steps of a fifth until ε has long been growing, then between the neighbours of the best.
+    let order = |step: usize| 1.0 + 1e-3 * 1.15f64.powi(step as i32);
+    let (mut best, mut least) = (0, f64::INFINITY);
+    for step in 0..ORDERS {
+        let found = at(order(step));
+        if found < least {
+            (best, least) = (step, found);
+        }
+        if step > best + 12 && least < f64::INFINITY {
+            break;
+        }
+    }
+    let (mut low, mut high) = (order(best.saturating_sub(1)), order((best + 1).min(ORDERS - 1)));
+    let inner = |low: f64, high: f64| (low + 0.381_966 * (high - low), low + 0.618_034 * (high - low));
+    let (mut left, mut right) = inner(low, high);
+    let (mut at_left, mut at_right) = (at(left), at(right));
+    for _ in 0..12 {
+        least = least.min(at_left).min(at_right);
+        if whole(left) == whole(right) {
+            break;
+        }
+        if at_left < at_right {
+            (high, right, at_right) = (right, left, at_left);
+            left = inner(low, high).0;
+            at_left = at(left);
+        } else {
+            (low, left, at_left) = (left, right, at_right);
+            right = inner(low, high).1;
+            at_right = at(right);
+        }
     }
     least.max(0.0)
 }
 
+/// How many orders are tried, up to 67,000.
+const ORDERS: usize = 130;
 const LARGEST_FRACTIONAL: f64 = 12.0;
+/// Below this noise the integral has too many nodes: fractional orders are bounded by their whole neighbours.
+const LEAST_INTEGRATED: f64 = 0.1;
 
 fn convert(divergence: f64, order: f64, delta: f64) -> f64 {
     divergence + (-1.0 / order).ln_1p() - (delta.ln() + order.ln()) / (order - 1.0)
@@ -37,13 +64,21 @@ fn convert(divergence: f64, order: f64, delta: f64) -> f64 {
 /// The Rényi divergence of `order` of all releases of `event` together.
 pub fn divergence(event: &Event, order: f64) -> f64 {
     let Event { noise, rate, steps } = *event;
-    let one = if rate >= 1.0 {
-        order / (2.0 * noise * noise)
-    } else if order.fract() == 0.0 {
-        log_moment_by_sum(noise, rate, order as u64) / (order - 1.0)
-    } else {
-        log_moment_by_integral(noise, rate, order) / (order - 1.0)
+    // What is not sampled costs as much as anything sampled can.
+    let unsampled = order / (2.0 * noise * noise);
+    let log_moment = |order: f64| {
+        if order.fract() == 0.0 {
+            log_moment_by_sum(noise, rate, order as u64)
+        } else if noise >= LEAST_INTEGRATED {
+            log_moment_by_integral(noise, rate, order)
+        } else {
+            // The log moment is convex in the order, so that it lies below its chords.
+            let (low, share) = (order.floor(), order.fract());
+            (1.0 - share) * log_moment_by_sum(noise, rate, low as u64)
+                + share * log_moment_by_sum(noise, rate, low as u64 + 1)
+        }
     };
+    let one = if rate >= 1.0 { unsampled } else { unsampled.min(log_moment(order) / (order - 1.0)) };
     // An even sum of positive and tiny terms can round to just below the truth.
     (steps as f64) * one.max(0.0) * (1.0 + 1e-12)
 }
@@ -54,13 +89,21 @@ fn log_moment_by_sum(noise: f64, rate: f64, order: u64) -> f64 {
     let scale = 1.0 / (2.0 * noise * noise);
     let mut log_choose = 0.0;
     // Σ C(α, k)(1−q)^{α−k}q^k = 1: what exceeds 1 is summed apart, so that small divergences keep their digits.
-    let mut terms = Vec::with_capacity(order as usize);
+    let mut terms = Vec::new();
+    let (largest, mode) = (order as f64 * (order as f64 - 1.0) * scale, order as f64 * rate + 1.0);
+    let mut most = f64::NEG_INFINITY;
     for k in 0..=order {
         let kf = k as f64;
         let weight = log_choose + kf * log_in + (order - k) as f64 * log_out;
         let growth = kf * (kf - 1.0) * scale;
         if growth > 0.0 {
-            terms.push(weight + growth + (-(-growth).exp_m1()).ln());
+            let term = weight + growth + (-(-growth).exp_m1()).ln();
+            most = most.max(term);
+            terms.push(term);
+        }
+        // Beyond the binomial's mode its weights fall; what is left could not be seen even with the largest growth.
+        if kf > mode && weight + largest + (order as f64).ln() < most - 60.0 {
+            break;
         }
         log_choose += ((order - k) as f64 / (kf + 1.0)).ln();
     }
@@ -70,6 +113,9 @@ fn log_moment_by_sum(noise: f64, rate: f64, order: u64) -> f64 {
 /// log(1 + Σ e^t).
 fn log_one_plus_sum(terms: &[f64]) -> f64 {
     let most = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if most == f64::NEG_INFINITY {
+        return 0.0;
+    }
     let sum: f64 = terms.iter().map(|term| (term - most).exp()).sum();
     let log_sum = most + sum.ln();
     if log_sum > 30.0 { log_sum + (-log_sum).exp() } else { log_sum.exp().ln_1p() }

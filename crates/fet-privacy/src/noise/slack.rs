@@ -1,19 +1,22 @@
 //! What the sampler's imperfection costs.
 
-use super::{LOST_MASS, RELATIVE_ERROR};
+use super::{RELATIVE_ERROR, TAIL_MASS};
 
 /// What N drawn values add to a guarantee.
 ///
-/// Let P be the ideal noise of a whole run, N independent values, and P' what is drawn. Under P' the log of the
-/// likelihood ratio P'/P is a sum of N independent terms within ±η whose mean is at most η², so that by Hoeffding it
-/// exceeds a = Nη² + η√(2N ln(1/τ)) with probability τ at most; values that P has and P' has not weigh Nλ. Hence
-/// P'(E) <= e^a P(E) + τ and P(E) <= e^a P'(E) + τ + Nλ for every event E, and a mechanism that is (ε, δ) under P is
-/// (ε + 2a, e^a δ + e^{ε+a}(2τ + Nλ)) under P'.
+/// Let P be the ideal noise of a value and P' what is drawn. Within [`BULK`](super::BULK) deviations |P'/P − 1| <= η;
+/// beyond, Σ |P' − P| <= λ. Write P = C + R and P' = C' + R' with C = P and C' = P' in the bulk, and C = C' = min(P, P')
+/// beyond, so that R and R' weigh λ at most. Then |log(C'/C)| <= η/(1 − η), and C and C' weigh the same up to λ. Scaled to
+/// a sum of 1 they have a log ratio within ±c, c = η/(1 − η) + 2λ, whose mean under C' is at most c(e^c − 1) <= 2c², as
+/// Σ (C' − C) log(C'/C) is two divergences of which none is negative. So under C'^N the log of C'^N/C^N has a mean of
+/// N(2c² + 2λ) at most, and by Hoeffding exceeds a = N(2c² + 2λ) + c√(2N ln(1/τ)) with probability τ at most; and
+/// P'^N is C'^N but for Nλ. Hence P'(E) <= e^a P(E) + τ + Nλ for every event E of the whole run, and by the same argument
+/// P(E) <= e^a P'(E) + τ + Nλ. A run that is (ε, δ) under P is (ε + 2a, e^a δ + (1 + e^{ε+a})(τ + Nλ)) under P'.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Slack {
     /// a.
     ratio: f64,
-    /// 2τ + Nλ.
+    /// 2(τ + Nλ).
     mass: f64,
 }
 
@@ -21,9 +24,9 @@ impl Slack {
     /// For a run that draws `values` integers; a value above the table's reach takes two look-ups.
     pub fn of(values: f64) -> Self {
         let (tau, looks) = (1e-24f64, 2.0 * values);
-        let eta = RELATIVE_ERROR;
-        let ratio = looks * eta * eta + eta * (2.0 * looks * -tau.ln()).sqrt();
-        Self { ratio, mass: 2.0 * tau + looks * LOST_MASS }
+        let c = RELATIVE_ERROR / (1.0 - RELATIVE_ERROR) + 2.0 * TAIL_MASS;
+        let ratio = looks * (2.0 * c * c + 2.0 * TAIL_MASS) + c * (2.0 * looks * -tau.ln()).sqrt();
+        Self { ratio, mass: 2.0 * (tau + looks * TAIL_MASS) }
     }
 
     /// What to add to ε.

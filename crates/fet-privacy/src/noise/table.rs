@@ -128,4 +128,87 @@ mod tests {
             }
         }
     }
+
+    /// Numbers of twice the digits: a value and what it lacks, by the error-free sum and product (Dekker 1971).
+    #[derive(Clone, Copy)]
+    struct Twice(f64, f64);
+
+    impl Twice {
+        fn sum(a: f64, b: f64) -> Self {
+            let s = a + b;
+            let t = s - a;
+            Self(s, (a - (s - t)) + (b - t))
+        }
+
+        fn plus(self, other: Self) -> Self {
+            let Self(s, e) = Self::sum(self.0, other.0);
+            Self::sum(s, e + self.1 + other.1)
+        }
+
+        fn times(self, other: Self) -> Self {
+            let product = self.0 * other.0;
+            let lack = self.0.mul_add(other.0, -product);
+            Self::sum(product, lack + self.0 * other.1 + self.1 * other.0)
+        }
+
+        fn over(self, other: Self) -> Self {
+            let first = self.0 / other.0;
+            let rest = self.plus(other.times(Self(-first, 0.0)));
+            Self::sum(first, rest.0 / other.0)
+        }
+
+        /// e^−self for a positive number: halved twelve times, Taylor's sum, and squared as often.
+        fn exp_of_negative(self) -> Self {
+            let x = Self(-self.0 / 4096.0, -self.1 / 4096.0);
+            let (mut sum, mut term) = (Self(1.0, 0.0), Self(1.0, 0.0));
+            for n in 1..16 {
+                term = term.times(x).over(Self(f64::from(n), 0.0));
+                sum = sum.plus(term);
+            }
+            (0..12).fold(sum, |power, _| power.times(power))
+        }
+    }
+
+    /// The two claims that [`Slack`](crate::noise::Slack) rests on, with the definition to some 28 digits: over the
+    /// deviations that tables have, where the number of slots has just doubled and just before.
+    #[test]
+    fn the_stated_errors_hold() {
+        use crate::noise::{BULK, RELATIVE_ERROR, TAIL_MASS};
+        let half = f64::from(1 << 11) / (2.0 * (2.0 * FARTHEST_EXPONENT).sqrt());
+        let mut most = 0.0f64;
+        for deviation in [8.0, 9.7, half - 0.2, half + 0.2, 100.0, 160.0, 181.0, 700.5, 3_000.0, 17_400.0] {
+            let farthest = (deviation * (2.0 * FARTHEST_EXPONENT).sqrt()).floor() as i32;
+            let bits = (2 * farthest as usize + 1).next_power_of_two().trailing_zeros();
+            let table = weights(deviation, farthest, bits);
+            let square = Twice(deviation, 0.0).times(Twice(deviation, 0.0));
+            let term = |k: i32| {
+                let k = f64::from(k);
+                Twice(0.5 * k * k, 0.0).over(square).exp_of_negative()
+            };
+            // Beyond, up to 13 deviations, lie outcomes that the table has not; and then nothing that counts.
+            let last = (13.0 * deviation) as i32;
+            let terms: Vec<Twice> = (0..=last).map(term).collect();
+            let zero = Twice(0.0, 0.0);
+            let side = terms[1..].iter().rev().fold(zero, |sum, &term| sum.plus(term));
+            let total = side.plus(side).plus(terms[0]);
+            let unit = 2f64.powi(-64 - bits as i32);
+            let mut tail = 0.0;
+            for k in -last..=last {
+                let expected = terms[k.unsigned_abs() as usize].over(total);
+                let count = if k.abs() <= farthest { table[(k + farthest) as usize] } else { 0 };
+                let (high, low) = ((count >> 50) as f64 * 2f64.powi(50), (count & ((1 << 50) - 1)) as f64);
+                let found = Twice::sum(high * unit, low * unit);
+                let error = found.plus(Twice(-expected.0, -expected.1)).0.abs();
+                if f64::from(k.abs()) <= BULK * deviation {
+                    let relative = error / expected.0;
+                    assert!(relative <= RELATIVE_ERROR, "{deviation} {k}: {relative:e}");
+                } else {
+                    tail += error;
+                }
+            }
+            assert!(tail <= TAIL_MASS, "{deviation}: {tail:e}");
+            most = most.max(tail);
+        }
+        assert!(most > 0.2 * TAIL_MASS, "the charge is not idle: {most:e}");
+    }
 }

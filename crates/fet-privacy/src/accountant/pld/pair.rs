@@ -27,7 +27,6 @@ pub(super) struct Pair {
     /// Outcomes outside are cut off.
     low: f64,
     high: f64,
-    cut: f64,
 }
 
 impl Pair {
@@ -35,104 +34,156 @@ impl Pair {
     pub(super) fn new(event: &Event, direction: Direction, reach: f64) -> Self {
         let Event { noise, rate, .. } = *event;
         let right = if direction == Direction::Remove { 1.0 } else { 0.0 };
-        let (low, high) = (-reach * noise, right + reach * noise);
-        Self { noise, rate, direction, low, high, cut: 0.5 * (-0.5 * reach * reach).exp() }
+        Self { noise, rate, direction, low: -reach * noise, high: right + reach * noise }
     }
 
-    /// The mass of the larger losses that was cut off; that of the smaller ones is given a larger loss instead.
-    pub(super) fn cut_mass(&self) -> f64 {
-        self.cut
-    }
-
-    fn normal(&self, x: f64) -> f64 {
-        (-0.5 * (x / self.noise).powi(2)).exp() / (self.noise * (2.0 * PI).sqrt())
+    /// log of the density of N(mean, σ²).
+    fn log_normal(&self, x: f64, mean: f64) -> f64 {
+        -0.5 * ((x - mean) / self.noise).powi(2) - self.noise.ln() - 0.5 * (2.0 * PI).ln()
     }
 
     fn density(&self, x: f64) -> f64 {
         match self.direction {
-            Direction::Remove => (1.0 - self.rate) * self.normal(x) + self.rate * self.normal(x - 1.0),
-            Direction::Add => self.normal(x),
+            Direction::Remove => {
+                (1.0 - self.rate) * self.log_normal(x, 0.0).exp() + self.rate * self.log_normal(x, 1.0).exp()
+            }
+            Direction::Add => self.log_normal(x, 0.0).exp(),
         }
     }
 
-    /// log P/Q, which grows with x.
-    fn log_ratio(&self, x: f64) -> f64 {
-        let exponent = (2.0 * x - 1.0) / (2.0 * self.noise * self.noise);
-        if exponent > 600.0 { exponent + self.rate.ln() } else { (self.rate * exponent.exp_m1()).ln_1p() }
+    /// log of the ratio of N(1, σ²) to N(0, σ²).
+    fn exponent(&self, x: f64) -> f64 {
+        (2.0 * x - 1.0) / (2.0 * self.noise * self.noise)
     }
 
-    fn inverse_log_ratio(&self, value: f64) -> f64 {
-        let exponent = if value > 600.0 {
-            value - self.rate.ln()
-        } else {
-            let inner = value.exp_m1() / self.rate;
-            if inner <= -1.0 { f64::NEG_INFINITY } else { inner.ln_1p() }
-        };
-        0.5 + self.noise * self.noise * exponent
-    }
-
+    /// The loss log P/Q or log Q/P.
     fn loss(&self, x: f64) -> f64 {
-        match self.direction {
-            Direction::Remove => self.log_ratio(x),
-            Direction::Add => -self.log_ratio(x),
+        let exponent = self.exponent(x);
+        // Unsampled the loss is the exponent, however far below 0.
+        let ratio = if self.rate >= 1.0 {
+            exponent
+        } else if exponent > 600.0 {
+            exponent + self.rate.ln()
+        } else {
+            (self.rate * exponent.exp_m1()).ln_1p()
+        };
+        if self.direction == Direction::Remove { ratio } else { -ratio }
+    }
+
+    /// The exponent at which log P/Q is `value`; negative infinity where it is always larger.
+    fn exponent_of(&self, value: f64) -> f64 {
+        if self.rate >= 1.0 {
+            return value;
         }
+        if value > 600.0 {
+            return value - self.rate.ln();
+        }
+        let inner = value.exp_m1() / self.rate;
+        if inner <= -1.0 { f64::NEG_INFINITY } else { inner.ln_1p() }
     }
 
-    /// The outcomes whose loss lies between two values.
-    fn outcomes(&self, from: f64, to: f64) -> (f64, f64) {
-        let (a, b) = match self.direction {
-            Direction::Remove => (self.inverse_log_ratio(from), self.inverse_log_ratio(to)),
-            Direction::Add => (self.inverse_log_ratio(-to), self.inverse_log_ratio(-from)),
-        };
-        (a.clamp(self.low, self.high), b.clamp(self.low, self.high))
+    /// The least and the largest loss.
+    pub(super) fn ends(&self) -> (f64, f64) {
+        let (a, b) = (self.loss(self.low), self.loss(self.high));
+        (a.min(b), a.max(b))
     }
 
-    /// (loss, probability) on a few thousand outcomes.
-    pub(super) fn nodes(&self) -> Vec<(f64, f64)> {
-        let count = ((self.high - self.low) / (self.noise / 30.0)).ceil().max(200.0);
-        let width = (self.high - self.low) / count;
-        let node = |index: usize| {
-            let x = self.low + width * (index as f64 + 0.5);
-            (self.loss(x), self.density(x) * width)
-        };
-        (0..count as usize).map(node).collect()
+    /// (loss, probability) on outcomes between which neither the density changes much nor the loss by more than a
+    /// resolution: one that serves for losses above a floor, and one for all. Nothing where that is more than `most`.
+    pub(super) fn nodes(&self, fine: (f64, f64), all: f64, most: usize) -> Option<Vec<(f64, f64)>> {
+        let mut nodes = Vec::new();
+        let mut from = self.low;
+        while from < self.high {
+            let mut to = (from + 0.1 * self.noise).min(self.high);
+            // The loss is the steeper the farther to the right, 1/σ² at most.
+            let within = |to: f64| {
+                let (here, there) = (self.loss(from), self.loss(to));
+                let resolution = if here.max(there) > fine.1 { fine.0 } else { all };
+                (here - there).abs() <= resolution
+            };
+            while to > from && !within(to) {
+                to = 0.5 * (from + to);
+            }
+            if to <= from || nodes.len() >= most {
+                return None;
+            }
+            // Two nodes each, of which `Kind` knows.
+            for (node, weight) in TWO {
+                let x = from + (to - from) * node;
+                nodes.push((self.loss(x), self.density(x) * weight * (to - from)));
+            }
+            from = to;
+        }
+        Some(nodes)
     }
 
-    /// The loss on multiples of `step`, each with its mass, by connecting the dots.
+    /// The loss on multiples of `step` from `low` to `high`, by connecting the dots: the first point as a multiple, and
+    /// each point's mass times e^{θl − scale}.
     ///
     /// Mass m at a loss l between grid points a and a + h becomes m(1 − e^{a−l})/(1 − e^{−h}) at a + h and the rest
     /// at a, which keeps Σ m and Σ m e^{−l}.
-    pub(super) fn on_grid(&self, step: f64) -> Vec<(i64, f64)> {
-        let ends = [self.loss(self.low), self.loss(self.high)];
-        let least = (ends[0].min(ends[1]) / step).floor() as i64;
-        let most = (ends[0].max(ends[1]) / step).ceil() as i64;
-        let whole = (-step).exp_m1();
+    pub(super) fn on_grid(&self, step: f64, tilt: f64, scale: f64, low: f64, high: f64) -> (i64, Vec<f64>) {
+        let ends = self.ends();
+        let least = (ends.0.max(low) / step).floor() as i64;
+        let most = ((ends.1.min(high) / step).ceil() as i64).max(least + 1);
+        let (whole, growth) = (-(-step).exp_m1(), (tilt * step).exp());
         let split: Vec<(f64, f64)> = (0..(most - least) as usize)
             .into_par_iter()
-            .with_min_len(1024)
+            .with_min_len(4096)
             .map(|index| {
                 let base = (least + index as i64) as f64 * step;
-                let (from, to) = self.outcomes(base, base + step);
-                let (mut all, mut upper) = (0.0, 0.0);
-                self.integrate(from, to, |x, mass| {
-                    let share = ((base - self.loss(x)).exp_m1() / whole).clamp(0.0, 1.0);
-                    all += mass;
-                    upper += mass * share;
-                });
-                (all - upper, upper)
+                let (all, upper) = self.cell(base, base + step, tilt * base - scale);
+                let upper = (upper / whole).clamp(0.0, all);
+                (all - upper, upper * growth)
             })
             .collect();
-        let mut masses: Vec<(i64, f64)> = (least..=most).map(|grid| (grid, 0.0)).collect();
+        let mut masses = vec![0.0; split.len() + 1];
         for (index, (lower, upper)) in split.into_iter().enumerate() {
-            masses[index].1 += lower;
-            masses[index + 1].1 += upper;
+            masses[index] += lower;
+            masses[index + 1] += upper;
         }
-        // Outcomes of less loss than any looked at, rounded up.
-        masses[1.min((most - least) as usize)].1 += self.cut;
-        masses
+        (least, masses)
     }
 
-    /// Calls `visit(x, mass)` for the nodes of a quadrature between two outcomes.
+    /// Of the outcomes whose loss l lies between `base` and `end`: their mass, and Σ m(1 − e^{base−l}); both times e^`log`.
+    fn cell(&self, base: f64, end: f64, log: f64) -> (f64, f64) {
+        let Self { noise, rate, direction, .. } = *self;
+        // The edge at which the loss is `base`, and the other.
+        let sign = if direction == Direction::Remove { 1.0 } else { -1.0 };
+        let (edge, other) = (self.exponent_of(sign * base), self.exponent_of(sign * end));
+        let outcome = |exponent: f64| (0.5 + noise * noise * exponent).clamp(self.low, self.high);
+        let (from, to) = (outcome(edge.min(other)), outcome(edge.max(other)));
+        let (mut all, mut upper) = (0.0, 0.0);
+        match direction {
+            // P(1 − e^{a−l}) = P − e^a Q = q N₁ + (1 − q − e^a) N₀, and where the loss can be a, at an exponent z_a,
+            // q N₁ − q e^{z_a} N₀.
+            Direction::Remove => {
+                let below = if edge > f64::NEG_INFINITY {
+                    0.0
+                } else {
+                    (1.0 - rate) * -(base - (-rate).ln_1p()).min(0.0).exp_m1()
+                };
+                self.integrate(from, to, |x, width| {
+                    let zero = width * (self.log_normal(x, 0.0) + log).exp();
+                    let one = width * rate * (self.log_normal(x, 1.0) + log).exp();
+                    all += (1.0 - rate) * zero + one;
+                    upper += below * zero - one * (edge - self.exponent(x)).min(0.0).exp_m1();
+                });
+            }
+            // Q(1 − e^{a−l}) = Q − e^a P = (1 − e^a(1 − q))(1 − e^{z−z_a}) Q.
+            Direction::Add => {
+                let share = if rate < 1.0 { -(base + (-rate).ln_1p()).min(0.0).exp_m1() } else { 1.0 };
+                self.integrate(from, to, |x, width| {
+                    let zero = width * (self.log_normal(x, 0.0) + log).exp();
+                    all += zero;
+                    upper += zero * share * -(self.exponent(x) - edge).min(0.0).exp_m1();
+                });
+            }
+        }
+        (all, upper)
+    }
+
+    /// Calls `visit(x, width)` for the nodes of a quadrature between two outcomes.
     fn integrate(&self, from: f64, to: f64, mut visit: impl FnMut(f64, f64)) {
         if to <= from {
             return;
@@ -141,24 +192,20 @@ impl Pair {
         let panel = (0.25 * self.noise).min(0.5 * self.noise * self.noise);
         let panels = ((to - from) / panel).ceil().max(1.0);
         let width = (to - from) / panels;
-        let narrow = width < 0.2 * panel;
+        let nodes: &[(f64, f64)] = match width / panel {
+            ..0.005 => &TWO,
+            ..0.2 => &THREE,
+            _ => &FIVE,
+        };
         for index in 0..panels as usize {
             let start = from + width * index as f64;
-            if narrow {
-                for (node, weight) in THREE {
-                    let x = start + width * node;
-                    visit(x, weight * width * self.density(x));
-                }
-            } else {
-                for (node, weight) in FIVE {
-                    let x = start + width * node;
-                    visit(x, weight * width * self.density(x));
-                }
-            }
+            nodes.iter().for_each(|(node, weight)| visit(start + width * node, weight * width));
         }
     }
 }
 
-/// Gauss-Legendre on [0, 1], exact up to degree 5.
+/// Gauss-Legendre on [0, 1], exact up to degree 3.
+const TWO: [(f64, f64); 2] = [(0.211_324_865_405_187_1, 0.5), (0.788_675_134_594_812_9, 0.5)];
+/// Exact up to degree 5.
 const THREE: [(f64, f64); 3] =
     [(0.112_701_665_379_258_31, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
