@@ -38,7 +38,7 @@ pub struct Guarantee {
     pub neighbouring: Neighbouring,
     /// What became of the models' learning.
     pub learning: Learning,
-    /// For how many rows of a release a record counts.
+    /// How many rows of a release may change where one record does.
     pub occurrences: usize,
     /// The share of records in each release.
     pub sample_rate: f64,

@@ -23,13 +23,13 @@ pub(super) const SMOOTHING: f64 = 9.0;
 pub(super) const EPSILON_MARGIN: f64 = 0.01;
 
 impl Ledger<'_> {
-    /// The number of rows of a release for which a record counts.
+    /// The number of rows of a release that may change where one record does (the statement's m).
     pub(super) fn occurrences(&self) -> usize {
         let Releases { rows, all_rows, .. } = *self.schedule;
         let most = if self.settings.learning == Learning::Frozen { all_rows } else { rows };
         match self.settings.max_occurrences {
             0 => most,
-            cap => cap.min(most),
+            cap => self.settings.rows_of(cap).min(most),
         }
     }
 
@@ -118,7 +118,15 @@ impl Ledger<'_> {
                 "a record may change all {rows} rows of every release, as a neighbour or through the weights it trained"
             ),
             (_, 0) => format!("a record may be a neighbour of all {rows} rows of a release"),
-            _ => format!("a record is a neighbour of at most {rows} rows of a release: each offers itself to its nearest rows alone"),
+            (_, limit) => format!(
+                "a record is a neighbour of at most {limit} rows of a release, since each offers itself to its nearest rows \
+                 alone; {rows} rows are counted{}",
+                if *neighbouring == Neighbouring::AddRemove {
+                    ""
+                } else {
+                    ": a replaced record leaves some and joins others"
+                }
+            ),
         });
         all.push(match learning {
             Learning::Counted => {

@@ -90,6 +90,15 @@ impl NoiseSettings {
         }
     }
 
+    /// The number of rows of a release that change where one record does, if a record serves at most `limit` rows: a
+    /// record that is replaced leaves as many and joins as many others.
+    pub(super) fn rows_of(&self, limit: usize) -> usize {
+        match self.neighbouring {
+            Neighbouring::Record | Neighbouring::Replace => limit.saturating_mul(2),
+            Neighbouring::AddRemove => limit,
+        }
+    }
+
     /// The largest distance, in units of C, between the sums of neighbouring data sets for one row.
     pub(super) fn sensitivity(&self, active: usize) -> f64 {
         let tight = 2.0 / active as f64;

@@ -3,7 +3,8 @@
 //!
 //! With a limit m the records choose: each record offers itself to the m rows of the batch that are most similar to it,
 //! independently of the other records, and a row takes the K most similar of its offers. Adding or removing a record
-//! then changes at most m rows. (If the rows chose first and the limit were applied afterwards, a record could displace
+//! then changes at most m rows; replacing one changes at most 2m, those that it leaves and those that its successor
+//! joins. (If the rows chose first and the limit were applied afterwards, a record could displace
 //! others to further rows, and no such bound would hold.) Empty places are filled by a blank record of zeros.
 
 use rand::RngExt;
@@ -109,6 +110,14 @@ mod tests {
         select(linker.as_ref(), queries, records, 4, selection, (0, &mut sampling)).expect("linkable")
     }
 
+    /// How many rows have other neighbours; `renumber` gives the records of `after` their numbers in `before`.
+    fn changed(before: &Places, after: &Places, renumber: impl Fn(u32) -> u32) -> usize {
+        let renumbered = |row: &Vec<Option<u32>>| -> Vec<Option<u32>> {
+            row.iter().map(|place| place.map(&renumber)).collect()
+        };
+        before.iter().zip(after).filter(|(a, b)| **a != renumbered(b)).count()
+    }
+
     /// The law that the sensitivity rests on: without any one record at most m rows have other neighbours.
     #[test]
     fn a_record_that_goes_changes_no_more_rows_than_it_may_serve() {
@@ -120,16 +129,38 @@ mod tests {
             for gone in 0..60u32 {
                 let rest: Vec<usize> = (0..60).filter(|&record| record != gone as usize).collect();
                 let after = places(&queries, &records.select_rows(&rest), selection);
-                let renumber = |place: &Option<u32>| place.map(|record| record + u32::from(record >= gone));
-                let same = |(a, b): &(&Vec<Option<u32>>, &Vec<Option<u32>>)| {
-                    **a == b.iter().map(renumber).collect::<Vec<_>>()
-                };
-                let changed = before.iter().zip(&after).filter(|pair| !same(pair)).count();
+                let changed = changed(&before, &after, |record| record + u32::from(record >= gone));
                 assert!(changed <= occurrences, "{occurrences}: {changed}");
                 most = most.max(changed);
             }
             // The bound is not an empty one.
             assert!(2 * most > occurrences, "{occurrences}: some record serves {most} rows");
+        }
+    }
+
+    /// The same law for a record that is replaced, by one with another key: it leaves at most m rows and joins at most m
+    /// others, so that 2m rows change, and m are not enough.
+    #[test]
+    fn a_record_that_is_replaced_changes_no_more_than_twice_as_many() {
+        let (queries, records) = (keys(40, 1), keys(60, 2));
+        for occurrences in [1, 3, 10, 20] {
+            let selection = Selection { rate: 1.0, occurrences };
+            let before = places(&queries, &records, selection);
+            let mut most = 0;
+            for replaced in 0..60u32 {
+                for other in [[0.1, 0.1], [0.9, 0.9], [0.1, 0.9], [0.5, 0.5]] {
+                    let mut values = records.numbers().expect("numbers").values().to_vec();
+                    let at = 2 * replaced as usize;
+                    values[at..at + 2].copy_from_slice(&other);
+                    let after = places(&queries, &Matrix::new(2, values).into(), selection);
+                    // Whoever has another key is another record.
+                    let renumber = |record| if record == replaced { u32::MAX } else { record };
+                    let changed = changed(&before, &after, renumber);
+                    assert!(changed <= 2 * occurrences, "{occurrences}: {changed}");
+                    most = most.max(changed);
+                }
+            }
+            assert!(most > occurrences, "{occurrences}: a replaced record changes {most} rows");
         }
     }
 

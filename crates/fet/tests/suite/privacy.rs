@@ -148,8 +148,8 @@ fn frozen_secondaries_release_every_row_once() {
     let after = model(&trainer, &parties);
     assert_eq!(before.part("party1.").values(), after.part("party1.").values());
     assert_ne!(before.part("primary.").values(), after.part("primary.").values());
-    // One release with √2 rows of 2C/3 against a noise of C.
-    let mu = 2f64.sqrt() * 2.0 / 3.0;
+    // One release with √4 rows of 2C/3 against a noise of C: a replaced record leaves two rows and joins two.
+    let mu = 4f64.sqrt() * 2.0 / 3.0;
     let truth = fet_privacy::accountant::gaussian::epsilon(mu, 1e-5);
     assert!(after_one >= truth && after_one < truth + 1e-3, "{after_one} and {truth}");
 }

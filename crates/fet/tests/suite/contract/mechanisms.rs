@@ -130,7 +130,7 @@ fn mechanisms_add_the_noise_they_state() {
 }
 
 /// Settings under which every mechanism that knows them must account soundly.
-const SETTINGS: [&str; 9] = [
+const SETTINGS: [&str; 11] = [
     "",
     "noise = 20.0",
     "noise = 30.0\nclip = 0.5",
@@ -138,6 +138,8 @@ const SETTINGS: [&str; 9] = [
     "noise = 9.0\nneighbouring = \"record\"",
     "noise = 30.0\nlearning = \"frozen\"",
     "noise = 9.0\nlearning = \"frozen\"\nmax_occurrences = 3",
+    "noise = 9.0\nlearning = \"frozen\"\nmax_occurrences = 3\nneighbouring = \"record\"",
+    "noise = 9.0\nlearning = \"frozen\"\nmax_occurrences = 3\nneighbouring = \"add-remove\"",
     "noise = 9.0\nlearning = \"assumed\"\nmax_occurrences = 1",
     "noise = 20.0\ncolluding = 2",
 ];
@@ -173,7 +175,9 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
             Learning::Counted | Learning::Assumed => (4 * 3, schedule.rows),
         };
         let limit = mechanism.selection().occurrences;
-        let rows = if limit == 0 { rows } else { limit.min(rows) };
+        // A replaced record leaves as many rows as it may serve and joins as many others.
+        let ways = if guarantee.neighbouring == Neighbouring::AddRemove { 1 } else { 2 };
+        let rows = if limit == 0 { rows } else { (ways * limit).min(rows) };
         assert_eq!((guarantee.releases, guarantee.occurrences), (releases, rows), "{name}");
         // The noise on the sum is what it says, colluders' shares of it aside.
         let noise = guarantee.noise * guarantee.clip;
