@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
-pub use account::{Guarantee, Learning, Neighbouring, Releases, Spent};
+pub use account::{Guarantee, Learning, Neighbouring, Releases, Spent, Tally};
 
 /// Bounds a representation, adds noise to it, and accounts for it.
 ///
@@ -56,8 +56,13 @@ pub trait PrivacyMechanism: Send + Sync {
     /// protect.
     fn prepare(&mut self, releases: &Releases) -> Result<(), Violation>;
 
-    /// The privacy loss of any one record in the first `epochs` epochs of a run.
-    fn spent(&self, releases: &Releases, epochs: usize) -> Spent;
+    /// The privacy loss of any one record in the releases that were made, one tally for each epoch.
+    fn spent(&self, releases: &Releases, tallies: &[Tally]) -> Spent;
+
+    /// Whether the loss of these releases keeps to the target of the settings; always, if there is none.
+    fn within_target(&self, _releases: &Releases, _made: &Tally) -> bool {
+        true
+    }
 }
 
 /// The circumstances of one release.

@@ -32,7 +32,7 @@ pub struct Guarantee {
     pub clip: f64,
     /// σ: the noise on the sum of all parties, in units of C.
     pub noise: f64,
-    /// The noise in units of the sensitivity of a whole release in training.
+    /// The noise in units of the sensitivity of the release in which the fewest parties took part.
     pub noise_multiplier: f64,
     /// Which data sets are indistinguishable.
     pub neighbouring: Neighbouring,

@@ -120,6 +120,11 @@ impl Schedule {
         Some(start..rows.min(start + size))
     }
 
+    /// The number of batches in which the test rows are evaluated.
+    pub fn test_batches(&self) -> usize {
+        self.split.test.len().div_ceil(self.settings.evaluation_batch_size)
+    }
+
     /// The batches in which every row is released once, if secondaries are frozen.
     pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
         let all: Vec<usize> = (0..self.split.rows()).collect();

@@ -10,6 +10,7 @@ mod predict;
 mod release;
 mod setup;
 mod sums;
+mod target;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -25,7 +26,7 @@ use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
-use fet_core::privacy::{PrivacyMechanism, Releases, Spent};
+use fet_core::privacy::{PrivacyMechanism, Releases, Spent, Tally};
 use fet_core::rng::{Purpose, stream};
 use serde::{Deserialize, Serialize};
 
@@ -105,10 +106,16 @@ pub struct Progress {
     pub best: Option<usize>,
     /// The number of representations that each secondary has released, in training and evaluation.
     pub released: u64,
-    /// What the run releases in all, given the parties that are left.
+    /// What the run releases in all if it loses no party.
     pub releases: Releases,
+    /// What was released, one tally for each epoch: the test rows of every epoch are counted, evaluated or not.
+    pub tallies: Vec<Tally>,
     /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
+    /// Whether the run ends here because another epoch would cost more than its target.
+    pub stopped: bool,
+    /// Warnings about what the run has cost.
+    pub warnings: Vec<String>,
 }
 
 /// The report of a training step, for progress displays.
@@ -144,16 +151,19 @@ impl Trainer {
         if best {
             self.progress.best = Some(epoch);
             self.keep_best(epoch)?;
+        } else {
+            self.charge_test();
         }
         let traffic = self.federation.traffic().since(before);
         let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
         self.progress.epochs.push(report);
+        self.keep_to_target();
         Ok(&self.progress.epochs[epoch])
     }
 
-    /// Whether every epoch is done.
+    /// Whether every epoch is done, or as many as the target of the privacy mechanism allows.
     pub fn is_done(&self) -> bool {
-        self.progress.epochs.len() >= self.epochs()
+        self.progress.stopped || self.progress.epochs.len() >= self.epochs()
     }
 
     /// Whether a checkpoint holds everything that the method has learned.
@@ -203,7 +213,7 @@ impl Trainer {
         Ok(self.federation.command(&here, vec![Request::Forget; here.len()])?)
     }
 
-    /// Warnings about the data.
+    /// Warnings about the data, and about what the run has cost.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
@@ -243,10 +253,10 @@ impl Trainer {
         &self.federation
     }
 
-    /// The privacy spent by the epochs so far; `None` if no other party takes part.
+    /// The privacy spent by the releases so far; `None` if no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
-        let epochs = self.progress.epochs.len();
-        (!self.federation.is_empty()).then(|| self.privacy.spent(&self.progress.releases, epochs))
+        let Progress { releases, tallies, .. } = &self.progress;
+        (!self.federation.is_empty()).then(|| self.privacy.spent(releases, tallies))
     }
 
     pub(crate) fn federation_mut(&mut self) -> &mut Federation {
@@ -255,6 +265,7 @@ impl Trainer {
 
     /// Continues an interrupted run; the parties restore their own states separately.
     pub(crate) fn continue_from(&mut self, progress: Progress, best: Parameters) {
+        self.warnings.extend(progress.warnings.iter().cloned());
         self.progress = progress;
         self.best = best;
     }

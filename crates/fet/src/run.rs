@@ -60,9 +60,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         return Ok(outcome);
     }
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
-    for warning in trainer.warnings() {
-        eprintln!("warning: {warning}");
-    }
+    let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
     std::fs::create_dir_all(folder)
         .with_context(|| format!("cannot make the folder {}", folder.display()))?;
@@ -92,6 +90,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
             Err(RunError::Interrupted { .. }) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
             Err(error) => return Err(error.into()),
         }
+        warned = warn(&trainer, warned);
         trained_rows += rows.train;
         trained_seconds += training;
         if !trainer.is_done() && trainer.can_resume() {
@@ -122,6 +121,14 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     lock::leave(folder);
     watch.done(&path);
     Ok(Outcome::Done(path))
+}
+
+/// Shows the trainer's warnings but for the first `shown`; returns how many there are.
+fn warn(trainer: &Trainer, shown: usize) -> usize {
+    for warning in &trainer.warnings()[shown..] {
+        eprintln!("warning: {warning}");
+    }
+    trainer.warnings().len()
 }
 
 /// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in

@@ -25,7 +25,7 @@ use fet_core::method::{
 };
 use fet_core::model::{ModelShape, Pass};
 use fet_core::optimizer::OptimizerSettings;
-use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent};
+use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, SettingsError, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
 use fet_train::model::{Init, Perceptron};
@@ -244,7 +244,7 @@ impl PrivacyMechanism for Open {
         Ok(())
     }
 
-    fn spent(&self, _releases: &Releases, _epochs: usize) -> Spent {
+    fn spent(&self, _releases: &Releases, _tallies: &[Tally]) -> Spent {
         Spent { epsilon: None, delta: 0.0, statement: "none".into(), guarantee: None }
     }
 }

@@ -1,9 +1,11 @@
-//! What a run releases and its privacy loss: the types of a privacy account. Nothing is computed here.
+//! What a run releases and its privacy loss: the types of a privacy account. No loss is computed here.
+
+use std::collections::BTreeMap;
 
 pub use fet_records::{Guarantee, Learning, Neighbouring, Spent};
 use serde::{Deserialize, Serialize};
 
-/// What a run releases, known before it begins.
+/// What a run releases if it loses no party, known before it begins: the noise is calibrated to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Releases {
     /// Epochs of the run.
@@ -25,4 +27,51 @@ pub struct Releases {
     pub block: usize,
     /// Whether only sums over the parties are revealed.
     pub summed: bool,
+}
+
+impl Releases {
+    /// The releases of one epoch of a run that loses no party.
+    pub fn of_epoch(&self) -> Tally {
+        let mut tally = Tally::default();
+        tally.add(self.train_active, self.train_steps as u64);
+        tally.add(self.active, self.evaluation_steps as u64);
+        tally
+    }
+}
+
+/// How many releases there were with each number of participating secondaries: fewer parties make a release cost more,
+/// so that each is counted as it happens.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tally(BTreeMap<usize, u64>);
+
+impl Tally {
+    /// Counts `releases` in which `active` secondaries took part.
+    pub fn add(&mut self, active: usize, releases: u64) {
+        if releases > 0 {
+            *self.0.entry(active).or_default() += releases;
+        }
+    }
+
+    /// The releases of several tallies together.
+    pub fn of_all<'a>(tallies: impl IntoIterator<Item = &'a Self>) -> Self {
+        let mut all = Self::default();
+        tallies.into_iter().flat_map(Self::iter).for_each(|(active, releases)| all.add(active, releases));
+        all
+    }
+
+    /// Each number of participating secondaries, ascending, and the releases with so many.
+    pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
+        self.0.iter().map(|(&active, &releases)| (active, releases))
+    }
+
+    /// How many releases there were.
+    pub fn releases(&self) -> u64 {
+        self.0.values().sum()
+    }
+
+    /// The fewest secondaries that took part in a release; nothing if there was none.
+    pub fn fewest(&self) -> Option<usize> {
+        self.0.keys().next().copied()
+    }
 }

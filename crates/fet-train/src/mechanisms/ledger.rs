@@ -3,7 +3,7 @@
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
 
-use fet_core::privacy::{Learning, Neighbouring, Releases};
+use fet_core::privacy::{Learning, Neighbouring, Releases, Tally};
 
 use super::settings::NoiseSettings;
 
@@ -45,35 +45,39 @@ impl Ledger<'_> {
         noise * shrink / sensitivity
     }
 
-    /// The releases of the first `epochs` epochs.
-    pub(super) fn events(&self, noise: f64, epochs: usize) -> Vec<Event> {
-        let Releases { train_steps, evaluation_steps, train_active, active, .. } = *self.schedule;
+    /// The releases of a run that loses no party.
+    pub(super) fn planned(&self) -> Tally {
+        let epoch = self.schedule.of_epoch();
+        Tally::of_all(std::iter::repeat_n(&epoch, self.schedule.epochs))
+    }
+
+    /// Releases as the accountant sees them. If secondaries are frozen, all releases together are one, in which a record
+    /// acts on its rows alone; it costs what it would if as few parties as ever had taken part in all of it.
+    pub(super) fn events(&self, noise: f64, made: &Tally) -> Vec<Event> {
         let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
-        let event =
-            |active, steps: usize| Event { noise: self.multiplier(noise, active), rate, steps: steps as u64 };
+        let event = |(active, steps)| Event { noise: self.multiplier(noise, active), rate, steps };
         if self.settings.learning == Learning::Frozen {
-            return vec![event(active, epochs.min(1))];
+            return made.fewest().map(|fewest| event((fewest, 1))).into_iter().collect();
         }
-        vec![event(train_active, epochs * train_steps), event(active, epochs * evaluation_steps)]
+        made.iter().map(event).collect()
     }
 
     /// The privacy loss of imperfect integer sampling over the whole run.
-    pub(super) fn slack(&self) -> Slack {
-        let Releases { epochs, train_steps, evaluation_steps, rows, all_rows, active, block, .. } =
-            *self.schedule;
+    pub(super) fn slack(&self, made: &Tally) -> Slack {
+        let Releases { rows, all_rows, active, block, .. } = *self.schedule;
         let rows = if self.settings.learning == Learning::Frozen {
             all_rows as f64
         } else {
-            (epochs * (train_steps + evaluation_steps)) as f64 * rows as f64
+            self.planned().releases().max(made.releases()) as f64 * rows as f64
         };
         Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
     }
 
-    /// ε at the settings' δ after `epochs` epochs, and ε by Rényi divergences.
-    pub(super) fn cost(&self, noise: f64, epochs: usize) -> (f64, f64) {
-        let slack = self.slack();
-        let events = self.events(noise, epochs);
-        if events.iter().all(|event| event.steps == 0) {
+    /// ε of these releases at the settings' δ, and ε by Rényi divergences.
+    pub(super) fn cost(&self, noise: f64, made: &Tally) -> (f64, f64) {
+        let slack = self.slack(made);
+        let events = self.events(noise, made);
+        if events.is_empty() {
             return (0.0, 0.0);
         }
         let delta = self.settings.delta;

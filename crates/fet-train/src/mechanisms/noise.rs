@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::ledger::{EPSILON_MARGIN, Ledger, scale};
 use super::{NoiseSettings, clip_blocks};
 use fet_core::privacy::{
-    Form, Guarantee, Learning, PrivacyMechanism, Release, Releases, Selection, Share, Spent,
+    Form, Guarantee, Learning, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 
@@ -173,16 +173,15 @@ impl PrivacyMechanism for Noise {
         let target = self.settings.target_epsilon;
         if target > 0.0 {
             let ledger = self.ledger(schedule);
+            let planned = ledger.planned();
+            let slack = ledger.slack(&planned);
             let (delta, extra) = if self.integer {
-                (
-                    ledger.slack().delta_left(self.settings.delta, target + EPSILON_MARGIN),
-                    ledger.slack().epsilon(),
-                )
+                (slack.delta_left(self.settings.delta, target + EPSILON_MARGIN), slack.epsilon())
             } else {
                 (self.settings.delta, 0.0)
             };
             // Whole millionths more than needed, so that rounding on the way back cannot exceed the target.
-            let noise = noise_for(target - extra, delta, |noise| ledger.events(noise, schedule.epochs));
+            let noise = noise_for(target - extra, delta, |noise| ledger.events(noise, &planned));
             let noise = noise.map_err(|error| {
                 Violation::new("target_epsilon", format!("cannot be met ({error})"), target)
             })?;
@@ -192,20 +191,23 @@ impl PrivacyMechanism for Noise {
         self.check_deviation(schedule.active, schedule)
     }
 
-    fn spent(&self, schedule: &Releases, epochs: usize) -> Spent {
+    fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
         let ledger = self.ledger(schedule);
-        let (epsilon, by_rdp) = ledger.cost(self.settings.noise, epochs);
+        let made = Tally::of_all(tallies);
+        let (epsilon, by_rdp) = ledger.cost(self.settings.noise, &made);
         let assumptions = ledger.assumptions();
-        let events = ledger.events(self.settings.noise, epochs);
-        let epsilon_by_epoch = (1..=epochs)
-            .map(|epoch| if epoch == epochs { epsilon } else { ledger.cost(self.settings.noise, epoch).0 })
+        let events = ledger.events(self.settings.noise, &made);
+        let until = |epoch: usize| ledger.cost(self.settings.noise, &Tally::of_all(&tallies[..epoch])).0;
+        let epsilon_by_epoch = (1..=tallies.len())
+            .map(|epoch| if epoch == tallies.len() { epsilon } else { until(epoch) })
             .collect();
         let delta = self.settings.delta;
         let guarantee = Guarantee {
             mechanism: self.kind().to_string(),
             clip: self.settings.clip,
             noise: self.settings.noise,
-            noise_multiplier: ledger.multiplier(self.settings.noise, schedule.train_active),
+            noise_multiplier: ledger
+                .multiplier(self.settings.noise, made.fewest().unwrap_or(schedule.train_active)),
             neighbouring: self.settings.neighbouring,
             learning: self.settings.learning,
             occurrences: ledger.occurrences(),
@@ -226,5 +228,10 @@ impl PrivacyMechanism for Noise {
         }
         let statement = format!("(ε = {epsilon:.4}, δ = {delta:e}): {}", guarantee.assumptions.join("; "));
         Spent { epsilon: Some(epsilon), delta, statement, guarantee: Some(guarantee) }
+    }
+
+    fn within_target(&self, schedule: &Releases, made: &Tally) -> bool {
+        let target = self.settings.target_epsilon;
+        target == 0.0 || self.ledger(schedule).cost(self.settings.noise, made).0 <= target
     }
 }

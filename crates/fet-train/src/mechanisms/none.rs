@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent};
+use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `none`: there are none.
@@ -52,9 +52,9 @@ impl PrivacyMechanism for NoProtection {
         Ok(())
     }
 
-    fn spent(&self, schedule: &Releases, epochs: usize) -> Spent {
+    fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
         let what = if schedule.summed { "sums of representations" } else { "representations" };
         let statement = format!("{what} are sent as they are: no differential-privacy guarantee");
-        Spent { epsilon: (epochs == 0).then_some(0.0), delta: 0.0, statement, guarantee: None }
+        Spent { epsilon: tallies.is_empty().then_some(0.0), delta: 0.0, statement, guarantee: None }
     }
 }

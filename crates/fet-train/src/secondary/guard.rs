@@ -293,7 +293,7 @@ pub(super) fn check_policy(
         return refuse("least_rows", rule, policy.least_rows.to_string());
     }
     if policy.most_epsilon > 0.0 || policy.least_noise > 0.0 {
-        let spent = privacy.spent(releases, releases.epochs);
+        let spent = privacy.spent(releases, &vec![releases.of_epoch(); releases.epochs]);
         let epsilon = spent.epsilon.unwrap_or(f64::INFINITY);
         if policy.most_epsilon > 0.0 && epsilon > policy.most_epsilon {
             let rule = format!("must be at least the ε of the run ({epsilon:.4})");

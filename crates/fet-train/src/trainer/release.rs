@@ -61,6 +61,7 @@ impl Trainer {
     /// same values, and the byte counts include them once.
     fn release_once(&mut self) -> Result<Memory, RunError> {
         let again = self.progress.released > 0;
+        let tallies = self.progress.tallies.clone();
         let traffic = self.federation.traffic_by_party().to_vec();
         let mut portions = Vec::new();
         let mut available = 0;
@@ -73,18 +74,16 @@ impl Trainer {
         self.progress.released = 1;
         if again {
             self.federation.restore_traffic(traffic);
+            self.progress.tallies = tallies;
         }
         Ok(Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() })
     }
 
-    /// Records the parties lost in a round, and how many took part in it.
+    /// Records the parties lost in a round, and counts the release by how many took part in it.
     fn note(&mut self, round: Round, asked: &[usize], left: &[usize]) {
         self.progress.gone.extend(asked.iter().filter(|party| !left.contains(party)));
-        let releases = &mut self.progress.releases;
-        match round {
-            Round::Train { .. } => releases.train_active = releases.train_active.min(left.len()),
-            Round::Average { .. } => {}
-            _ => releases.active = releases.active.min(left.len()),
+        if !matches!(round, Round::Average { .. }) {
+            self.charge(left.len(), 1);
         }
     }
 
@@ -197,6 +196,7 @@ impl Trainer {
         let requests = vec![Request::Forward(message); active.len()];
         let answered = self.federation.exchange_all(active, requests)?;
         self.progress.released += 1;
+        self.note(round, active, active);
         let device = self.device.clone().without_autodiff();
         let mut parts = Vec::with_capacity(active.len());
         for (&party, (asked, reply)) in active.iter().zip(answered) {

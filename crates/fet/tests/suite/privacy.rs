@@ -75,7 +75,8 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     from[1].store(2, Ordering::Relaxed);
     let found = losses(&mut trainer);
     assert!(found.len() >= 4 && found.iter().all(|loss| loss.is_finite()));
-    assert_eq!(trainer.progress().releases.train_active, 2, "the account knows that fewer take part");
+    let tally = &trainer.progress().tallies[0];
+    assert_eq!(tally.fewest(), Some(2), "the account knows that fewer take part");
     assert_eq!(trainer.progress().gone, [1]);
     // The second that vanishes leaves one: a sum over one is its value.
     from[0].store(0, Ordering::Relaxed);

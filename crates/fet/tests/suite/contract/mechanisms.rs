@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, TensorData};
 use fet_core::parameters::host;
 use fet_core::privacy::{
-    Guarantee, Learning, Neighbouring, PrivacyMechanism, Release, Releases, Share, Spent,
+    Guarantee, Learning, Neighbouring, PrivacyMechanism, Release, Releases, Share, Spent, Tally,
 };
 use fet_core::registry::Slot;
 use fet_privacy::audit::epsilon_lower_bound;
@@ -25,6 +25,14 @@ fn schedule() -> Releases {
         block: 20,
         summed: true,
     }
+}
+
+/// What the first epochs of a run release that loses no party.
+fn tallies(schedule: &Releases, epochs: usize) -> Vec<Tally> {
+    let mut epoch = Tally::default();
+    epoch.add(schedule.train_active, schedule.train_steps as u64);
+    epoch.add(schedule.active, schedule.evaluation_steps as u64);
+    vec![epoch; epochs]
 }
 
 fn mechanism(slot: &Slot<dyn PrivacyMechanism>) -> Box<dyn PrivacyMechanism> {
@@ -158,7 +166,7 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let name = format!("{slot:?} {text:?}");
         // No release, no loss; and no number for a loss that is not bounded.
-        let spent = |epochs| mechanism.spent(&schedule, epochs);
+        let spent = |epochs| mechanism.spent(&schedule, &tallies(&schedule, epochs));
         let epsilon = |epochs| spent(epochs).epsilon.unwrap_or(f64::INFINITY);
         assert_eq!(epsilon(0), 0.0, "{name}");
         assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(4), "{name}");
@@ -241,7 +249,7 @@ fn guesses_betray_no_more_than_the_map_allows() {
         };
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let Some(form) = mechanism.form(3, 1) else { continue };
-        let Spent { epsilon, delta, guarantee, .. } = mechanism.spent(&schedule, 2);
+        let Spent { epsilon, delta, guarantee, .. } = mechanism.spent(&schedule, &tallies(&schedule, 2));
         let (claimed, guarantee) = epsilon.zip(guarantee).expect("who bounds claims an ε");
         let moved = if guarantee.neighbouring == Neighbouring::Replace { 3 } else { 1 };
         // The sum over the run's releases, of three parties' shares in each.

@@ -1,0 +1,78 @@
+//! What the run has cost so far, release by release, and its end before an epoch that would pass the target.
+
+use fet_core::privacy::Tally;
+
+use super::Trainer;
+
+impl Trainer {
+    /// Counts releases of the epoch in progress in which `active` parties took part; what is asked after the last epoch
+    /// belongs to that epoch.
+    pub(super) fn charge(&mut self, active: usize, releases: u64) {
+        let epoch = self.progress.epochs.len();
+        let after = self.is_done() && epoch > 0;
+        let tallies = &mut self.progress.tallies;
+        let epochs = if after { epoch } else { epoch + 1 };
+        if tallies.len() < epochs {
+            tallies.resize(epochs, Tally::default());
+        }
+        if let Some(last) = tallies.last_mut() {
+            last.add(active, releases);
+        }
+    }
+
+    /// Counts an evaluation of the test rows that was not made: whether it is made depends on what was released.
+    pub(super) fn charge_test(&mut self) {
+        if !(self.federation.is_empty() || self.privacy.freezes_secondaries()) {
+            self.charge(self.here().len(), self.schedule.test_batches() as u64);
+        }
+    }
+
+    /// Ends the run if it lost parties and another epoch with those that are left would cost more than the target.
+    pub(super) fn keep_to_target(&mut self) {
+        // A run that keeps its parties costs what was planned.
+        if self.progress.gone.is_empty() || self.is_done() {
+            return;
+        }
+        let releases = self.progress.releases;
+        let made = Tally::of_all(&self.progress.tallies);
+        let next = self.next_epoch();
+        if self.privacy.within_target(&releases, &Tally::of_all([&made, &next])) {
+            return;
+        }
+        let lost: Vec<String> =
+            self.progress.gone.iter().map(|&party| format!("\"{}\"", self.federation.name(party))).collect();
+        let lost = lost.join(", ");
+        let (done, all) = (self.progress.epochs.len(), self.epochs());
+        let mut warnings = Vec::new();
+        if !self.privacy.within_target(&releases, &made) {
+            warnings.push(format!(
+                "the run costs more than `privacy.target_epsilon`: it lost {lost}, and the releases of the same epoch with \
+                 fewer parties cost more than was planned"
+            ));
+        }
+        if next.releases() > 0 {
+            self.progress.stopped = true;
+            warnings.push(format!(
+                "the run stopped after {done} of {all} epochs: it lost {lost}, and with the parties that are left another \
+                 epoch would cost more than `privacy.target_epsilon`"
+            ));
+        }
+        warnings.retain(|warning| !self.progress.warnings.contains(warning));
+        self.warnings.extend(warnings.iter().cloned());
+        self.progress.warnings.extend(warnings);
+    }
+
+    /// The releases of the next epoch, if no other party is lost.
+    fn next_epoch(&self) -> Tally {
+        let mut next = Tally::default();
+        if self.privacy.freezes_secondaries() {
+            return next;
+        }
+        let epoch = self.progress.epochs.len();
+        for step in 0..self.schedule.steps() {
+            next.add(self.active_parties(self.schedule.training(epoch, step)).len(), 1);
+        }
+        next.add(self.here().len(), self.progress.releases.evaluation_steps as u64);
+        next
+    }
+}
