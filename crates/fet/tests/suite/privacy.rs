@@ -230,8 +230,12 @@ fn wrong_use_is_refused() {
     let claim = ["privacy.sample_rate=0.5", "privacy.amplification=true"];
     let claimed = |more: &[&str], parts: &[&str]| check(&[&[noise], claim.as_slice(), more].concat(), parts);
     claimed(&[], &["amplification", "counted", "it is true"]);
-    claimed(&["privacy.learning=assumed"], &["amplification", "replace"]);
-    let sound = ["privacy.learning=assumed", "privacy.neighbouring=record"];
+    claimed(&["privacy.learning=assumed"], &["amplification", "add-remove"]);
+    for learning in ["privacy.learning=assumed", "privacy.learning=frozen"] {
+        claimed(&[learning, "privacy.neighbouring=record"], &["amplification", "add-remove", "it is true"]);
+        claimed(&[learning, "privacy.neighbouring=replace"], &["amplification", "add-remove", "it is true"]);
+    }
+    let sound = ["privacy.learning=assumed", "privacy.neighbouring=add-remove"];
     claimed(&sound, &["train.batches", "\"poisson\"", "amplification", "it is \"shuffled\""]);
     check(&[noise, "privacy.max_occurrences=1"], &["max_occurrences", "counted", "it is 1"]);
     let limited = [noise, "privacy.learning=frozen", "privacy.max_occurrences=9"];
