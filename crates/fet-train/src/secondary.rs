@@ -114,6 +114,8 @@ struct Session {
     /// The selection of the single release, if every row is released once.
     chosen: Option<selection::Places>,
     pending: Option<Pending>,
+    /// The blocks that held NaN or infinity and were sent as zeros; told to the operator, never sent.
+    blanked: u64,
     scratch: Vec<u32>,
     /// Its part in secret sums, if there are any.
     member: Option<Member>,

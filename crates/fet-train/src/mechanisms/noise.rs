@@ -12,6 +12,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::clip::blank_unbounded;
 use super::ledger::{EPSILON_MARGIN, Ledger, scale};
 use super::{NoiseSettings, clip_blocks};
 use fet_core::privacy::{
@@ -107,12 +108,13 @@ impl PrivacyMechanism for Noise {
         clip_blocks(representation, self.settings.clip / active as f64)
     }
 
-    fn share(&self, values: Vec<f32>, release: &mut Release<'_>) -> Share {
+    fn share(&self, mut values: Vec<f32>, release: &mut Release<'_>) -> Share {
         let Release { active, summed, block, noise } = release;
+        // `bound` did so on the device; what leaves does not rely on that.
+        blank_unbounded(&mut values, *block);
         let deviation = self.deviation(*active, *summed);
         let bound = self.settings.clip / *active as f64;
         if !self.integer {
-            let mut values = values;
             for value in &mut values {
                 let unit: f32 = StandardNormal.sample(noise);
                 *value += deviation as f32 * unit;

@@ -163,6 +163,7 @@ impl Parts {
             queries: None,
             chosen: None,
             pending: None,
+            blanked: 0,
             member: None,
             agreed: Vec::new(),
             sent: None,

@@ -13,6 +13,7 @@ use super::guard::Asked;
 use super::selection::{Places, select};
 use super::{Bounded, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
+use crate::mechanisms::unbounded_blocks;
 
 impl Session {
     /// Answers a request for representations, if the guard lets it pass.
@@ -47,6 +48,9 @@ impl Session {
         let encoded = self.encoder.forward(&batch, &mut pass, training);
         let encoded = blank_padding(encoded, &batch);
         let (shape, active) = (encoded.dims(), message.active.len());
+        if !self.privacy.is_identity() {
+            self.count_unbounded(&encoded);
+        }
         let mut graph = None;
         let bounded = if self.privacy.is_identity() {
             encoded
@@ -63,6 +67,20 @@ impl Session {
             self.pending = Some(Pending { round: message.round, shape, graph });
         }
         self.release(host(bounded), shape, message)
+    }
+
+    /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the
+    /// first, and of all at the end.
+    fn count_unbounded(&mut self, encoded: &Tensor<3>) {
+        let found = unbounded_blocks(encoded);
+        if found > 0 && self.blanked == 0 {
+            (self.tell)(format!(
+                "{found} of {} blocks hold NaN or infinity and are sent as zeros: the model diverged, or a record holds \
+                 values that it cannot represent",
+                encoded.dims()[0]
+            ));
+        }
+        self.blanked += found as u64;
     }
 
     pub(super) fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {

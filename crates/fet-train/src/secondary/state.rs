@@ -74,6 +74,9 @@ impl Session {
 
     /// Writes the best model, with the scalers for new records.
     pub(super) fn finish(&self, name: &str) -> Result<(), SecondaryError> {
+        if self.blanked > 0 {
+            (self.tell)(format!("{} blocks held NaN or infinity and were sent as zeros", self.blanked));
+        }
         let settings = self.settings.to_toml();
         let header = ModelHeader { party: name.to_string(), number: self.number, settings };
         let scaled = &self.records.scaled;

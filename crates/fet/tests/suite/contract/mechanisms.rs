@@ -79,6 +79,59 @@ fn mechanisms_bound_what_leaves_on_every_device() {
     }
 }
 
+/// A block that holds NaN or infinity, or whose norm overflows, has no bound: it leaves as zeros under the same noise, its
+/// neighbours leave as ever, and it has no gradient.
+#[test]
+fn blocks_without_a_norm_become_zeros_on_every_device() {
+    let mut mechanisms = 0;
+    for slot in all::<dyn PrivacyMechanism>() {
+        let mechanism = mechanism(&slot);
+        if mechanism.is_identity() {
+            continue;
+        }
+        mechanisms += 1;
+        for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3e38] {
+            for backend in devices() {
+                let name = format!("{slot:?} {bad} on {}", backend.name);
+                let mut values = host(random([3, 4, 5], 55, &backend.device));
+                let clean =
+                    Tensor::<3>::from_data(TensorData::new(values.clone(), [3, 4, 5]), &backend.device);
+                let clean = host(mechanism.bound(clean, 3));
+                values[20 + 7] = bad;
+                let device = backend.device.clone().autodiff();
+                let input =
+                    Tensor::<3>::from_data(TensorData::new(values, [3, 4, 5]), &device).require_grad();
+                let bounded = mechanism.bound(input.clone(), 3);
+                let found = host(bounded.clone().without_autodiff());
+                assert_eq!(found[20..40], [0.0; 20], "{name}");
+                assert_eq!((&found[..20], &found[40..]), (&clean[..20], &clean[40..]), "{name}");
+                let mut gradients = bounded.sum().backward();
+                let gradient = host(input.grad_remove(&mut gradients).expect("a gradient"));
+                assert_eq!(gradient[20..40], [0.0; 20], "{name}: no gradient");
+                assert!(gradient.iter().all(|x| x.is_finite()), "{name}: {gradient:?}");
+            }
+            if bad.is_finite() {
+                continue;
+            }
+            let shared = |block: [f32; 20]| {
+                let values = [[0.01; 20], block, [0.01; 20]].concat();
+                let mut noise = rng(56);
+                let mut release = Release { active: 3, summed: true, block: 20, noise: &mut noise };
+                floats(mechanism.share(values, &mut release))
+            };
+            let (mut block, sound) = ([0.02; 20], [0.02; 20]);
+            block[7] = bad;
+            assert_eq!(
+                shared(block),
+                shared([0.0; 20]),
+                "{slot:?} {bad}: the noise alone, and the other blocks"
+            );
+            assert_ne!(shared(sound), shared([0.0; 20]), "{slot:?}: a sound block is in it");
+        }
+    }
+    assert!(mechanisms >= 2, "both mechanisms of the program are bounded");
+}
+
 /// Derivatives of <clip(x), g> by central differences, along the gradient and along directions of chance.
 #[test]
 fn clipping_is_differentiated_through_the_norm() {
