@@ -107,6 +107,7 @@ impl Workload {
             keys: Matrix::new(self.key_columns, (0..self.key_columns * rows).map(|_| rng.random()).collect())
                 .into(),
             features: Matrix::new(features, (0..features * rows).map(|_| rng.random()).collect()),
+            bounds: None,
         };
         let multiclass = self.preset == "mnist";
         let label = |row: usize| if multiclass { (row % 10) as f32 } else { row as f32 };

@@ -102,6 +102,25 @@ pub struct PartyTable {
     pub keys: Keys,
     /// Features, [rows, d], raw; without the keys.
     pub features: Matrix<f32>,
+    /// The ranges of its columns, if its owner declares them. They are the party's own and are never sent.
+    pub bounds: Option<Bounds>,
+}
+
+/// Ranges of a table's columns that its owner declares from public knowledge; no record may have a say in them. A secondary
+/// that declares them scales its columns by them, and by nothing that follows from its records.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Bounds {
+    /// Of each key column; empty if keys are texts, or models see them as they are.
+    pub keys: Vec<[f64; 2]>,
+    /// Of each feature.
+    pub features: Vec<[f64; 2]>,
+}
+
+impl Bounds {
+    /// Whether a pair is a range: finite, the lower end below the upper.
+    pub fn is_range([low, high]: [f64; 2]) -> bool {
+        low.is_finite() && high.is_finite() && low < high
+    }
 }
 
 impl PartyTable {

@@ -1,11 +1,12 @@
 //! From raw tables to model inputs: each party scales its own columns by statistics of its own records.
 //!
-//! The primary scales by its training rows. A secondary has no such split and no labels: it scales by all of its
-//! records. The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
+//! The primary scales by its training rows. A secondary has no such split and no labels: it scales by the ranges that it
+//! declares ([`Bounds`]), or by statistics of all of its records. The latter give every record a say in every row, so that
+//! a secondary must not use them beside a privacy mechanism ([`by_statistics`]). The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
 
 mod scaler;
 
-use fet_core::data::{DataError, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::data::{Bounds, DataError, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
 use fet_core::objective::Objective;
 
 use crate::schedule::Split;
@@ -109,11 +110,39 @@ impl PreparedParty {
         Self { raw_keys: table.keys, scaled }
     }
 
-    /// Scales a party's records by the statistics of all of them.
+    /// Scales a secondary's records by its declared ranges, or by the statistics of all records where it declares none.
+    ///
+    /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).
     pub fn of_all(table: PartyTable, standardise: Standardise) -> Self {
-        let rows: Vec<usize> = (0..table.rows()).collect();
-        Self::new(table, &rows, standardise)
+        let Some(Bounds { keys, features }) = &table.bounds else {
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            return Self::new(table, &rows, standardise);
+        };
+        let numbers = table.keys.numbers().is_some();
+        let key_scaler = (standardise.keys && numbers).then(|| Scaler::within(keys));
+        let feature_scaler = standardise.features.then(|| Scaler::within(features));
+        Self::scaled_by(table, key_scaler, feature_scaler)
     }
+}
+
+/// The part of a table, `keys` or `features`, that [`PreparedParty::of_all`] cannot scale by declared ranges: nothing where
+/// no record has a say in how another is scaled.
+pub fn by_statistics(table: &PartyTable, standardise: Standardise) -> Option<&'static str> {
+    let Some(Bounds { keys, features }) = &table.bounds else {
+        return match standardise {
+            Standardise { features: true, .. } => Some("features"),
+            Standardise { keys: true, .. } => Some("keys"),
+            Standardise { .. } => None,
+        };
+    };
+    let sound = |bounds: &[[f64; 2]], columns: usize| {
+        bounds.len() == columns && bounds.iter().all(|&bounds| Bounds::is_range(bounds))
+    };
+    if standardise.features && !sound(features, table.features.columns()) {
+        return Some("features");
+    }
+    let columns = table.keys.numbers().map_or(0, Matrix::columns);
+    (standardise.keys && columns > 0 && !sound(keys, columns)).then_some("keys")
 }
 
 fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> {

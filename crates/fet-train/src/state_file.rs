@@ -227,8 +227,12 @@ fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32
 /// A party's scalers, by name.
 pub(crate) fn scalers(keys: Option<&Scaler>, features: Option<&Scaler>) -> Vec<(String, Vec<f64>)> {
     let parts = |name: &str, scaler: &Scaler| {
+        let limits = scaler.limits().map(|limits| ("limits", limits.as_flattened()));
         [("mean", scaler.mean()), ("scale", scaler.scale())]
+            .into_iter()
+            .chain(limits)
             .map(|(part, values)| (format!("scaler.{name}.{part}"), values.to_vec()))
+            .collect::<Vec<_>>()
     };
     let keys = keys.into_iter().flat_map(|scaler| parts("keys", scaler));
     keys.chain(features.into_iter().flat_map(|scaler| parts("features", scaler))).collect()

@@ -13,8 +13,8 @@ use burn::tensor::Tensor;
 use fet::run::{Log, Outcome, run};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::data::{
-    DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source, Task,
-    VerticalData,
+    Bounds, DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source,
+    Task, VerticalData,
 };
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
 use fet_core::experiment::{Experiment, set};
@@ -327,6 +327,7 @@ impl Dataset for Three {
             name: name.to_string(),
             keys: Matrix::new(2, keys.clone()).into(),
             features: Matrix::new(1, keys.chunks(2).map(|key| scale * key[0] as f32).collect()),
+            bounds: Some(Bounds { keys: vec![[0.0, 1.0]; 2], features: vec![[0.0, f64::from(scale)]] }),
         };
         Ok(VerticalData {
             task: Task::Regression,

@@ -1,9 +1,10 @@
 //! `linked`: real tables of several organisations, which share a kind of key but no identifier.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use fet_core::data::{
-    DataError, Dataset, DatasetContext, Keys, PartyTable, Standardise, Task, TextTable, VerticalData,
+    Bounds, DataError, Dataset, DatasetContext, Keys, PartyTable, Standardise, Task, TextTable, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -56,6 +57,11 @@ pub struct TableSettings {
     pub keys: Vec<String>,
     /// Columns to leave out.
     pub drop: Vec<String>,
+    /// The range of each column of a secondary, keys of numbers and features, as `column = [low, high]`: public knowledge,
+    /// not computed from the records. It scales by them. If there are none, it scales by the means and deviations of its
+    /// columns, which is refused beside a privacy mechanism.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bounds: BTreeMap<String, [f64; 2]>,
 }
 
 impl Default for LinkedSettings {
@@ -77,7 +83,18 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         let tables = std::iter::once(("primary".to_string(), &self.primary));
         let others =
             self.secondaries.iter().enumerate().map(|(i, table)| (format!("secondaries[{i}]"), table));
+        if !self.primary.bounds.is_empty() {
+            let rule =
+                "must be left out: the primary scales by its training rows, and nothing of it is protected";
+            return Err(Violation::new("primary.bounds", rule, format!("{:?}", self.primary.bounds)));
+        }
         for (place, table) in tables.chain(others) {
+            if let Some((column, bounds)) =
+                table.bounds.iter().find(|(_, bounds)| !Bounds::is_range(**bounds))
+            {
+                let place = format!("{place}.bounds.{column}");
+                return Err(Violation::new(place, "must be a range [low, high]", format!("{bounds:?}")));
+            }
             if table.keys.len() != self.primary.keys.len() {
                 let rule =
                     format!("must name as many columns as the primary's ({})", self.primary.keys.len());
@@ -158,7 +175,30 @@ impl Linked {
             LinkedKeys::Text => Keys::Text(TextTable::new(settings.keys.len(), table.take_texts())),
         };
         let name = if settings.name.is_empty() { &settings.file } else { &settings.name };
-        Ok(PartyTable { name: name.clone(), keys, features: table.features()? })
+        let bounds = self.bounds(&table, settings)?;
+        Ok(PartyTable { name: name.clone(), keys, features: table.features()?, bounds })
+    }
+
+    /// The declared ranges of a table whose keys are taken out already, if it declares any: of every column, and of no other.
+    fn bounds(&self, table: &NumberTable, settings: &TableSettings) -> Result<Option<Bounds>, DataError> {
+        if settings.bounds.is_empty() {
+            return Ok(None);
+        }
+        let keys = if self.settings.key_kind == LinkedKeys::Text { &[] } else { settings.keys.as_slice() };
+        let of = |column: &String| {
+            let problem = "must have a range in `bounds`, which names some columns of this table";
+            let place = || format!("{} column `{column}`", settings.file);
+            settings.bounds.get(column).copied().ok_or_else(|| DataError::new(place(), problem))
+        };
+        let known = |column: &String| keys.contains(column) || table.names().contains(column);
+        if let Some(column) = settings.bounds.keys().find(|column| !known(column)) {
+            let problem = format!("has no column `{column}` of numbers, which `bounds` names");
+            return Err(DataError::new(&settings.file, problem));
+        }
+        Ok(Some(Bounds {
+            keys: keys.iter().map(of).collect::<Result<_, _>>()?,
+            features: table.names().iter().map(of).collect::<Result<_, _>>()?,
+        }))
     }
 }
 
@@ -207,6 +247,30 @@ mod tests {
     }
 
     #[test]
+    fn ranges_are_declared_for_every_column_of_a_secondary() {
+        let secondaries = |bounds: &str| -> toml::Value {
+            let table = format!("name = 's'\nfile = 's.csv'\nkeys = ['x', 'y']\nbounds = {bounds}");
+            vec![toml::Value::Table(table.parse().expect("TOML"))].into()
+        };
+        let whole = "{ y = [1.2, 1.5], x = [103, 104], size = [0, 9] }";
+        let data = load(folder().path(), &[("secondaries", secondaries(whole))]).expect("good tables");
+        let keys = vec![[103.0, 104.0], [1.2, 1.5]];
+        assert_eq!(data.secondaries[0].bounds, Some(Bounds { keys, features: vec![[0.0, 9.0]] }));
+        assert_eq!(data.primary.bounds, None);
+        for (bounds, part) in [
+            ("{ x = [103, 104], size = [0, 9] }", "s.csv column `y`: must have a range in `bounds`"),
+            (
+                "{ y = [1, 2], x = [103, 104], size = [0, 9], sise = [0, 9] }",
+                "has no column `sise` of numbers",
+            ),
+            ("{ y = [2, 1], x = [103, 104], size = [0, 9] }", "secondaries[0].bounds.y` must be a range"),
+        ] {
+            let error = load(folder().path(), &[("secondaries", secondaries(bounds))]).expect_err("refused");
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    }
+
+    #[test]
     fn text_keys_are_read_as_they_stand() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let primary = "lat,id,y,area,lon\nMain St,a,10,50,\"Smith, Ann\"\n,b,20,60,Bö\n";
@@ -242,6 +306,8 @@ mod tests {
             "`data.secondaries` must hold at least one table",
         );
         let keys = |text| toml::from_str::<toml::Table>(text).expect("TOML").into();
+        let bounded = "file = 'p.csv'\nkeys = ['lon', 'lat']\ndrop = ['id']\nbounds = { area = [0, 9] }";
+        check("primary", keys(bounded), "primary.bounds` must be left out");
         check("primary", keys("file = 'p.csv'\nkeys = ['lon']\ndrop = ['id']"), "secondaries[0].keys");
         check("primary", keys("file = 'p.csv'\nkeys = ['lon', 'lat']"), "column `id`: must be a number");
     }

@@ -9,7 +9,8 @@ mod names;
 mod parts;
 
 use fet_core::data::{
-    DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise, VerticalData,
+    Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise,
+    VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -42,6 +43,10 @@ pub struct SplitSettings {
     /// The seed of the partition of columns, the keys and their noise; the run's seed if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition_seed: Option<u64>,
+    /// The range of every value of the table, public knowledge such as that of a pixel: secondaries scale by it. If there is
+    /// none, each scales by the means and deviations of its columns, which is refused beside a privacy mechanism.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<[f64; 2]>,
     /// The table that is cut.
     pub source: Slot<dyn Source>,
 }
@@ -70,6 +75,7 @@ impl Default for SplitSettings {
             imbalance: 0.0,
             rows: 0,
             partition_seed: None,
+            bounds: None,
             source,
         }
     }
@@ -99,6 +105,9 @@ impl Recipe<dyn Dataset> for SplitSettings {
             if !(value >= 0.0 && value.is_finite()) {
                 return Err(Violation::new(field, "must not be negative", value));
             }
+        }
+        if let Some(bounds) = self.bounds.filter(|&bounds| !Bounds::is_range(bounds)) {
+            return Err(Violation::new("bounds", "must be a range [low, high]", format!("{bounds:?}")));
         }
         if !self.key_noises.is_empty() && self.key_noises.len() != self.parties {
             let rule = format!("must be empty or have one value for each of the {} parties", self.parties);
@@ -202,13 +211,17 @@ impl Split {
     /// The table of a party; a secondary's rows are shuffled.
     fn table(&self, party: usize, keys: Keys, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
-            return PartyTable { name: "primary".to_string(), keys, features };
+            return PartyTable { name: "primary".to_string(), keys, features, bounds: None };
         }
         let mut order: Vec<usize> = (0..features.rows()).collect();
         order.shuffle(&mut stream(self.seed, party, Purpose::Parties, 1));
         PartyTable {
             name: format!("party {party}"),
             keys: keys.select_rows(&order),
+            bounds: self
+                .settings
+                .bounds
+                .map(|bounds| Bounds { keys: Vec::new(), features: vec![bounds; features.columns()] }),
             features: features.select_rows(&order),
         }
     }
@@ -377,6 +390,7 @@ mod tests {
         check(|s| s.key_noise = f64::NAN, "must not be negative; it is NaN");
         check(|s| s.key_dims = 17, "must not exceed the 16 columns of the primary; it is 17");
         check(|s| s.key_dims = 0, "`key_dims` must be at least 1");
+        check(|s| s.bounds = Some([16.0, 0.0]), "`bounds` must be a range [low, high]; it is [16.0, 0.0]");
         check(|s| s.rows = 1_798, "must not exceed the table's 1797; it is 1798");
     }
 }

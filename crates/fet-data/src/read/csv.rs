@@ -88,6 +88,11 @@ impl NumberTable {
         Ok(Matrix::new(names.len(), taken))
     }
 
+    /// The columns of numbers that are left.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Takes the text columns out of the table.
     pub(crate) fn take_texts(&mut self) -> Vec<String> {
         std::mem::take(&mut self.texts)

@@ -172,8 +172,13 @@ impl Ledger<'_> {
                 .to_string(),
         );
         all.push(
-            "not protected: how many records there are, the means and deviations by which a secondary scales its columns, \
-             the secondaries' models themselves, and the primary's keys, rows and labels"
+            "a secondary scales its columns by ranges that its owner declares from public knowledge, and clamps values into \
+             them; no record has a say in how another is scaled"
+                .to_string(),
+        );
+        all.push(
+            "not protected: how many records there are, the declared ranges, the secondaries' models themselves, and the \
+             primary's keys, rows and labels"
                 .to_string(),
         );
         all

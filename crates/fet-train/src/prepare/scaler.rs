@@ -2,12 +2,14 @@
 
 use fet_core::data::Matrix;
 
-/// Standardises each column to mean 0 and standard deviation 1 over the fitted rows; a constant column is 0 at its
-/// constant.
+/// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows (a constant column is 0 at its
+/// constant), or as declared ranges say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scaler {
     mean: Vec<f64>,
     scale: Vec<f64>,
+    /// The values that are let through, column by column; others are clamped. Nothing where there is no limit.
+    limits: Option<Vec<[f64; 2]>>,
 }
 
 impl Scaler {
@@ -27,13 +29,23 @@ impl Scaler {
             }
         }
         let deviation = |v: &f64| if v.sqrt() > 1e-12 { v.sqrt() } else { 1.0 };
-        Self { scale: variance.iter().map(deviation).collect(), mean }
+        Self { scale: variance.iter().map(deviation).collect(), mean, limits: None }
+    }
+
+    /// Clamps each column into its range, and maps the range linearly to [-√3, √3]: values that are uniform in it get mean
+    /// 0 and standard deviation 1. It follows from the ranges alone.
+    pub fn within(bounds: &[[f64; 2]]) -> Self {
+        Self {
+            mean: bounds.iter().map(|[low, high]| low + (high - low) / 2.0).collect(),
+            scale: bounds.iter().map(|[low, high]| (high - low) / 12f64.sqrt()).collect(),
+            limits: Some(bounds.to_vec()),
+        }
     }
 
     /// A scaler with given means and standard deviations; `None` if their numbers differ or a deviation is 0.
     pub fn of(mean: Vec<f64>, scale: Vec<f64>) -> Option<Self> {
         let sound = mean.len() == scale.len() && scale.iter().all(|scale| *scale > 0.0);
-        sound.then_some(Self { mean, scale })
+        sound.then_some(Self { mean, scale, limits: None })
     }
 
     /// The mean of each column.
@@ -46,9 +58,21 @@ impl Scaler {
         &self.scale
     }
 
+    /// The ranges that values are clamped into, if there are any.
+    pub fn limits(&self) -> Option<&[[f64; 2]]> {
+        self.limits.as_deref()
+    }
+
     /// Scales every row of a table with the same number of columns.
     pub fn apply<T: Value>(&self, table: &mut Matrix<T>) {
         let columns = table.columns();
+        if let Some(limits) = &self.limits {
+            for row in table.values_mut().chunks_exact_mut(columns.max(1)) {
+                for (x, &[low, high]) in row.iter_mut().zip(limits) {
+                    *x = T::from_f64((*x).into().clamp(low, high));
+                }
+            }
+        }
         for row in table.values_mut().chunks_exact_mut(columns.max(1)) {
             for ((x, m), s) in row.iter_mut().zip(&self.mean).zip(&self.scale) {
                 *x = T::from_f64(((*x).into() - m) / s);
@@ -114,6 +138,17 @@ mod tests {
         assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 98.0, 1.0]);
         assert_eq!(Scaler::of(scaler.mean().to_vec(), scaler.scale().to_vec()), Some(scaler));
         assert_eq!(Scaler::of(vec![0.0], vec![0.0]), None);
+    }
+
+    #[test]
+    fn declared_ranges_scale_alike_whatever_the_table_holds() {
+        let mut table = Matrix::new(2, vec![0.0f32, 5.0, 16.0, 6.0, 8.0, 1e30, -3.0, f32::MIN]);
+        let scaler = Scaler::within(&[[0.0, 16.0], [5.0, 6.0]]);
+        scaler.apply(&mut table);
+        let end = 3f32.sqrt();
+        let expected = [-end, -end, end, end, 0.0, end, -end, -end];
+        let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
+        assert!(table.values().iter().zip(&expected).all(close), "{:?}", table.values());
     }
 
     #[test]

@@ -35,6 +35,20 @@ pub enum SecondaryError {
         /// The party's own value.
         ours: String,
     },
+    /// It would scale its columns by statistics of its records, in which each record moves every row.
+    #[error(
+        "the {part} of \"{name}\" must have declared ranges where `privacy.kind` is \"{kind}\", since one record would move \
+         every row through their mean and deviation: set `bounds` in `data` (dataset \"split\") or in the table's entry of \
+         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records"
+    )]
+    NoBounds {
+        /// `keys` or `features`.
+        part: &'static str,
+        /// Its table.
+        name: String,
+        /// The privacy mechanism.
+        kind: String,
+    },
     /// A message that does not fit the terms.
     #[error("`{field}` {rule}; it is {value}")]
     Message {

@@ -12,7 +12,7 @@ use fet_linkers::Cached;
 
 use super::guard::{self, Guard};
 use super::{Own, Secondary, SecondaryError, Session};
-use crate::prepare::{PreparedParty, key_columns};
+use crate::prepare::{PreparedParty, by_statistics, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
@@ -102,6 +102,10 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let sum = secret_sum(aggregator.as_ref());
     guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
     let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
+    if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {
+        let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
+        return Err(SecondaryError::NoBounds { part, name, kind });
+    }
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,

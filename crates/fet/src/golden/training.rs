@@ -172,6 +172,7 @@ impl Tables {
             name: format!("party {party}"),
             keys: Keys::Numbers(keys),
             features: table("data", slots.data_dims[party])?,
+            bounds: None,
         })
     }
 }

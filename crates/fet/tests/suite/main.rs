@@ -9,6 +9,7 @@ mod errors;
 mod golden;
 mod learning;
 mod link;
+mod neighbouring;
 mod plugins;
 mod predict;
 mod primary;

@@ -11,9 +11,9 @@ use crate::support::{experiment, flex, losses, model, open, square};
 /// The test rows as if they were new records: their table and their labels.
 fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f32>) {
     let rows = &trainer.split().test;
-    let PartyTable { name, keys, features } = &data.primary;
-    let table =
-        PartyTable { name: name.clone(), keys: keys.select_rows(rows), features: features.select_rows(rows) };
+    let PartyTable { name, keys, features, .. } = &data.primary;
+    let (keys, features) = (keys.select_rows(rows), features.select_rows(rows));
+    let table = PartyTable { name: name.clone(), keys, features, bounds: None };
     (table, rows.iter().map(|&row| data.labels[row]).collect())
 }
 

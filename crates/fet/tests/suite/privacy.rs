@@ -24,6 +24,9 @@ fn three(rows: usize) -> VerticalData {
     data
 }
 
+/// The values of the digits' pixels: public knowledge.
+const PIXELS: &str = "data.bounds=[0, 16]";
+
 fn on_three(sets: &[&str]) -> Trainer {
     trainer(&experiment(sets), three(200), &flex()).expect("a trainer")
 }
@@ -180,8 +183,8 @@ fn private_runs_repeat_and_resume_and_report() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
     let run = |out: &str| {
-        let sets =
-            ["--set", SECURE, "--set", "privacy.kind=discrete-gaussian", "--set", "privacy.target_epsilon=8"];
+        let sets = [SECURE, "privacy.kind=discrete-gaussian", "privacy.target_epsilon=8", PIXELS];
+        let sets = sets.map(|set| ["--set", set]).concat();
         let output = fet(folder.path(), &[&["run", "tiny.toml", "--out", out], sets.as_slice()].concat());
         assert!(output.status.success(), "{output:?}");
         report(&folder.path().join(out))
@@ -206,6 +209,11 @@ fn wrong_use_is_refused() {
         refuse(folder.path(), "tiny.toml", &sets, parts);
     };
     let noise = "privacy.kind=discrete-gaussian";
+    check(
+        &[noise],
+        &["the features of \"party 1\"", "declared ranges", "`bounds` in `data`", "\"discrete-gaussian\""],
+    );
+    check(&["data.bounds=[16, 0]"], &["data.bounds", "must be a range [low, high]"]);
     check(&[noise, "privacy.delta=1"], &["privacy", "delta", "below 1", "it is 1"]);
     check(&[noise, "privacy.delta=0"], &["privacy", "delta", "above 0", "it is 0"]);
     check(&[noise, "privacy.clip=0"], &["privacy", "clip", "1e-6", "it is 0"]);

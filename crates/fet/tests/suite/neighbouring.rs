@@ -1,0 +1,339 @@
+//! What one record changes in what its owner releases, and what one release costs: held against what the account says.
+//!
+//! The parties are driven by messages alone, as a primary would.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+
+use fet_core::data::{Bounds, Keys, Matrix, PartyTable, Standardise, Task, TextTable, VerticalData};
+use fet_core::message::{Forward, LinkKeys, Reply, Request, Round, Terms};
+use fet_core::party::{Failure, Party};
+use fet_core::privacy::Guarantee;
+use fet_privacy::identity::Identity;
+use fet_train::secondary::{Own, Secondary, Store};
+use fet_train::simulation::Watched;
+use fet_train::trainer::Trainer;
+
+use crate::support::{Vanishing, experiment, flex, losses, square, trainer, watched};
+
+const ROWS: usize = 100;
+
+const FROZEN: [&str; 4] =
+    ["privacy.learning=frozen", "privacy.neighbouring=record", "privacy.noise=1", "train.epochs=1"];
+
+fn table() -> PartyTable {
+    square(ROWS, Task::Regression).secondaries.swap_remove(0)
+}
+
+/// A party with this table, the terms that it agrees to, and what its operator hears.
+fn party(
+    sets: &[&str],
+    table: PartyTable,
+    standardise: Standardise,
+) -> (Secondary, Terms, Arc<Mutex<Vec<String>>>) {
+    let experiment = experiment(sets);
+    let settings = experiment.common().to_toml();
+    let told: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&told);
+    let party = Secondary::new(Own {
+        table,
+        settings: experiment.common(),
+        seed: fet_core::rng::OwnSeed::new([7; 32]),
+        identity: Identity::from_secret([1; 32]),
+        roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
+        policy: experiment.policy.clone(),
+        device: fet::run::machine(&flex()).device,
+        computation: Default::default(),
+        store: Store::Memory(Vec::new()),
+        tell: Arc::new(move |warning| heard.lock().expect("no panic").push(warning)),
+    });
+    let terms = Terms {
+        protocol: fet_core::message::PROTOCOL_VERSION,
+        results: fet_train::report::RESULTS_VERSION,
+        settings_hash: fet_files::sha256(settings.as_bytes()),
+        settings,
+        name: "first".to_string(),
+        number: 1,
+        parties: 2,
+        rows: ROWS,
+        standardise,
+    };
+    (party, terms, told)
+}
+
+/// What a party with this table releases of every row, one block for each.
+fn released(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
+    let (mut party, terms, _) = party(sets, table, Standardise::ALL);
+    party.ask(Request::Join(terms)).expect("joined");
+    release(&mut party)
+}
+
+/// The same of a party that has joined.
+fn release(party: &mut Secondary) -> Vec<Vec<f32>> {
+    let data = square(ROWS, Task::Regression);
+    party.ask(Request::Link(LinkKeys { keys: data.primary.keys })).expect("linked");
+    let rows = (0..ROWS as u32).collect();
+    let forward = Forward { round: Round::Once { batch: 0 }, rows, active: vec![0, 1], attempt: None };
+    let Ok(Reply::Representation(block)) = party.ask(Request::Forward(forward)) else {
+        panic!("a party in the clear sends its representation")
+    };
+    let [rows, neighbours, width] = block.shape();
+    assert_eq!(rows, ROWS);
+    block.into_values().chunks(neighbours * width).map(<[f32]>::to_vec).collect()
+}
+
+/// The distance of each row's block. The noise is the same in both, so that it leaves nothing but rounding.
+fn distances(a: &[Vec<f32>], b: &[Vec<f32>]) -> Vec<f64> {
+    let distance = |a: &Vec<f32>, b: &Vec<f32>| {
+        a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>().sqrt()
+    };
+    a.iter().zip(b).map(|(a, b)| distance(a, b)).collect()
+}
+
+fn guarantee(sets: &[&str]) -> Guarantee {
+    let mut trainer = trainer(&experiment(sets), square(ROWS, Task::Regression), &flex()).expect("a trainer");
+    losses(&mut trainer);
+    trainer.spent().and_then(|spent| spent.guarantee).expect("a guarantee")
+}
+
+/// The table with another record in the place of one: another key, another feature.
+fn replaced(mut table: PartyTable, record: usize, key: [f64; 2], feature: f32) -> PartyTable {
+    let mut keys = table.keys.numbers().expect("numbers").values().to_vec();
+    keys[2 * record..2 * record + 2].copy_from_slice(&key);
+    table.keys = Matrix::new(2, keys).into();
+    table.features.values_mut()[record] = feature;
+    table
+}
+
+/// A record that is replaced leaves the rows it served and joins others: all of them are counted, and the whole release
+/// moves by no more than the account's sensitivity.
+#[test]
+fn a_replaced_record_changes_no_more_than_is_counted() {
+    for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
+        for limit in [1, 3] {
+            let limited = format!("privacy.max_occurrences={limit}");
+            let sets = [&[kind, limited.as_str()], FROZEN.as_slice()].concat();
+            let Guarantee { occurrences, clip, .. } = guarantee(&sets);
+            let before = released(&sets, table());
+            let mut most = 0;
+            for record in (0..ROWS).step_by(7) {
+                let away = table().keys.numbers().expect("numbers").row((record + 50) % ROWS).to_vec();
+                let after = released(&sets, replaced(table(), record, [away[0], away[1]], -0.4));
+                let distances = distances(&before, &after);
+                // An integer may be rounded to its neighbour on either side; a row that changes moves by far more.
+                let changed = distances.iter().filter(|&&distance| distance > 0.02 * clip).count();
+                assert!(changed <= occurrences, "{kind}, {limit}: {changed} rows, {occurrences} counted");
+                let whole = distances.iter().map(|distance| distance.powi(2)).sum::<f64>().sqrt();
+                // Two parties: each row's block lies in a ball of radius C/2.
+                let bound = clip * (occurrences as f64).sqrt();
+                assert!(
+                    whole <= bound * (1.0 + 1e-3),
+                    "{kind}, {limit}: moved by {whole}, {bound} accounted"
+                );
+                most = most.max(changed);
+            }
+            assert!(most > limit, "{kind}, {limit}: some record leaves rows and joins others, not {most}");
+        }
+    }
+}
+
+/// An outlier moves the rows that it serves and no other, not by a bit: nothing that a secondary does to one record
+/// follows from another.
+#[test]
+fn an_outlier_moves_no_row_but_those_it_serves() {
+    for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
+        let sets = [&[kind, "privacy.max_occurrences=2"], FROZEN.as_slice()].concat();
+        let before = released(&sets, table());
+        let mut most = 0;
+        for record in [0, 31, 64] {
+            let key = table().keys.numbers().expect("numbers").row(record).to_vec();
+            let after = released(&sets, replaced(table(), record, [key[0], key[1]], 1e3));
+            let changed = before.iter().zip(&after).filter(|(a, b)| a != b).count();
+            assert!(changed <= 2, "{kind}: an outlier in record {record} changes {changed} of {ROWS} rows");
+            most = most.max(changed);
+        }
+        assert!(most > 0, "{kind}: an outlier changes the rows that it serves");
+    }
+}
+
+/// Without declared ranges one record would move every row through means and deviations: a private run is refused, by the
+/// party itself, with what to do. Where nothing is scaled, or nothing protected, none are needed.
+#[test]
+fn a_party_that_would_scale_by_statistics_joins_no_private_run() {
+    let private = [&["privacy.kind=discrete-gaussian"], FROZEN.as_slice()].concat();
+    let without = || PartyTable { bounds: None, ..table() };
+    let with = |change: fn(&mut Bounds)| {
+        let mut table = table();
+        table.bounds.as_mut().map(change).expect("it has ranges");
+        table
+    };
+    let features = Standardise { keys: false, features: true };
+    let keys = Standardise { keys: true, features: false };
+    let none = Standardise { keys: false, features: false };
+    let check = |sets: &[&str], table: PartyTable, standardise, refused: Option<&str>| {
+        let (mut party, terms, _) = party(sets, table, standardise);
+        match (party.ask(Request::Join(terms)), refused) {
+            (Ok(Reply::Joined(_)), None) => (),
+            (Err(error), Some(part)) => {
+                let error = error.to_string();
+                for part in [part, "of \"first\"", "privacy.kind", "declared ranges", "`bounds` in `data`"] {
+                    assert!(error.contains(part), "{part} in {error}");
+                }
+            }
+            (found, _) => panic!("{sets:?} {standardise:?}: {found:?}, not {refused:?}"),
+        }
+    };
+    check(&private, table(), Standardise::ALL, None);
+    check(&private, without(), Standardise::ALL, Some("the features"));
+    check(&private, without(), features, Some("the features"));
+    check(&private, without(), keys, Some("the keys"));
+    check(&private, without(), none, None);
+    check(&private, with(|bounds| bounds.keys.clear()), Standardise::ALL, Some("the keys"));
+    check(&private, with(|bounds| bounds.keys.clear()), features, None);
+    check(&private, with(|bounds| bounds.features.push([0.0, 1.0])), Standardise::ALL, Some("the features"));
+    check(&private, with(|bounds| bounds.features[0] = [1.0, 1.0]), features, Some("the features"));
+    check(&private, with(|bounds| bounds.keys[1][0] = f64::NAN), Standardise::ALL, Some("the keys"));
+    check(&[], without(), Standardise::ALL, None);
+    let text = |bounds: Option<Bounds>| {
+        let names = (0..ROWS).map(|row| format!("name {row}")).collect();
+        PartyTable { keys: Keys::Text(TextTable::new(1, names)), bounds, ..table() }
+    };
+    let ranges = Bounds { keys: Vec::new(), features: vec![[-0.5, 0.5]] };
+    let edit = ["linker.kind=edit", "linker.neighbours=4"];
+    check(&[private.as_slice(), &edit].concat(), text(Some(ranges)), Standardise::ALL, None);
+    check(&[private.as_slice(), &edit].concat(), text(None), keys, Some("the keys"));
+}
+
+/// A model that diverged releases the noise alone, and its operator hears of it.
+#[test]
+fn blocks_that_hold_nan_leave_as_noise_and_the_operator_hears() {
+    for kind in ["privacy.kind=gaussian", "privacy.kind=discrete-gaussian"] {
+        let sets = [&[kind], FROZEN.as_slice()].concat();
+        let made = |value: Option<f32>| {
+            let (mut party, terms, told) = party(&sets, table(), Standardise::ALL);
+            party.ask(Request::Join(terms)).expect("joined");
+            let mut parameters = party.parameters().expect("it has joined").clone();
+            if let Some(value) = value {
+                parameters.split_mut().1.fill(value);
+            }
+            party.load(&parameters).expect("its own parameters");
+            let blocks = release(&mut party);
+            party.ask(Request::Finish).expect("finished");
+            (blocks, told.lock().expect("no panic").join("\n"))
+        };
+        let ((noise, silent), (broken, told)) = (made(Some(0.0)), made(Some(f32::NAN)));
+        assert_eq!(silent, "", "{kind}");
+        assert!(noise == broken, "{kind}: of a model of NaN nothing leaves but noise");
+        assert!(made(None).0 != noise, "{kind}: of a sound model something else does");
+        for part in ["100 of 100 blocks hold NaN", "sent as zeros", "100 blocks held NaN"] {
+            assert!(told.contains(part), "{kind}: {part} in {told}");
+        }
+    }
+}
+
+/// `square` with six secondaries.
+fn six() -> VerticalData {
+    let mut data = square(200, Task::Regression);
+    for name in ["third", "fourth", "fifth", "sixth"] {
+        let mut more = data.secondaries[0].clone();
+        more.name = name.to_string();
+        data.secondaries.push(more);
+    }
+    data
+}
+
+/// The last attempt of each round and how many parties it asked, as the parties heard it.
+type Heard = Arc<Mutex<BTreeMap<u64, (u32, usize)>>>;
+
+struct Listening<P>(P, Heard);
+
+impl<P: Party> Party for Listening<P> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        if let Request::Forward(Forward { round, active, attempt, .. }) = &request {
+            let mut heard = self.1.lock().expect("no panic");
+            let last = heard.entry(round.key()).or_default();
+            *last = (*last).max((attempt.unwrap_or(0), active.len()));
+        }
+        self.0.ask(request)
+    }
+}
+
+/// Six parties of which four take part in a step; the second and the third are gone from these steps on.
+fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
+    let base = [
+        "aggregator.kind=secure-average",
+        "privacy.kind=discrete-gaussian",
+        "privacy.neighbouring=record",
+        "method.party_dropout=0.34",
+    ];
+    let heard = Heard::default();
+    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        let party = Listening(party, Arc::clone(&heard));
+        let from = if (1..=2).contains(&index) { from[index - 1] } else { u64::MAX };
+        Box::new(Vanishing { party, from: Arc::new(AtomicU64::new(from)) })
+    };
+    let experiment = experiment(&[&base, sets].concat());
+    (watched(&experiment, six(), &flex(), wrap).expect("a trainer").0, heard)
+}
+
+/// Two parties are lost in different draws: ε is that of every single release with the parties that took part in it, and of
+/// the evaluations of test rows that are charged without being made.
+#[test]
+fn every_release_is_charged_with_the_parties_that_took_part() {
+    let (mut trainer, heard) = losing(&["privacy.noise=30", "train.epochs=4"], [2, 7]);
+    while !trainer.is_done() {
+        losses(&mut trainer);
+    }
+    assert_eq!(trainer.progress().gone, [1, 2]);
+    let heard: Vec<usize> = heard.lock().expect("no panic").values().map(|(_, active)| *active).collect();
+    for active in [2, 3, 4] {
+        assert!(heard.contains(&active), "some release is of {active} parties: {heard:?}");
+    }
+    let spent = trainer.spent().expect("others take part");
+    let Guarantee { releases, occurrences, .. } = spent.guarantee.expect("a guarantee");
+    let mu = |parties: &[usize]| {
+        let one = |&active: &usize| 4.0 * occurrences as f64 / (30.0 * active as f64).powi(2);
+        parties.iter().map(one).sum::<f64>().sqrt()
+    };
+    let epsilon = |parties: &[usize]| fet_privacy::accountant::gaussian::epsilon(mu(parties), spent.delta);
+    let found = spent.epsilon.expect("bounded");
+    let charged = releases as usize - heard.len();
+    let least = epsilon(&heard);
+    let most = epsilon(&[heard.as_slice(), &vec![4; charged]].concat());
+    assert!(charged <= 3, "a test evaluation of each epoch but the first may not have been made: {charged}");
+    assert!(found >= least * (1.0 - 1e-12), "{found} and {least} of {heard:?}");
+    assert!(found <= most * 1.001, "{found} and {most} of {heard:?}, {charged} more charged");
+}
+
+/// A run that loses parties costs more than was planned: it stops before the epoch that would pass the target.
+#[test]
+fn a_run_stops_before_the_epoch_that_would_pass_its_target() {
+    let sets = ["privacy.target_epsilon=8", "train.epochs=8"];
+    let (mut whole, _) = losing(&sets, [u64::MAX; 2]);
+    let mut epsilon_of_one_epoch = 0.0;
+    while !whole.is_done() {
+        losses(&mut whole);
+    }
+    let spent = |trainer: &Trainer| trainer.spent().and_then(|spent| spent.epsilon).expect("bounded");
+    assert_eq!(whole.progress().epochs.len(), 8, "a run that loses nobody is a whole one");
+    assert!(spent(&whole) <= 8.0);
+    let (mut trainer, _) = losing(&sets, [2, 7]);
+    while !trainer.is_done() {
+        let before = trainer.spent().and_then(|spent| spent.epsilon).unwrap_or(0.0);
+        losses(&mut trainer);
+        epsilon_of_one_epoch = spent(&trainer) - before;
+    }
+    let (epochs, found) = (trainer.progress().epochs.len(), spent(&trainer));
+    assert!(epochs < 8 && found <= 8.0, "{epochs} epochs for {found}");
+    assert!(found + epsilon_of_one_epoch > 8.0, "another epoch of {epsilon_of_one_epoch} passes it: {found}");
+    let said = trainer.warnings().join("\n");
+    for part in ["privacy.target_epsilon", "stopped", &format!("{epochs} of 8 epochs"), "lost"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(!trainer.best().segments().is_empty(), "its best model is kept");
+}
