@@ -27,10 +27,11 @@ impl Trainer {
         }
     }
 
-    /// Ends the run if it lost parties and another epoch with those that are left would cost more than the target.
+    /// Ends the run if it lost parties and another epoch with those that are left would cost more than the target; warns if
+    /// it costs more already.
     pub(super) fn keep_to_target(&mut self) {
         // A run that keeps its parties costs what was planned.
-        if self.progress.gone.is_empty() || self.is_done() {
+        if self.progress.gone.is_empty() {
             return;
         }
         let releases = self.progress.releases;
@@ -62,10 +63,10 @@ impl Trainer {
         self.progress.warnings.extend(warnings);
     }
 
-    /// The releases of the next epoch, if no other party is lost.
+    /// The releases of the next epoch, if there is one and no other party is lost.
     fn next_epoch(&self) -> Tally {
         let mut next = Tally::default();
-        if self.privacy.freezes_secondaries() {
+        if self.is_done() || self.privacy.freezes_secondaries() {
             return next;
         }
         let epoch = self.progress.epochs.len();
