@@ -88,8 +88,7 @@ fn psi(rows: usize) {
     let (asked, owned) = (keys(0), keys(rows / 2));
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let start = Instant::now();
-    let asker = Asker::new(&mut rng);
-    let first = asker.ask(&asked);
+    let (asker, first) = Asker::ask(&asked, &mut rng);
     let (owner, offer) = Owner::offer(&owned, &mut rng);
     let third = asker.answer(&offer).expect("a message of the owner's");
     let found = owner.intersect(&first, &third).expect("messages of the asker's");

@@ -5,16 +5,20 @@
 //! ```text
 //! asker                                           owner
 //!   H(x)^a for each of its keys, in order   --->
-//!                                           <---    H(y)^b for each of its keys, shuffled
+//!                                           <---    H(y)^b for each of its distinct keys, padded, shuffled
 //!   (H(y)^b)^a, in the order received       --->
 //!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
 //! ```
 //!
 //! The *owner* learns which of the asker's keys equals which of its own, and how many keys the asker has; equal keys
-//! within the asker's table show as equal. The *asker* learns how many keys the owner has, and nothing else. Neither
-//! learns anything of a key that the other does not have, given that the decisional Diffie-Hellman problem is hard and
-//! both follow the protocol (honest but curious). The owner could put keys into its table that it only guesses: that no
-//! protocol of this kind can prevent.
+//! within the asker's table show as equal. The *asker* learns how many rows the owner has, and nothing else: a key that
+//! several rows share is offered once, and random elements fill the message up to the number of rows, so that neither how
+//! often a key occurs nor how many distinct keys there are can be seen. Neither learns anything of a key that the other
+//! does not have, given that the decisional Diffie-Hellman problem is hard and both follow the protocol (honest but
+//! curious). The owner could put keys into its table that it only guesses: that no protocol of this kind can prevent.
+//!
+//! Both exponents serve one exchange: the types allow no second one. With one exponent for several owners, the elements
+//! that they hold of equal keys would be equal, and owners that compare them would learn it.
 
 use std::collections::HashMap;
 
@@ -97,18 +101,15 @@ pub struct Asker {
 }
 
 impl Asker {
-    /// A party with a fresh secret.
-    pub fn new(rng: &mut impl CryptoRng) -> Self {
-        Self { secret: Secret::draw(rng) }
+    /// A party with a fresh secret, and the first message: its keys, blinded, in order.
+    pub fn ask<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
+        let secret = Secret::draw(rng);
+        let message = secret.blind_keys(keys);
+        (Self { secret }, message)
     }
 
-    /// The first message: its keys, blinded, in order.
-    pub fn ask<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
-        self.secret.blind_keys(keys)
-    }
-
-    /// The third message: the owner's elements, blinded once more, in the order received.
-    pub fn answer(&self, blinded: &[u8]) -> Result<Vec<u8>, PsiError> {
+    /// The third message: the owner's elements, blinded once more, in the order received. The secret is used up.
+    pub fn answer(self, blinded: &[u8]) -> Result<Vec<u8>, PsiError> {
         self.secret.blind_elements(blinded)
     }
 }
@@ -116,34 +117,42 @@ impl Asker {
 /// The party that learns the intersection.
 pub struct Owner {
     secret: Secret,
-    /// Which key stands at each place of the message.
-    order: Vec<u32>,
+    /// Which rows have the key at each place of the message, lowest first; none if it is padding.
+    places: Vec<Vec<u32>>,
 }
 
 impl Owner {
-    /// A party with a fresh secret and its second message: its keys, blinded, in an order of their own, so that the
-    /// asker learns nothing from the order.
+    /// A party with a fresh secret, and the second message: as many elements as there are keys, of which each distinct
+    /// key is one and the others are random, in an order of their own.
     pub fn offer<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
-        let mut order: Vec<u32> = (0..keys.len() as u32).collect();
-        order.shuffle(rng);
-        let shuffled: Vec<&[u8]> = order.iter().map(|&key| keys[key as usize].as_ref()).collect();
+        let mut rows: HashMap<&[u8], Vec<u32>> = HashMap::with_capacity(keys.len());
+        for (row, key) in keys.iter().enumerate() {
+            rows.entry(key.as_ref()).or_default().push(row as u32);
+        }
+        let distinct = rows.into_iter().map(|(key, rows)| (key.to_vec(), rows));
+        let mut offered: Vec<(Vec<u8>, Vec<u32>)> = distinct.collect();
+        // 256 random bits equal no key that anybody has.
+        offered.resize_with(keys.len(), || {
+            let mut random = vec![0u8; ELEMENT];
+            rng.fill_bytes(&mut random);
+            (random, Vec::new())
+        });
+        offered.shuffle(rng);
+        let (shuffled, places): (Vec<Vec<u8>>, Vec<Vec<u32>>) = offered.into_iter().unzip();
         let message = secret.blind_keys(&shuffled);
-        (Self { secret, order }, message)
+        (Self { secret, places }, message)
     }
 
-    /// For each key of the asker the owner's equal keys, lowest first, from the first and third messages.
-    pub fn intersect(&self, asked: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
+    /// For each key of the asker the owner's rows with an equal key, lowest first, from the first and third messages.
+    /// The secret is used up.
+    pub fn intersect(self, asked: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
         let own = elements(answer)?;
-        if own.len() != self.order.len() {
-            return Err(PsiError::Count { expected: self.order.len(), found: own.len() });
+        if own.len() != self.places.len() {
+            return Err(PsiError::Count { expected: self.places.len(), found: own.len() });
         }
-        let mut known: HashMap<[u8; ELEMENT], Vec<u32>> = HashMap::with_capacity(own.len());
-        for (element, &key) in own.iter().zip(&self.order) {
-            known.entry(*element).or_default().push(key);
-        }
-        known.values_mut().for_each(|keys| keys.sort_unstable());
         let asked = self.secret.blind_elements(asked)?;
+        let known: HashMap<&[u8; ELEMENT], Vec<u32>> = own.iter().zip(self.places).collect();
         Ok(elements(&asked)?.iter().map(|element| known.get(element).cloned().unwrap_or_default()).collect())
     }
 }
@@ -157,7 +166,7 @@ impl std::fmt::Debug for Asker {
 
 impl std::fmt::Debug for Owner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Owner({} keys)", self.order.len())
+        write!(f, "Owner({} rows)", self.places.len())
     }
 }
 
@@ -169,9 +178,8 @@ mod tests {
 
     fn run(asked: &[&str], owned: &[&str], seed: u64) -> (Vec<Vec<u32>>, [Vec<u8>; 3]) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
-        let asker = Asker::new(&mut rng);
+        let (asker, first) = Asker::ask(asked, &mut rng);
         let (owner, offer) = Owner::offer(owned, &mut rng);
-        let first = asker.ask(asked);
         let third = asker.answer(&offer).expect("a message of the owner's");
         let found = owner.intersect(&first, &third).expect("messages of the asker's");
         (found, [first, offer, third])
@@ -183,6 +191,19 @@ mod tests {
         assert_eq!(found, [vec![2], vec![], vec![0, 3], vec![2], vec![]]);
         assert_eq!(run(&[], &["a"], 2).0, Vec::<Vec<u32>>::new());
         assert_eq!(run(&["a"], &[], 2).0, [Vec::<u32>::new()]);
+    }
+
+    /// Whatever the multiplicities: as many elements as rows, each once.
+    #[test]
+    fn an_offer_shows_the_number_of_rows_alone() {
+        for owned in [["a"; 4], ["a", "a", "b", "b"], ["a", "b", "c", "d"]] {
+            let (_, [_, offer, third]) = run(&["a"], &owned, 6);
+            for message in [offer, third] {
+                let elements = elements(&message).expect("whole elements");
+                let distinct: std::collections::HashSet<_> = elements.iter().collect();
+                assert_eq!((elements.len(), distinct.len()), (4, 4), "{owned:?}");
+            }
+        }
     }
 
     /// Nothing in a message repeats under fresh secrets: no message is a function of the keys alone.
@@ -204,16 +225,12 @@ mod tests {
     #[test]
     fn what_is_no_message_is_refused() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
-        let asker = Asker::new(&mut rng);
-        assert_eq!(asker.answer(&[1; 33]), Err(PsiError::Length(33)));
-        assert_eq!(asker.answer(&[0xff; 32]), Err(PsiError::Element(0)));
-        assert_eq!(
-            asker.answer(&[0; 32]),
-            Err(PsiError::Element(0)),
-            "the identity would be mapped to itself"
-        );
+        let mut answer = |message: &[u8]| Asker::ask(&["a"], &mut rng).0.answer(message);
+        assert_eq!(answer(&[1; 33]), Err(PsiError::Length(33)));
+        assert_eq!(answer(&[0xff; 32]), Err(PsiError::Element(0)));
+        assert_eq!(answer(&[0; 32]), Err(PsiError::Element(0)), "the identity would be mapped to itself");
         let (owner, _) = Owner::offer(&["a", "b"], &mut rng);
-        let expected = Err(PsiError::Count { expected: 2, found: 1 });
-        assert_eq!(owner.intersect(&asker.ask(&["a"]), &asker.ask(&["b"])), expected);
+        let (_, first) = Asker::ask(&["a"], &mut rng);
+        assert_eq!(owner.intersect(&first, &first), Err(PsiError::Count { expected: 2, found: 1 }));
     }
 }

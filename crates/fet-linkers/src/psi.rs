@@ -2,8 +2,10 @@
 //!
 //! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each with one byte for the kind of
 //! keys and 32 bytes per key. Equality, and the rule for records without an equal key, are those of `exact`; a key
-//! without content is replaced by random bytes. Each side draws new secret exponents from the operating system, never
-//! from the seed: the links do not depend on them.
+//! without content is replaced by random bytes. The challenge has one element for each record, all different, however
+//! often a key occurs ([`fet_linkage::psi`]). Each side draws a new secret exponent for each link from the operating
+//! system, never from the seed: the links do not depend on them, and two owners cannot tell by what they received which
+//! of the primary's keys are equal.
 
 use fet_linkage::psi::{self, ELEMENT, PsiError};
 use rand::{CryptoRng, Rng};
@@ -52,7 +54,7 @@ impl Linker for Psi {
         let reveals = Reveals {
             secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, and how \
                         many rows there are",
-            primary: "how many records the secondary has",
+            primary: "how many records the secondary has: neither how many distinct keys they have nor how often one occurs",
             eavesdropper: "how many records each has",
         };
         let about = About::new(self.0.neighbours, KeyKind::Either, reveals);
@@ -60,7 +62,7 @@ impl Linker for Psi {
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
-        Box::new(Primary(psi::Asker::new(&mut rng())))
+        Box::new(Primary(None))
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
@@ -68,17 +70,23 @@ impl Linker for Psi {
     }
 }
 
-struct Primary(psi::Asker);
+/// The exponent of the keys that were sent last, until it has answered their challenge.
+struct Primary(Option<psi::Asker>);
 
 impl Asker for Primary {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
-        let message = write(kind(queries)?, self.0.ask(&blindable(queries)));
+        let kind = kind(queries)?;
+        let (asker, message) = psi::Asker::ask(&blindable(queries), &mut rng());
+        self.0 = Some(asker);
+        let message = write(kind, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
     }
 
     fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
         let (kind, elements) = read(challenge)?;
-        let message = write(kind, self.0.answer(elements).map_err(unreadable)?);
+        let asker =
+            self.0.take().ok_or_else(|| LinkError::Message("it is a challenge without keys".into()))?;
+        let message = write(kind, asker.answer(elements).map_err(unreadable)?);
         Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
     }
 }
@@ -172,4 +180,77 @@ fn blindable(keys: &Keys) -> Vec<Vec<u8>> {
         bytes
     };
     contents(keys).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{HashMap, HashSet};
+
+    use super::*;
+    use fet_core::data::TextTable;
+
+    fn text(cells: &[&str]) -> Keys {
+        Keys::Text(TextTable::new(1, cells.iter().map(|cell| cell.to_string()).collect()))
+    }
+
+    fn linker() -> Psi {
+        Psi(PsiSettings { neighbours: 2, pad: false })
+    }
+
+    /// The elements of a message.
+    fn sent(message: &Sealed) -> Vec<[u8; ELEMENT]> {
+        let (_, elements) = read(message).expect("a message of the other's");
+        elements.as_chunks::<ELEMENT>().0.to_vec()
+    }
+
+    fn queries(asker: &mut dyn Asker, keys: &Keys) -> Sealed {
+        match asker.conceal(keys).expect("they can be concealed") {
+            Keys::Sealed(message) => message,
+            other => panic!("psi seals keys; these are {}", other.kind_name()),
+        }
+    }
+
+    /// How often each element occurs, highest first: all that is in a message whose elements look random.
+    fn histogram(message: &Sealed) -> Vec<usize> {
+        let mut counts = HashMap::new();
+        sent(message).into_iter().for_each(|element| *counts.entry(element).or_insert(0) += 1);
+        let mut counts: Vec<usize> = counts.into_values().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        counts
+    }
+
+    #[test]
+    fn a_challenge_shows_neither_repeated_nor_distinct_keys() {
+        for records in [
+            ["a", "a", "a", "a", "b", "b"],
+            ["a", "a", "b", "b", "c", "c"],
+            ["a", "b", "c", "d", "e", "f"],
+            ["", "", "", "a", "a", ""],
+        ] {
+            let challenge =
+                linker().owner(1).challenge(&text(&records)).expect("keys").expect("psi asks back");
+            assert_eq!((challenge.rows(), histogram(&challenge)), (6, vec![1; 6]), "{records:?}");
+        }
+    }
+
+    /// Two owners that lay side by side what one asker sent them find no element in common, though the keys are the same;
+    /// nor does an asker find one among the challenges of one owner.
+    #[test]
+    fn no_two_links_share_an_exponent() {
+        let keys = text(&["a", "b", "c"]);
+        let (mut asker, mut owner) = (linker().asker(1), linker().owner(1));
+        let mut seen = HashSet::new();
+        for _ in 0..3 {
+            let message = queries(asker.as_mut(), &keys);
+            assert!(sent(&message).into_iter().all(|element| seen.insert(element)), "the asker's");
+            let challenge = owner.challenge(&keys).expect("keys").expect("psi asks back");
+            assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the owner's");
+            let answer = asker.answer(&challenge).expect("the owner's challenge");
+            let message = Keys::Sealed(message);
+            let task = LinkTask { answer: Some(&answer), ..LinkTask::new(&message, &keys) };
+            let links = owner.link(&task).expect("linkable");
+            assert_eq!([links.row(0)[0], links.row(1)[0], links.row(2)[0]], [0, 1, 2]);
+            assert!(asker.answer(&challenge).is_err(), "an exponent serves one challenge");
+        }
+    }
 }
