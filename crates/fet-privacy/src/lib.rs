@@ -1,6 +1,6 @@
 //! Privacy accounting, integer noise and secure sums: what SplitAvg needs to keep what it promises.
 //!
-//! Three rooms that share no state: [`accountant`] says what a run of releases has cost, [`noise`] draws the
+//! Rooms that share no state: [`labels`] randomises labels, [`accountant`] says what a run of releases has cost, [`noise`] draws the
 //! integer noise that the figure assumes, and [`secure_sum`] lets a sum be known and no summand. [`audit`] tests
 //! the claim from outside. Nothing here knows tensors, parties' data or messages; `fet-train` puts it to use.
 //!
@@ -9,5 +9,6 @@
 pub mod accountant;
 pub mod audit;
 pub mod identity;
+pub mod labels;
 pub mod noise;
 pub mod secure_sum;

@@ -1,0 +1,336 @@
+//! Mechanisms for one label: randomised response for classes, and Laplace noise on a grid for numbers.
+//!
+//! Each is applied once to each label; what is computed from its answers afterwards, over however many epochs, costs
+//! nothing more (post-processing). Both are ε-differentially private for one label (δ = 0), with ε computed from the
+//! very probabilities that are drawn, not from a formula beside them. They know neither training nor messages.
+
+use rand::Rng;
+
+/// Why a mechanism cannot be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabelError {
+    /// A value out of its range.
+    #[error("`{field}` {rule}; it is {value}")]
+    Value {
+        /// Which.
+        field: &'static str,
+        /// What it must be.
+        rule: &'static str,
+        /// What it is.
+        value: f64,
+    },
+}
+
+/// ε, from and up to.
+pub const EPSILON_RANGE: (f64, f64) = (1e-3, 20.0);
+
+fn check_epsilon(epsilon: f64) -> Result<(), LabelError> {
+    let (least, most) = EPSILON_RANGE;
+    if (least..=most).contains(&epsilon) {
+        return Ok(());
+    }
+    Err(LabelError::Value { field: "epsilon", rule: "must be from 1e-3 to 20", value: epsilon })
+}
+
+/// 2^64, as the sampler counts.
+const WHOLE: f64 = 18_446_744_073_709_551_616.0;
+
+/// Randomised response with a prior (Ghazi, Golowich, Kumar, Manurangsi, Zhang 2021, algorithm 2: RRWithPrior).
+///
+/// Of the k classes that are likeliest by the prior the true one is told with probability e^ε/(e^ε + k − 1), and each of
+/// the others with 1/(e^ε + k − 1); a class that is not among them is answered by one of the k at random. k is the number
+/// with which the answer is true most often. With a uniform prior k is the number of classes: plain randomised response.
+///
+/// **Law.** For all labels y, y' and answers a: P(a|y) <= e^ε P(a|y'). A kept label against another kept one gives
+/// t/((1 − t)/(k − 1)) = e^ε, and 1/k lies between the two.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RandomisedResponse {
+    classes: usize,
+    /// The classes that are ever answered, ascending.
+    kept: Vec<usize>,
+    /// In units of 2^-64, rounded down: the probability that a kept class is told.
+    truth: u64,
+}
+
+impl RandomisedResponse {
+    /// The mechanism for as many classes as the prior has probabilities. The prior must not be computed from the labels
+    /// that are protected.
+    pub fn new(epsilon: f64, prior: &[f64]) -> Result<Self, LabelError> {
+        check_epsilon(epsilon)?;
+        let error = |rule, value| LabelError::Value { field: "prior", rule, value };
+        if prior.len() < 2 {
+            return Err(error("must have at least two classes", prior.len() as f64));
+        }
+        if let Some(&value) = prior.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+            return Err(error("must hold probabilities", value));
+        }
+        let sum: f64 = prior.iter().sum();
+        if (sum - 1.0).abs() > 1e-6 {
+            return Err(error("must add up to 1", sum));
+        }
+        let mut order: Vec<usize> = (0..prior.len()).collect();
+        order.sort_by(|&a, &b| prior[b].total_cmp(&prior[a]).then(a.cmp(&b)));
+        let (mut mass, mut best, mut most) = (0.0, 1, 0.0);
+        for (index, &class) in order.iter().enumerate() {
+            mass += prior[class];
+            let right = mass * told(epsilon, index + 1);
+            if right > most {
+                (best, most) = (index + 1, right);
+            }
+        }
+        let mut kept = order[..best].to_vec();
+        kept.sort_unstable();
+        // Rounded down by more than the error of the exponential: ε is never exceeded.
+        let truth = told(epsilon, best) * (1.0 - 1e-15) * WHOLE;
+        // A float as large as 2^64 becomes the greatest integer.
+        Ok(Self { classes: prior.len(), kept, truth: truth as u64 })
+    }
+
+    /// Plain randomised response.
+    pub fn uniform(epsilon: f64, classes: usize) -> Result<Self, LabelError> {
+        Self::new(epsilon, &vec![1.0 / classes as f64; classes])
+    }
+
+    /// The probability of `answer` where the label is `label`.
+    pub fn probability(&self, answer: usize, label: usize) -> f64 {
+        let kept = self.kept.len() as f64;
+        match (self.kept.binary_search(&answer), self.kept.binary_search(&label)) {
+            (Err(_), _) => 0.0,
+            (Ok(_), Err(_)) => 1.0 / kept,
+            (Ok(_), Ok(_)) if self.kept.len() == 1 => 1.0,
+            (Ok(answer), Ok(label)) if answer == label => self.truth as f64 / WHOLE,
+            (Ok(_), Ok(_)) => (WHOLE - self.truth as f64) / WHOLE / (kept - 1.0),
+        }
+    }
+
+    /// ε: the largest logarithm of a ratio of probabilities of one answer, over all answers and pairs of labels.
+    pub fn epsilon(&self) -> f64 {
+        let mut worst = 0.0f64;
+        for &answer in &self.kept {
+            let all = (0..self.classes).map(|label| self.probability(answer, label));
+            let (low, high) = all.fold((1.0f64, 0.0f64), |(low, high), p| (low.min(p), high.max(p)));
+            worst = worst.max((high / low).ln());
+        }
+        worst
+    }
+
+    /// The answer for `label`.
+    ///
+    /// # Panics
+    /// If there is no such class.
+    pub fn answer(&self, label: usize, rng: &mut impl Rng) -> usize {
+        assert!(label < self.classes, "a label is one of {} classes", self.classes);
+        let kept = self.kept.len();
+        match self.kept.binary_search(&label) {
+            Ok(_) if kept == 1 => label,
+            Ok(_) if rng.next_u64() < self.truth => label,
+            Ok(place) => {
+                let other = below(kept - 1, rng);
+                self.kept[other + usize::from(other >= place)]
+            }
+            Err(_) => self.kept[below(kept, rng)],
+        }
+    }
+}
+
+/// The probability with which one of k kept classes is told.
+fn told(epsilon: f64, kept: usize) -> f64 {
+    1.0 / (1.0 + (kept as f64 - 1.0) * (-epsilon).exp())
+}
+
+/// A number below `bound`, each with the same probability: numbers of an incomplete last round are drawn again.
+fn below(bound: usize, rng: &mut impl Rng) -> usize {
+    let bound = bound as u64;
+    let rounds = u64::MAX - u64::MAX % bound;
+    loop {
+        let number = rng.next_u64();
+        if number < rounds {
+            return (number % bound) as usize;
+        }
+    }
+}
+
+/// Steps of the grid between the bounds.
+pub const GRID: u32 = 1 << 12;
+
+/// Laplace noise on a label within bounds, on a grid.
+///
+/// The label is clipped to [low, high] and rounded to one of [`GRID`] + 1 equidistant points; the answer is that point
+/// plus n steps with P(n) ∝ e^{−ε|n|/GRID}, the discrete Laplace distribution (Ghosh, Roughgarden, Sundararajan 2009). On
+/// a grid the low bits of floats betray nothing (Mironov 2012).
+///
+/// **Law.** Two labels are at most GRID steps apart, so that P(a|y) <= e^ε P(a|y').
+#[derive(Debug, Clone, PartialEq)]
+pub struct GridLaplace {
+    low: f64,
+    high: f64,
+    epsilon: f64,
+}
+
+impl GridLaplace {
+    /// The mechanism for labels from `low` to `high`, which must not be computed from the labels that are protected.
+    pub fn new(epsilon: f64, low: f64, high: f64) -> Result<Self, LabelError> {
+        check_epsilon(epsilon)?;
+        if !low.is_finite() {
+            return Err(LabelError::Value { field: "low", rule: "must be finite", value: low });
+        }
+        if !(high.is_finite() && high > low) {
+            return Err(LabelError::Value {
+                field: "high",
+                rule: "must be finite and above `low`",
+                value: high,
+            });
+        }
+        Ok(Self { low, high, epsilon })
+    }
+
+    /// The point of the grid for a label, from 0.
+    pub fn point(&self, label: f64) -> i64 {
+        let place = (label.clamp(self.low, self.high) - self.low) / (self.high - self.low);
+        // What is no number has no place; the lowest point stands for it.
+        (place * f64::from(GRID)).round() as i64
+    }
+
+    /// The probability of the point `answer` where the label is at `point`.
+    pub fn probability(&self, answer: i64, point: i64) -> f64 {
+        let step = self.epsilon / f64::from(GRID);
+        (step / 2.0).tanh() * (-step * (answer - point).abs() as f64).exp()
+    }
+
+    /// The answer for `label`, in its unit.
+    pub fn answer(&self, label: f64, rng: &mut impl Rng) -> f64 {
+        let point = self.point(label) + geometric(self.epsilon, rng) - geometric(self.epsilon, rng);
+        self.low + point as f64 * (self.high - self.low) / f64::from(GRID)
+    }
+}
+
+/// n >= 0 with P(n) ∝ e^{−εn/GRID}; the difference of two is discrete Laplace. 53 bits: events of less than 1e-16 are left out.
+fn geometric(epsilon: f64, rng: &mut impl Rng) -> i64 {
+    let uniform = ((rng.next_u64() >> 11) + 1) as f64 / 9_007_199_254_740_992.0;
+    (-uniform.ln() * f64::from(GRID) / epsilon).floor() as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    const UNEVEN: [f64; 4] = [0.1, 0.6, 0.0, 0.3];
+
+    fn mechanisms() -> Vec<(f64, RandomisedResponse)> {
+        let mut all = Vec::new();
+        for epsilon in [1e-3, 0.1, 0.5, 1.0, 3.0, 8.0, 20.0] {
+            for classes in [2, 3, 10, 100] {
+                all.push((epsilon, RandomisedResponse::uniform(epsilon, classes).expect("sound")));
+            }
+            all.push((epsilon, RandomisedResponse::new(epsilon, &UNEVEN).expect("sound")));
+        }
+        all
+    }
+
+    /// The exact ratio of all probabilities: never above ε, and at ε if more than one class is ever answered.
+    #[test]
+    fn the_bound_is_tight_and_never_exceeded() {
+        for (epsilon, mechanism) in mechanisms() {
+            let found = mechanism.epsilon();
+            assert!(found <= epsilon, "{epsilon}: {found} {mechanism:?}");
+            let tight = if mechanism.kept.len() == 1 { 0.0 } else { epsilon };
+            // e^20/2^64 is a billionth: the resolution of the lie at the largest ε.
+            assert!((found - tight).abs() < 1e-6, "{epsilon}: {found} {mechanism:?}");
+            for label in 0..mechanism.classes {
+                let sum: f64 =
+                    (0..mechanism.classes).map(|answer| mechanism.probability(answer, label)).sum();
+                assert!((sum - 1.0).abs() < 1e-12, "{epsilon}: {sum}");
+            }
+        }
+    }
+
+    /// RRTop-k by hand: with little ε only the likeliest class is ever answered, with more the next ones are, and a class
+    /// of probability 0 never is.
+    #[test]
+    fn unlikely_classes_are_left_out_where_that_is_more_often_right() {
+        for (epsilon, kept) in [(0.1, &[1][..]), (1.0, &[1, 3]), (3.0, &[0, 1, 3]), (20.0, &[0, 1, 3])] {
+            let mechanism = RandomisedResponse::new(epsilon, &UNEVEN).expect("sound");
+            assert_eq!(mechanism.kept, kept, "{epsilon}");
+            let right = |k: usize| {
+                let mass: f64 = [0.6, 0.3, 0.1, 0.0][..k].iter().sum();
+                mass * epsilon.exp() / (epsilon.exp() + k as f64 - 1.0)
+            };
+            assert!((1..=4).all(|k| right(k) <= right(kept.len())), "{epsilon}");
+        }
+    }
+
+    /// Frequencies of 40,000 answers for each label at α = 1e-6 (Hoeffding, over all entries of all tables).
+    #[test]
+    fn answers_are_as_frequent_as_stated() {
+        const DRAWS: usize = 40_000;
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
+        for mechanism in [
+            RandomisedResponse::uniform(0.5, 3).expect("sound"),
+            RandomisedResponse::uniform(2.0, 10).expect("sound"),
+            RandomisedResponse::new(1.0, &UNEVEN).expect("sound"),
+        ] {
+            let entries = 9.0 + 100.0 + 16.0;
+            let margin = ((2.0 * entries / 1e-6f64).ln() / (2.0 * DRAWS as f64)).sqrt();
+            for label in 0..mechanism.classes {
+                let mut counts = vec![0usize; mechanism.classes];
+                (0..DRAWS).for_each(|_| counts[mechanism.answer(label, &mut rng)] += 1);
+                for (answer, &count) in counts.iter().enumerate() {
+                    let (found, expected) =
+                        (count as f64 / DRAWS as f64, mechanism.probability(answer, label));
+                    assert!((found - expected).abs() < margin, "{label} {answer}: {found} {expected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_grid_keeps_its_bound_and_its_distribution() {
+        for epsilon in [0.5, 3.0, 20.0] {
+            let mechanism = GridLaplace::new(epsilon, -10.0, 30.0).expect("sound");
+            let (first, last) = (mechanism.point(-1e9), mechanism.point(1e9));
+            assert_eq!((first, last), (0, i64::from(GRID)), "labels are clipped to the bounds");
+            let ratio = |answer| {
+                let p = |point| mechanism.probability(answer, point);
+                ((p)(first) / (p)(last)).ln().abs()
+            };
+            let worst = (-5_000..10_000).map(ratio).fold(0.0, f64::max);
+            assert!(worst <= epsilon * (1.0 + 1e-12) && worst > epsilon * (1.0 - 1e-9), "{epsilon}: {worst}");
+        }
+        // P(answer > y + 0.2 range) at α = 1e-6 by Hoeffding's inequality.
+        let mechanism = GridLaplace::new(3.0, 0.0, 1.0).expect("sound");
+        let mut rng = ChaCha20Rng::seed_from_u64(8);
+        let draws: Vec<f64> = (0..100_000).map(|_| mechanism.answer(0.25, &mut rng)).collect();
+        let margin = ((4.0 / 1e-6f64).ln() / 200_000.0).sqrt();
+        for bound in [-0.5, 0.1, 0.25, 0.45, 1.0] {
+            let found = draws.iter().filter(|&&x| x > bound).count() as f64 / draws.len() as f64;
+            let point = (bound * f64::from(GRID)).floor() as i64;
+            let most = point + 200_000;
+            let expected: f64 =
+                (point + 1..most).map(|n| mechanism.probability(n, mechanism.point(0.25))).sum();
+            assert!((found - expected).abs() < margin, "{bound}: {found} {expected}");
+        }
+    }
+
+    #[test]
+    fn impossible_settings_are_refused() {
+        for (prior, rule) in [
+            (&[1.0][..], "two classes"),
+            (&[0.5, 0.6], "add up to 1"),
+            (&[-0.5, 1.5], "probabilities"),
+            (&[f64::NAN, 1.0], "probabilities"),
+        ] {
+            let error = RandomisedResponse::new(1.0, prior).expect_err("refused").to_string();
+            assert!(error.contains("prior") && error.contains(rule), "{error}");
+        }
+        for epsilon in [0.0, -1.0, 21.0, f64::NAN, f64::INFINITY] {
+            assert!(RandomisedResponse::uniform(epsilon, 2).is_err(), "{epsilon}");
+            assert!(GridLaplace::new(epsilon, 0.0, 1.0).is_err(), "{epsilon}");
+        }
+        for (low, high) in [(1.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)] {
+            assert!(GridLaplace::new(1.0, low, high).is_err(), "{low} {high}");
+        }
+    }
+}
