@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::aggregator::Aggregator;
 use crate::data::Dataset;
 use crate::encoder::Encoder;
+use crate::labels::LabelProtection;
 use crate::linker::Linker;
 use crate::method::{Method, Plan, Slots};
 use crate::policy::Policy;
@@ -52,6 +53,8 @@ pub struct Experiment {
     /// What the secondaries of a simulation let the primary have; a party of its own has a policy of its own.
     #[serde(default)]
     pub policy: Policy,
+    /// The protection of the primary's labels: the primary's own affair, and not among the common settings.
+    pub labels: Slot<dyn LabelProtection>,
 }
 
 impl Experiment {
@@ -60,7 +63,9 @@ impl Experiment {
     /// A slot that is missing, or whose table has no `kind`, gets the default plug-in; for encoder and aggregator the
     /// method chooses it.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
-        for (slot, kind) in [("method", "fet"), ("linker", "nearest"), ("privacy", "none")] {
+        for (slot, kind) in
+            [("method", "fet"), ("linker", "nearest"), ("privacy", "none"), ("labels", "none")]
+        {
             fill_in(&mut table, slot, kind);
         }
         if let Some(toml::Value::Table(method)) = table.get("method") {
@@ -118,7 +123,23 @@ impl Experiment {
                 );
             }
         }
+        self.check_labels(&plan)?;
         self.check_privacy(&plan, &slots)
+    }
+
+    /// Refuses settings that bypass a protection of gradients.
+    fn check_labels(&self, plan: &Plan) -> Result<(), Violation> {
+        match plan.averaged {
+            Some(averaged) if self.labels.build(&())?.changes_gradients() => {
+                let kind = self.labels.kind();
+                let rule = format!(
+                    "must be 0 where `labels.kind` is \"{kind}\": averaged parameters have learned from labels and bear no \
+                     noise"
+                );
+                Err(Violation::new(averaged.setting, rule, averaged.every))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses settings that bypass a privacy mechanism, or claim more than it guarantees.

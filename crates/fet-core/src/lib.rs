@@ -1,8 +1,8 @@
 //! The contracts of the Federated Transformer: slots, registry, experiment, messages and data types.
 //!
 //! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which adds Burn, `encoder::Encoder`,
-//! `aggregator::Aggregator`, `privacy::PrivacyMechanism` and `method::Method`. Without that feature the crate compiles
-//! without Burn, which linkers, datasets and sources do not need. It implements no plug-in, trains nothing and reads no
+//! `aggregator::Aggregator`, `privacy::PrivacyMechanism`, `labels::LabelProtection` and `method::Method`. Without that
+//! feature the crate compiles without Burn, which linkers, datasets and sources do not need. It implements no plug-in, trains nothing and reads no
 //! file: `fet-train`, `fet-linkers`, `fet-data` and `fet-baselines` do.
 //!
 //! # Glossary
@@ -18,6 +18,7 @@
 //! - **memory** [B, K, W]: the output of the **aggregator** for the active parties' representations.
 //! - **party dropout**: leaving secondaries out of a training step; the remaining ones are **active**.
 //! - **release**: one representation that left its party; the privacy mechanism accounts for each.
+//! - **exposure**: the gradients that the primary sends, which depend on its labels; a **label protection** bounds it.
 //! - **method**: the halves of a split model, the primary's and the secondaries', and a **plan** for the trainer.
 //! - **slot**, **plug-in**, **recipe**: a trait, an implementation of it, and its settings ([`registry`]).
 //! - **round**: a training step, counted over the whole run; it keys random streams ([`rng`]).
@@ -32,6 +33,8 @@ pub mod data;
 pub mod encoder;
 #[cfg(feature = "tensor")]
 pub mod experiment;
+#[cfg(feature = "tensor")]
+pub mod labels;
 #[cfg(feature = "tensor")]
 pub mod learning_rate;
 pub mod linker;

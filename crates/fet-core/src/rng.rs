@@ -37,6 +37,8 @@ pub enum Purpose {
     Linking = 9,
     /// The records that a secondary uses in a release.
     Sampling = 10,
+    /// Randomising the primary's training labels.
+    Labels = 11,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

@@ -22,6 +22,21 @@ pub struct Spent {
     pub guarantee: Option<Guarantee>,
 }
 
+/// What other parties can learn of the primary's training labels from what they receive, with what that assumes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LabelPrivacy {
+    /// ε for one training label; nothing where the loss is not bounded.
+    #[serde(deserialize_with = "nullable::given")]
+    pub epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+    /// The protection.
+    pub mechanism: String,
+    /// What the figure covers, what it assumes and what it leaves out, in words.
+    pub statement: String,
+}
+
 /// How a privacy loss came about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

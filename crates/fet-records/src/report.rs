@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::nullable;
-use crate::privacy::Spent;
+use crate::privacy::{LabelPrivacy, Spent};
 
 /// The report of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,9 @@ pub struct Report {
     /// Privacy spent; nothing where no other party takes part.
     #[serde(deserialize_with = "nullable::given")]
     pub privacy: Option<Spent>,
+    /// What the others can learn of the training labels; nothing where no other party takes part.
+    #[serde(deserialize_with = "nullable::given")]
+    pub labels: Option<LabelPrivacy>,
     /// Bytes of payload a deployment would have sent, over all parties together.
     pub traffic: Traffic,
     /// The same for each secondary.

@@ -7,7 +7,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use fet_records::{Identity, Report, Spent};
+use fet_records::{Identity, LabelPrivacy, Report, Spent};
 
 use super::cell::Cell;
 
@@ -40,6 +40,11 @@ pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
 /// ε; infinite if it has no bound.
 pub(crate) fn epsilon(privacy: &Spent) -> f64 {
     privacy.epsilon.unwrap_or(f64::INFINITY)
+}
+
+/// ε for one training label; infinite if it has no bound.
+pub(crate) fn label_epsilon(labels: &LabelPrivacy) -> f64 {
+    labels.epsilon.unwrap_or(f64::INFINITY)
 }
 
 fn path(cell: &Cell) -> PathBuf {

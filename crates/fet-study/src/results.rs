@@ -8,7 +8,7 @@ use std::path::Path;
 use fet_records::Report;
 
 use super::cell::Cell;
-use super::report::epsilon;
+use super::report::{epsilon, label_epsilon};
 
 /// A cell that is done.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub(crate) struct Finished<'a> {
 }
 
 const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
-                       bytes_to_primary,epsilon,delta,cell";
+                       bytes_to_primary,epsilon,delta,label_epsilon,label_delta,cell";
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
@@ -40,6 +40,8 @@ pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
             report.traffic.received.to_string(),
             report.privacy.as_ref().map_or_else(String::new, |privacy| epsilon(privacy).to_string()),
             report.privacy.as_ref().map_or_else(String::new, |privacy| privacy.delta.to_string()),
+            report.labels.as_ref().map_or_else(String::new, |labels| label_epsilon(labels).to_string()),
+            report.labels.as_ref().map_or_else(String::new, |labels| labels.delta.to_string()),
             folder(cell, study),
         ]);
     })
@@ -110,8 +112,8 @@ fn quoted(field: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use fet_records::{
-        Best, Cost, DataRecord, Direction, EpochReport, Identity, Metric, MetricName, Program, Rows, Spent,
-        Traffic,
+        Best, Cost, DataRecord, Direction, EpochReport, Identity, LabelPrivacy, Metric, MetricName, Program,
+        Rows, Spent, Traffic,
     };
     use serde_json::json;
 
@@ -146,6 +148,7 @@ pub(crate) mod tests {
             epochs: vec![epoch(1, 0.5, 0.25, None), epoch(2, 0.25, 0.5, Some(test))],
             best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
             privacy: None,
+            labels: None,
             traffic: traffic(20, 12_000),
             traffic_by_party: Vec::new(),
             cost: Cost {
@@ -172,17 +175,23 @@ pub(crate) mod tests {
         Some(Spent { epsilon, delta, statement: "s".into(), guarantee: None })
     }
 
+    /// What is told of labels.
+    pub(crate) fn labels(epsilon: Option<f64>) -> Option<LabelPrivacy> {
+        Some(LabelPrivacy { epsilon, delta: 0.0, mechanism: "m".into(), statement: "s".into() })
+    }
+
     #[test]
     fn rows_are_quoted_and_unrounded() {
         let mut cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
         cells[0].1.privacy = spent(None, 0.0);
+        cells[0].1.labels = labels(Some(0.5));
         let all: Vec<_> =
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
         let expected = format!(
-            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,cells/c3-0\n\
-             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,cells/c2-1\n"
+            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,0.5,0,cells/c3-0\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,,,cells/c2-1\n"
         );
         assert_eq!(results(&all, study), expected);
         let expected =

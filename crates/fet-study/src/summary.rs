@@ -11,7 +11,7 @@ use fet_records::Metric;
 use super::cell::Cell;
 use super::failure::Failure;
 use super::grid::{Grid, Variant};
-use super::report::epsilon;
+use super::report::{epsilon, label_epsilon};
 use super::results::Finished;
 use super::statistics::paired::{Comparison, FEWEST, correct};
 use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation};
@@ -112,6 +112,11 @@ impl<'a> Summary<'a> {
     /// Whether any result has a bounded privacy loss.
     pub(crate) fn protects(&self) -> bool {
         self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
+    }
+
+    /// Whether any result has a bounded loss of labels.
+    pub(crate) fn protects_labels(&self) -> bool {
+        self.rows.iter().filter_map(Row::label_epsilon).any(f64::is_finite)
     }
 
     /// The δ of all bounded privacy losses, if they are equal.
@@ -221,6 +226,12 @@ impl Row<'_> {
     pub(crate) fn epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         all.map(epsilon).max_by(f64::total_cmp)
+    }
+
+    /// The same for one training label of the primary.
+    pub(crate) fn label_epsilon(&self) -> Option<f64> {
+        let all = self.results.iter().filter_map(|result| result.report.labels.as_ref());
+        all.map(label_epsilon).max_by(f64::total_cmp)
     }
 
     /// The mean of `value` over cells; NaN without cells.

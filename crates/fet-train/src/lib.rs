@@ -12,6 +12,7 @@ pub mod checkpoint;
 pub mod encoders;
 pub mod federation;
 mod gather;
+pub mod labels;
 pub mod mechanisms;
 pub mod methods;
 pub mod model;

@@ -5,6 +5,7 @@
 //! writes no files.
 
 mod error;
+mod labels;
 mod phases;
 mod predict;
 mod release;
@@ -19,6 +20,7 @@ use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::{Aggregator, Gradients};
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
+use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
 use fet_core::message::{Backward, Block, Epoch, Request, Round, SignedKey};
@@ -27,7 +29,7 @@ use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
 use fet_core::privacy::{PrivacyMechanism, Releases, Spent, Tally};
-use fet_core::rng::{Purpose, stream};
+use fet_core::rng::{OwnSeed, Purpose, stream};
 use serde::{Deserialize, Serialize};
 
 use crate::federation::Federation;
@@ -48,7 +50,12 @@ pub struct Trainer {
     objective: Objective,
     schedule: Schedule,
     records: PreparedParty,
+    /// In their own unit; those of training rows as the protection leaves them.
     labels: Vec<f32>,
+    protection: Box<dyn LabelProtection>,
+    exposure: Exposure,
+    /// The seed of the primary's private randomness.
+    own: OwnSeed,
     primary: Box<dyn Primary>,
     linker: Box<dyn Linker>,
     federation: Federation,
@@ -326,6 +333,7 @@ impl Trainer {
         if let (Some(gradient), Some(aggregation)) = (outcome.memory_gradient, aggregation)
             && !self.privacy.freezes_secondaries()
         {
+            let gradient = self.protected(gradient, round);
             let backward = |gradient| Request::Backward(Backward { round, gradient, learning_rate });
             let parties = aggregation.active.len();
             let requests = match self.aggregator.spread(gradient, &aggregation) {

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use fet_core::aggregator::Aggregator;
 use fet_core::data::{Dataset, Source};
 use fet_core::encoder::Encoder;
+use fet_core::labels::LabelProtection;
 use fet_core::linker::{About, Linker};
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
@@ -33,6 +34,7 @@ pub fn entries() -> Vec<Entry> {
         of::<dyn Encoder>(),
         of::<dyn Aggregator>(),
         of::<dyn PrivacyMechanism>(),
+        of::<dyn LabelProtection>(),
         of::<dyn Dataset>(),
         of::<dyn Source>(),
     ]

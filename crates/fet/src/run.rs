@@ -231,6 +231,7 @@ pub fn report_of(
         epochs: trainer.progress().epochs.clone(),
         best: report::best(trainer).context("no epoch had a finite metric")?,
         privacy: trainer.spent(),
+        labels: trainer.label_privacy(),
         traffic: trainer.federation().traffic(),
         traffic_by_party: report::traffic_by_party(trainer),
         cost,

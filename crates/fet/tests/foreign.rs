@@ -18,6 +18,7 @@ use fet_core::data::{
 };
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
 use fet_core::experiment::{Experiment, set};
+use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
 use fet_core::method::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
@@ -249,6 +250,18 @@ impl PrivacyMechanism for Open {
     }
 }
 
+// A protection of labels that changes nothing and says so.
+
+recipe!(dyn LabelProtection, BareSettings, "foreign-bare", |_context: ()| Bare);
+
+struct Bare;
+
+impl LabelProtection for Bare {
+    fn spent(&self, _exposure: &Exposure) -> LabelPrivacy {
+        LabelPrivacy { epsilon: None, delta: 0.0, mechanism: "foreign-bare".into(), statement: "none".into() }
+    }
+}
+
 // A method: a linear model of the primary's features and the mean of the memory.
 
 recipe!(dyn Method, PlainSettings, "foreign-plain", |_context: ()| Plain);
@@ -405,6 +418,7 @@ fn a_plug_in_of_each_slot_runs_beside_those_of_the_program() {
         "encoder.kind=foreign-slim",
         "aggregator.kind=foreign-beside",
         "privacy.kind=foreign-open",
+        "labels.kind=foreign-bare",
     ] {
         check(&[FET.as_slice(), &[foreign]].concat());
     }

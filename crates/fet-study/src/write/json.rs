@@ -57,7 +57,13 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
         "std": row.deviation(),
         "half_width_95": row.half_width(),
         "comparison": comparison,
-        "epsilon": row.epsilon().map(|epsilon| if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }),
+        "epsilon": row.epsilon().map(bound),
+        "label_epsilon": row.label_epsilon().map(bound),
         "seconds": row.mean_of(|result| result.report.cost.seconds),
     })
+}
+
+/// ε, or "inf", which JSON has no number for.
+fn bound(epsilon: f64) -> Value {
+    if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }

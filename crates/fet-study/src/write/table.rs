@@ -53,6 +53,10 @@ impl Table {
             header
                 .push(summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})")));
         }
+        let protects_labels = summary.protects_labels();
+        if protects_labels {
+            header.push("ε of labels".to_string());
+        }
         header.extend(["best epoch", "seconds", "rows/s"].map(str::to_string));
         let row = |row: &Row<'_>| {
             let mut fields =
@@ -61,7 +65,10 @@ impl Table {
                 fields.extend(compared(row, metric));
             }
             if protects {
-                fields.push(privacy_loss(row));
+                fields.push(privacy_loss(row.epsilon()));
+            }
+            if protects_labels {
+                fields.push(privacy_loss(row.label_epsilon()));
             }
             fields.extend([
                 shown(row.mean_of(|result| result.report.best.epoch as f64), 1),
@@ -166,8 +173,8 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
 }
 
 /// ε with two digits; a dash if nothing is released.
-fn privacy_loss(row: &Row<'_>) -> String {
-    match row.epsilon() {
+fn privacy_loss(epsilon: Option<f64>) -> String {
+    match epsilon {
         None => dash(),
         Some(epsilon) if epsilon.is_infinite() => "∞".to_string(),
         Some(epsilon) => format!("{epsilon:.2}"),
@@ -214,7 +221,7 @@ fn latex(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::results::tests::{ACCURACY, RMSE, spent};
+    use super::super::super::results::tests::{ACCURACY, RMSE, labels, spent};
     use super::super::super::summary::tests::{pair, study};
     use super::*;
 
@@ -233,6 +240,20 @@ mod tests {
         assert!(table.latex().contains("$\\varepsilon$ ($\\delta$ = 1e-5)"), "{}", table.latex());
         reports[1].privacy = spent(Some(3.0), 1e-6);
         assert!(made(&reports).header.iter().any(|name| name == "ε"), "different δ");
+    }
+
+    #[test]
+    fn labels_have_a_column_where_something_protects_them() {
+        let (grid, cells, mut reports) =
+            study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
+        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        reports[1].labels = labels(None);
+        assert!(!made(&reports).header.iter().any(|name| name.starts_with('ε')), "nothing is bounded");
+        (reports[0].labels, reports[3].labels) = (labels(Some(0.5)), labels(Some(1.0)));
+        let table = made(&reports);
+        let column = table.header.iter().position(|name| name == "ε of labels").expect("a column");
+        let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
+        assert_eq!(column, ["1.00", "∞", "—"]);
     }
 
     type Given<'a> = &'a [(usize, u64, Metric, f64)];

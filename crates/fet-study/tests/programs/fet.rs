@@ -168,6 +168,7 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         epochs: vec![epoch(1, 0.9, 0.3), epoch(2, 0.5, 0.5)],
         best: Best { epoch: 2, validation: 0.5, test: (seed + 5) as f64 / 10.0 + varied },
         privacy: None,
+        labels: None,
         traffic: Traffic::default(),
         traffic_by_party: Vec::new(),
         cost: Cost {

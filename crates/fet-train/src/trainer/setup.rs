@@ -9,10 +9,11 @@ use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
 use fet_core::registry::Violation;
-use fet_core::rng::{Purpose, stream};
+use fet_core::rng::{OwnSeed, Purpose, stream};
 
 use fet_privacy::secure_sum::{SEALED_SHARE, holders};
 
+use super::labels::{exposure, protect_labels};
 use super::{Machine, Progress, RunError, Similarities, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, Uniform};
@@ -22,8 +23,9 @@ use crate::schedule::Schedule;
 use crate::secondary::linking_seed;
 
 impl Trainer {
-    /// The primary's side of a run with these parties, which agree to the terms and link. The parties `gone` (from 0) are not
-    /// asked: an interrupted run had lost them ([`crate::checkpoint::gone`]).
+    /// The primary's side of a run with these parties, which agree to the terms and link, in a simulation: the seed of the
+    /// primary's private randomness follows from the experiment's. The parties `gone` (from 0) are not asked: an
+    /// interrupted run had lost them ([`crate::checkpoint::gone`]).
     pub fn new(
         experiment: &Experiment,
         data: PrimaryData,
@@ -31,13 +33,28 @@ impl Trainer {
         gone: Vec<usize>,
         machine: &Machine,
     ) -> Result<Self, RunError> {
+        let own = OwnSeed::simulated(experiment.seed, 0);
+        Self::with_own_seed(experiment, data, parties, gone, machine, own)
+    }
+
+    /// The same with a seed that only the primary knows, as a deployment needs: the experiment's is in the terms, and who
+    /// knows it could draw the noise on labels again.
+    pub fn with_own_seed(
+        experiment: &Experiment,
+        data: PrimaryData,
+        parties: Vec<Box<dyn Party>>,
+        gone: Vec<usize>,
+        machine: &Machine,
+        own: OwnSeed,
+    ) -> Result<Self, RunError> {
         let device = machine.device.clone().autodiff();
         let (seed, settings) = (experiment.seed, &experiment.train);
         let method = experiment.method.build(&())?;
         let plan = method.plan();
         let schedule = Schedule::new(seed, settings, &plan, data.table.rows(), parties.len())?;
         let (standardise, data_rows) = (data.standardise, data.table.rows());
-        let prepared = PreparedPrimary::new(data, schedule.split())?;
+        let classes = data.classes;
+        let mut prepared = PreparedPrimary::new(data, schedule.split())?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
@@ -48,6 +65,8 @@ impl Trainer {
         let common = experiment.common();
         let (privacy, releases) =
             protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), data_rows, parties.len())?;
+        let exposure = exposure(&schedule, settings, prepared.objective.task, classes, privacy.as_ref());
+        let protection = protect_labels(experiment, &exposure, schedule.split(), &mut prepared, &own)?;
         let neighbours: Vec<usize> =
             (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
         let primary = method.primary(&PrimaryContext {
@@ -76,6 +95,9 @@ impl Trainer {
             schedule,
             records: prepared.party,
             labels: prepared.labels,
+            protection,
+            exposure,
+            own,
             primary,
             linker,
             federation: Federation::new(parties, machine.party_threads),

@@ -128,6 +128,7 @@ fn experiment(
         aggregator: slots.aggregator.clone(),
         privacy: Slot::of("none").map_err(|error| refused(&error))?,
         policy: Policy::default(),
+        labels: Slot::of("none").map_err(|error| refused(&error))?,
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod aggregators;
 mod encoders;
+mod labels;
 mod linkers;
 mod mechanisms;
 

@@ -1,0 +1,41 @@
+//! The protections of labels. To add one, copy `none.rs` and add one `mod` line.
+
+mod laplace;
+mod noisy_gradients;
+mod none;
+mod randomised_response;
+
+pub use laplace::LaplaceSettings;
+pub use noisy_gradients::{Account, NoisyGradientsSettings};
+pub use none::OpenSettings;
+pub use randomised_response::RandomisedResponseSettings;
+
+use fet_core::labels::Exposure;
+use fet_core::registry::Violation;
+use fet_privacy::labels::LabelError;
+
+/// What no protection of training labels covers, in words.
+fn not_covered(exposure: &Exposure) -> String {
+    let steps = if exposure.steps_follow_metric { " and the step sizes" } else { "" };
+    format!(
+        "NOT COVERED: validation labels, which decide the best epoch{steps}, and all parties are told these; other runs on \
+         the same labels"
+    )
+}
+
+/// What a randomised label guarantees.
+fn randomised_once(exposure: &Exposure, mechanism: &str) -> String {
+    format!(
+        "each training label was randomised once, before training, by {mechanism}: all that is sent is computed \
+         from the answers, over however many epochs; neighbouring data sets differ in one training label; the primary's own \
+         seed is its secret; {}",
+        not_covered(exposure)
+    )
+}
+
+fn refused(error: LabelError) -> Violation {
+    match error {
+        LabelError::Value { field, rule, value } => Violation::new(field, rule, value),
+        other => Violation::new("kind", other.to_string(), "this"),
+    }
+}

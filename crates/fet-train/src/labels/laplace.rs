@@ -1,0 +1,83 @@
+//! `laplace`: each training label is clipped to declared bounds and gets Laplace noise on a grid, once. For numbers;
+//! `randomised-response` is for classes.
+//!
+//! The objective scales labels by the declared bounds, not by those of the training labels, which would betray the
+//! smallest and the largest one.
+
+use serde::{Deserialize, Serialize};
+
+use super::{randomised_once, refused};
+use fet_core::data::Task;
+use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
+use fet_core::objective::Objective;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::ChaCha8Rng;
+use fet_privacy::labels::GridLaplace;
+
+/// Settings of `laplace`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LaplaceSettings {
+    /// ε for one training label, of the whole run.
+    pub epsilon: f64,
+    /// The least label, in its unit, from knowledge that is not the training labels.
+    pub low: f64,
+    /// The largest.
+    pub high: f64,
+}
+
+impl Default for LaplaceSettings {
+    fn default() -> Self {
+        Self { epsilon: 1.0, low: 0.0, high: 1.0 }
+    }
+}
+
+impl Recipe<dyn LabelProtection> for LaplaceSettings {
+    fn check(&self) -> Result<(), Violation> {
+        GridLaplace::new(self.epsilon, self.low, self.high).map(|_| ()).map_err(refused)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
+        let noise = GridLaplace::new(self.epsilon, self.low, self.high).map_err(refused)?;
+        Ok(Box::new(Laplace { settings: self.clone(), noise }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn LabelProtection>::new::<LaplaceSettings>(
+        "laplace",
+        "training labels get Laplace noise once, within declared bounds: numbers",
+    )
+}
+
+struct Laplace {
+    settings: LaplaceSettings,
+    noise: GridLaplace,
+}
+
+impl LabelProtection for Laplace {
+    fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
+        if exposure.task == Task::Regression {
+            return Ok(());
+        }
+        let rule = "must be \"randomised-response\" or \"noisy-gradients\" for classes, which have no order";
+        Err(Violation::new("kind", rule, "\"laplace\""))
+    }
+
+    fn labels(&self, labels: &mut [f32], objective: &mut Objective, rng: &mut ChaCha8Rng) {
+        labels.iter_mut().for_each(|label| *label = self.noise.answer(f64::from(*label), rng) as f32);
+        (objective.minimum, objective.range) = (self.settings.low, self.settings.high - self.settings.low);
+    }
+
+    fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
+        LabelPrivacy {
+            epsilon: Some(self.settings.epsilon),
+            delta: 0.0,
+            mechanism: "laplace".into(),
+            statement: randomised_once(
+                exposure,
+                "discrete Laplace noise within bounds that are not of the training labels",
+            ),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! `noisy-gradients`: the gradient of each row is clipped, and gets Gaussian noise each time before it is sent.
+//!
+//! A label that changes moves the clipped gradient of its own row by 2C at most, each time that it is sent. But the
+//! primary's model learns from true labels, and through its weights a label may change the gradients of all rows of all
+//! later steps: `counted` accounts for that as if all moved by 2C. `assumed` counts the row's own gradients alone, as much
+//! of the literature does. The noise is of 32-bit floats: an idealisation.
+
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+use super::not_covered;
+use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::ChaCha8Rng;
+use fet_privacy::accountant::{Event, gaussian};
+
+/// Settings of `noisy-gradients`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoisyGradientsSettings {
+    /// C: the bound on the norm of the gradient of one row's own loss with respect to the memory.
+    pub clip: f64,
+    /// σ: each value gets noise of the standard deviation σ·C; computed from `target_epsilon` if that is set.
+    pub noise: f64,
+    /// The target ε of the whole run, which determines the noise. 0 for none.
+    pub target_epsilon: f64,
+    /// δ.
+    pub delta: f64,
+    /// How the guarantee accounts for the primary's model, which learns from the labels that it protects.
+    pub learning: Account,
+}
+
+/// What the guarantee makes of the primary's model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Account {
+    /// A label may through the model change every gradient that is sent. All of it is counted.
+    Counted,
+    /// ε is that of the row's own gradients. It is no guarantee against an attacker that looks at those of other rows.
+    Assumed,
+}
+
+impl Default for NoisyGradientsSettings {
+    fn default() -> Self {
+        Self { clip: 0.1, noise: 4.0, target_epsilon: 0.0, delta: 1e-5, learning: Account::Counted }
+    }
+}
+
+impl Recipe<dyn LabelProtection> for NoisyGradientsSettings {
+    fn check(&self) -> Result<(), Violation> {
+        for (field, value) in [("clip", self.clip), ("noise", self.noise)] {
+            if !(1e-6..=1e6).contains(&value) {
+                return Err(Violation::new(field, "must be from 1e-6 to 1e6", value));
+            }
+        }
+        if !(self.target_epsilon == 0.0 || (1e-3..=20.0).contains(&self.target_epsilon)) {
+            let rule = "must be from 1e-3 to 20, or 0 for a noise of one's own choice";
+            return Err(Violation::new("target_epsilon", rule, self.target_epsilon));
+        }
+        if !(self.delta > 0.0 && self.delta < 1.0) {
+            let rule = "must be above 0 and below 1; well below one in the number of training rows";
+            return Err(Violation::new("delta", rule, self.delta));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
+        Ok(Box::new(NoisyGradients(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn LabelProtection>::new::<NoisyGradientsSettings>(
+        "noisy-gradients",
+        "the gradient of each row is clipped and gets noise before it is sent",
+    )
+}
+
+/// With the calibrated noise, after calibration.
+struct NoisyGradients(NoisyGradientsSettings);
+
+impl NoisyGradients {
+    /// How many gradients a label can move.
+    fn moved(&self, exposure: &Exposure) -> u64 {
+        match self.0.learning {
+            Account::Counted => exposure.rows,
+            Account::Assumed => exposure.times,
+        }
+    }
+
+    /// μ of all gradients that a label can move by 2C each.
+    fn mu(&self, exposure: &Exposure) -> f64 {
+        let event = Event { noise: self.0.noise / 2.0, rate: 1.0, steps: self.moved(exposure) };
+        gaussian::compose(&[event])
+    }
+}
+
+impl LabelProtection for NoisyGradients {
+    fn changes_gradients(&self) -> bool {
+        true
+    }
+
+    fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
+        let NoisyGradientsSettings { target_epsilon, delta, .. } = self.0;
+        if target_epsilon > 0.0 && exposure.rows > 0 {
+            let one = gaussian::noise(target_epsilon, delta).map_err(|error| {
+                Violation::new("target_epsilon", format!("cannot be met ({error})"), target_epsilon)
+            })?;
+            // A millionth more, so that rounding on the way back cannot exceed the target.
+            self.0.noise = 2.0 * one * (self.moved(exposure) as f64).sqrt() * (1.0 + 1e-6);
+        }
+        Ok(())
+    }
+
+    fn gradients(&self, gradients: &mut [f32], width: usize, rng: &mut ChaCha8Rng) {
+        let NoisyGradientsSettings { clip, noise, .. } = self.0;
+        for row in gradients.chunks_mut(width) {
+            let norm = row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+            // A row whose gradient is no number has no part in what is sent.
+            let factor = if !norm.is_finite() { 0.0 } else { (clip / norm).min(1.0) };
+            for value in row {
+                let clipped = if factor == 0.0 { 0.0 } else { f64::from(*value) * factor };
+                let unit: f64 = StandardNormal.sample(rng);
+                *value = (clipped + noise * clip * unit) as f32;
+            }
+        }
+    }
+
+    fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
+        let NoisyGradientsSettings { clip, noise, delta, learning, .. } = self.0;
+        let epsilon = gaussian::epsilon(self.mu(exposure), delta);
+        let counted = match learning {
+            Account::Counted => {
+                "a label may through the primary's model change the gradient of every row, and all are counted"
+            }
+            Account::Assumed => {
+                "NOT COUNTED: the primary's model learns from true labels, and through its weights a label changes the \
+                 gradients of other rows"
+            }
+        };
+        let statement = format!(
+            "{} gradients of at most {clip}, each value with noise of {:.4}; neighbouring data sets differ in one training \
+             label; {counted}; noise in floats stands for real numbers; the primary's own seed is its secret; the choice \
+             of the best epoch depends on training labels too, through the model, and is not counted; {}",
+            self.moved(exposure),
+            noise * clip,
+            not_covered(exposure)
+        );
+        let epsilon = epsilon.is_finite().then_some(epsilon);
+        LabelPrivacy { epsilon, delta, mechanism: "noisy-gradients".into(), statement }
+    }
+}

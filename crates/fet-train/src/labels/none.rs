@@ -1,0 +1,39 @@
+//! `none`: labels and gradients stay as they are. Labels are not protected, and the report says so.
+
+use serde::{Deserialize, Serialize};
+
+use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
+use fet_core::registry::{Plugin, Recipe, Violation};
+
+/// Settings of `none`: there are none.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OpenSettings {}
+
+impl Recipe<dyn LabelProtection> for OpenSettings {
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
+        Ok(Box::new(Open))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn LabelProtection>::new::<OpenSettings>("none", "labels are not protected")
+}
+
+struct Open;
+
+impl LabelProtection for Open {
+    fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
+        let statement = if exposure.rows == 0 {
+            "secondaries do not learn and receive no gradient: labels are not exposed through gradients; the choice of the \
+             best epoch follows from validation labels, and all parties are told"
+        } else {
+            "labels are not protected: a secondary can read them from the gradients that it receives"
+        };
+        LabelPrivacy { epsilon: None, delta: 0.0, mechanism: "none".into(), statement: statement.into() }
+    }
+}

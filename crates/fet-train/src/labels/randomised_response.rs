@@ -1,0 +1,95 @@
+//! `randomised-response`: each training label is replaced once by an answer drawn at random, by plain randomised response
+//! or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
+
+use serde::{Deserialize, Serialize};
+
+use super::{randomised_once, refused};
+use fet_core::data::Task;
+use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
+use fet_core::objective::Objective;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::ChaCha8Rng;
+use fet_privacy::labels::RandomisedResponse;
+
+/// Settings of `randomised-response`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RandomisedResponseSettings {
+    /// ε for one training label, of the whole run.
+    pub epsilon: f64,
+    /// The probability of each class, from knowledge that is not the training labels; empty for all alike.
+    pub prior: Vec<f64>,
+}
+
+impl Default for RandomisedResponseSettings {
+    fn default() -> Self {
+        Self { epsilon: 1.0, prior: Vec::new() }
+    }
+}
+
+impl RandomisedResponseSettings {
+    fn response(&self, classes: usize) -> Result<RandomisedResponse, Violation> {
+        let response = match self.prior.as_slice() {
+            [] => RandomisedResponse::uniform(self.epsilon, classes),
+            prior => RandomisedResponse::new(self.epsilon, prior),
+        };
+        response.map_err(refused)
+    }
+}
+
+impl Recipe<dyn LabelProtection> for RandomisedResponseSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.response(2).map(|_| ())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
+        Ok(Box::new(Randomised { settings: self.clone(), response: self.response(2)? }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn LabelProtection>::new::<RandomisedResponseSettings>(
+        "randomised-response",
+        "training labels are replaced once by randomised answers: classes",
+    )
+}
+
+struct Randomised {
+    settings: RandomisedResponseSettings,
+    /// For the classes of the data, once they are known.
+    response: RandomisedResponse,
+}
+
+impl LabelProtection for Randomised {
+    fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
+        if exposure.task == Task::Regression {
+            let rule =
+                "must be \"laplace\" or \"noisy-gradients\" for a regression, whose labels are no classes";
+            return Err(Violation::new("kind", rule, "\"randomised-response\""));
+        }
+        let (found, classes) = (self.settings.prior.len(), exposure.classes);
+        if found != 0 && found != classes {
+            let rule = format!("must have a probability for each of {classes} classes, or none");
+            return Err(Violation::new("prior", rule, format!("{found} probabilities")));
+        }
+        self.response = self.settings.response(classes)?;
+        Ok(())
+    }
+
+    fn labels(&self, labels: &mut [f32], _objective: &mut Objective, rng: &mut ChaCha8Rng) {
+        labels.iter_mut().for_each(|label| *label = self.response.answer(*label as usize, rng) as f32);
+    }
+
+    fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
+        let mechanism = match self.settings.prior.is_empty() {
+            true => "randomised response over all classes",
+            false => "randomised response with a prior that is not of the training labels",
+        };
+        LabelPrivacy {
+            epsilon: Some(self.response.epsilon()),
+            delta: 0.0,
+            mechanism: "randomised-response".into(),
+            statement: randomised_once(exposure, mechanism),
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What secondaries learn of the primary's labels from the gradients they receive, and what a protection makes of it.
+//!
+//! The attack is that of a secondary that follows the protocol: it groups the gradients of the first epoch by direction.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use fet_core::data::{DatasetContext, Task, VerticalData};
+use fet_core::experiment::Experiment;
+use fet_core::message::{Reply, Request};
+use fet_core::party::{Failure, Party};
+use fet_core::rng::{Purpose, stream};
+use fet_train::trainer::Trainer;
+use rand::RngExt;
+
+use crate::command::TINY;
+use crate::errors::refuse;
+use crate::support::{experiment, flex, losses, square, trainer, watched};
+
+/// The gradient of every row of every step, in the order in which they were received.
+type Received = Arc<Mutex<Vec<Vec<f32>>>>;
+
+/// A party that keeps the gradients it receives.
+struct Curious<P> {
+    party: P,
+    received: Received,
+}
+
+impl<P: Party> Party for Curious<P> {
+    fn name(&self) -> &str {
+        self.party.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        if let Request::Backward(message) = &request {
+            let [_, positions, width] = message.gradient.shape();
+            let rows = message.gradient.values().chunks(positions * width).map(<[f32]>::to_vec);
+            self.received.lock().expect("no panic").extend(rows);
+        }
+        self.party.ask(request)
+    }
+}
+
+fn digits(experiment: &Experiment) -> VerticalData {
+    let context = DatasetContext { folder: Path::new("none"), seed: experiment.seed };
+    experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
+}
+
+/// One epoch on digits: the trainer, the gradients that the first secondary received, and the true labels of their rows.
+fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
+    let experiment = experiment(&[&["train.epochs=1", "method.dropout=0"], sets].concat());
+    let data = digits(&experiment);
+    let labels = data.labels.clone();
+    let received = Received::default();
+    let wrap = |index: usize, party| -> Box<dyn Party> {
+        match index {
+            0 => Box::new(Curious { party, received: Arc::clone(&received) }),
+            _ => Box::new(party),
+        }
+    };
+    let (mut trainer, _) = watched(&experiment, data, &flex(), wrap).expect("a trainer");
+    losses(&mut trainer);
+    let rows = trainer.schedule().batches(0).concat();
+    let labels = rows.into_iter().map(|row| labels[row] as usize).collect();
+    let received = std::mem::take(&mut *received.lock().expect("no panic"));
+    (trainer, received, labels)
+}
+
+/// The sum over positions, of length 1: it points to where the loss pulls the row.
+fn direction(gradient: &[f32], width: usize) -> Vec<f64> {
+    let mut sum = vec![0.0; width];
+    gradient.chunks(width).for_each(|part| sum.iter_mut().zip(part).for_each(|(s, &g)| *s += f64::from(g)));
+    let norm = sum.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
+    sum.iter().map(|x| x / norm).collect()
+}
+
+fn cosine(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// The share of rows that are of the commonest class of their cluster, by spherical k-means (the best of ten starts by its
+/// own objective, which no label enters).
+fn purity(directions: &[Vec<f64>], labels: &[usize], clusters: usize) -> f64 {
+    let mut rng = stream(3, 0, Purpose::Linking, 0);
+    let width = directions[0].len();
+    let mut best = (f64::NEG_INFINITY, Vec::new());
+    for _ in 0..10 {
+        // Each centre is likely where the centres so far are far.
+        let mut centres = vec![directions[rng.random_range(0..directions.len())].clone()];
+        while centres.len() < clusters {
+            let far = |x: &Vec<f64>| centres.iter().map(|c| 1.0 - cosine(x, c)).fold(f64::INFINITY, f64::min);
+            let weights: Vec<f64> = directions.iter().map(|x| far(x).max(0.0)).collect();
+            let mut at = rng.random::<f64>() * weights.iter().sum::<f64>();
+            let chosen = weights.iter().position(|weight| {
+                at -= weight;
+                at <= 0.0
+            });
+            centres.push(directions[chosen.unwrap_or(0)].clone());
+        }
+        let mut nearest = vec![0; directions.len()];
+        let mut total = 0.0;
+        for _ in 0..30 {
+            total = 0.0;
+            for (own, x) in nearest.iter_mut().zip(directions) {
+                let scores: Vec<f64> = centres.iter().map(|c| cosine(x, c)).collect();
+                *own = (0..clusters).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("a cluster");
+                total += scores[*own];
+            }
+            for (cluster, centre) in centres.iter_mut().enumerate() {
+                let mut sum = vec![0.0f32; width];
+                for (x, _) in directions.iter().zip(&nearest).filter(|(_, own)| **own == cluster) {
+                    sum.iter_mut().zip(x).for_each(|(s, x)| *s += *x as f32);
+                }
+                *centre = direction(&sum, width);
+            }
+        }
+        if total > best.0 {
+            best = (total, nearest);
+        }
+    }
+    let classes = labels.iter().max().expect("rows") + 1;
+    let mut counts = vec![vec![0usize; classes]; clusters];
+    best.1.iter().zip(labels).for_each(|(&cluster, &label)| counts[cluster][label] += 1);
+    let pure: usize = counts.iter().map(|count| count.iter().max().expect("a class")).sum();
+    pure as f64 / labels.len() as f64
+}
+
+/// How pure the clusters of the first epoch's gradients are.
+fn leak(sets: &[&str]) -> f64 {
+    let (_, received, labels) = first_epoch(sets);
+    assert_eq!(received.len(), labels.len());
+    let directions: Vec<Vec<f64>> = received.iter().map(|gradient| direction(gradient, 16)).collect();
+    purity(&directions, &labels, 10)
+}
+
+/// Without protection the gradients of one epoch give nearly every label away; the commonest class is a tenth of all. A
+/// randomised label is given away as it is: what is left is how often the answer is true.
+#[test]
+fn gradients_give_labels_away_unless_they_are_protected() {
+    let open = leak(&[]);
+    println!("purity without protection: {open:.3}");
+    assert!(open > 0.9, "{open}");
+    let mut last = open;
+    for epsilon in [4.0f64, 2.0, 0.5] {
+        let found = leak(&["labels.kind=randomised-response", &format!("labels.epsilon={epsilon}")]);
+        let told = epsilon.exp() / (epsilon.exp() + 9.0);
+        println!("purity at ε = {epsilon}: {found:.3}; an answer is true with probability {told:.3}");
+        // Five standard deviations of a frequency among 1,259, and what clusters of noise gain by chance.
+        assert!(found < last && found < told + 0.1, "{epsilon}: {found} {last} {told}");
+        last = found;
+    }
+    let noisy = leak(&["labels.kind=noisy-gradients", "labels.clip=0.01", "labels.noise=4"]);
+    println!("purity with noise of 4 times the clipped gradient: {noisy:.3}");
+    assert!(noisy < 0.25, "{noisy}");
+}
+
+/// The primary trains with the answers, in their exact ratio, and validates and tests with true labels.
+#[test]
+fn training_labels_alone_are_randomised() {
+    // ε = 20 changes no label of 1,259 but with probability 3e-5: the run is that without protection, bit for bit.
+    let run = |sets: &[&str]| {
+        let (trainer, received, _) = first_epoch(sets);
+        (trainer.progress().epochs.clone(), received, trainer.label_privacy().expect("others take part"))
+    };
+    let open = run(&[]);
+    let told = run(&["labels.kind=randomised-response", "labels.epsilon=20"]);
+    assert_eq!((&open.0, &open.1), (&told.0, &told.1));
+    assert_eq!((open.2.epsilon, told.2.delta), (None, 0.0));
+    assert!(told.2.epsilon.is_some_and(|epsilon| epsilon <= 20.0 && epsilon > 19.999), "{:?}", told.2);
+    let half = run(&["labels.kind=randomised-response", "labels.epsilon=2"]);
+    assert_ne!(open.1, half.1);
+    // The answers belong to the run, not to the process: the same again.
+    assert_eq!(half.1, run(&["labels.kind=randomised-response", "labels.epsilon=2"]).1);
+}
+
+/// The label of the sole row that differs between two data sets moves the gradient of its row by 2C at most, whatever the
+/// size of its batch; noise has the stated deviation.
+#[test]
+fn gradients_are_clipped_and_noised_as_stated() {
+    const WIDTH: usize = 40;
+    let build = |sets: &[&str]| {
+        let experiment = experiment(&[&["labels.kind=noisy-gradients"], sets].concat());
+        experiment.labels.build(&()).expect("sound")
+    };
+    let rng = |round| stream(4, 0, Purpose::Noise, round);
+    // With hardly any noise what is left is the clipped row.
+    let clipping = build(&["labels.clip=0.5", "labels.noise=1e-6"]);
+    let mut rows: Vec<f32> = (0..3 * WIDTH).map(|i| [1e-3, 7.0, f32::NAN][i / WIDTH]).collect();
+    clipping.gradients(&mut rows, WIDTH, &mut rng(0));
+    let norm = |row: &[f32]| row.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    assert!((norm(&rows[..WIDTH]) - 1e-3 * (WIDTH as f64).sqrt()).abs() < 1e-4, "short rows stay");
+    assert!((norm(&rows[WIDTH..2 * WIDTH]) - 0.5).abs() < 1e-4, "long ones are cut");
+    assert!(norm(&rows[2 * WIDTH..]) < 1e-4, "what is no number has no part");
+    // χ² with n degrees of freedom: its deviation is √(2n), and 5.3 of them are α = 1e-6 for both sides.
+    let noisy = build(&["labels.clip=0.5", "labels.noise=3"]);
+    let n = 100_000;
+    let mut values = vec![0.0f32; n];
+    noisy.gradients(&mut values, WIDTH, &mut rng(1));
+    let square: f64 = values.iter().map(|&x| (f64::from(x) / 1.5).powi(2)).sum();
+    assert!((square - n as f64).abs() < 5.3 * (2.0 * n as f64).sqrt(), "{square}");
+}
+
+/// μ by hand: every gradient that is sent, or one per epoch, moves by 2C against a noise of σC.
+#[test]
+fn the_account_counts_gradients() {
+    let spent = |sets: &[&str]| {
+        let sets = [&["labels.kind=noisy-gradients", "labels.noise=50", "train.epochs=3"], sets].concat();
+        let trainer = trainer(&experiment(&sets), square(200, Task::Multiclass), &flex()).expect("a trainer");
+        (trainer.label_privacy().expect("others take part"), trainer.split().train.len() as f64)
+    };
+    for (sets, rows) in [
+        (&["labels.learning=counted"][..], None),
+        (&["labels.learning=assumed"], Some(3.0)),
+        (&["labels.learning=assumed", "labels.target_epsilon=2"], None),
+        (&["labels.learning=counted", "labels.target_epsilon=2"], None),
+    ] {
+        let (found, train) = spent(sets);
+        let epsilon = found.epsilon.expect("bounded");
+        if sets.len() == 2 {
+            assert!(epsilon <= 2.0 && epsilon > 1.999, "{sets:?}: {epsilon}");
+        } else {
+            let mu = 2.0 * rows.unwrap_or(3.0 * train).sqrt() / 50.0;
+            let expected = fet_privacy::accountant::gaussian::epsilon(mu, 1e-5);
+            assert!((epsilon - expected).abs() < 1e-9, "{sets:?}: {epsilon} {expected}");
+        }
+        assert_eq!(found.statement.contains("NOT COUNTED"), sets[0].ends_with("assumed"), "{found:?}");
+    }
+    // Poisson batches send a row as often as it is drawn.
+    let (found, _) = spent(&["labels.learning=assumed", "train.batches=poisson"]);
+    let (shuffled, _) = spent(&["labels.learning=assumed"]);
+    assert!(found.epsilon > shuffled.epsilon, "{found:?}");
+    // No gradient leaves where secondaries are frozen.
+    let frozen = ["privacy.kind=discrete-gaussian", "privacy.learning=frozen"];
+    assert_eq!(spent(&frozen).0.epsilon, Some(0.0));
+    let open = trainer(&experiment(&frozen), square(200, Task::Multiclass), &flex()).expect("a trainer");
+    let open = open.label_privacy().expect("others take part").statement;
+    assert!(open.contains("not exposed through gradients"), "{open}");
+    let solo = experiment(&["method.kind=solo", "method.hidden=[4]"]);
+    let solo = trainer(&solo, square(200, Task::Multiclass), &flex()).expect("a trainer");
+    assert_eq!(solo.label_privacy(), None, "nobody receives anything");
+}
+
+/// Numbers get noise within declared bounds, and the objective knows the bounds and not the labels' own range.
+#[test]
+fn numbers_are_scaled_by_declared_bounds() {
+    let sets = ["labels.kind=laplace", "labels.low=50", "labels.high=150", "labels.epsilon=3"];
+    let mut trainer = trainer(&experiment(&sets), square(200, Task::Regression), &flex()).expect("a trainer");
+    let objective = trainer.objective();
+    assert_eq!((objective.minimum, objective.range), (50.0, 100.0));
+    assert!(losses(&mut trainer).iter().all(|loss| loss.is_finite()));
+    assert_eq!(trainer.label_privacy().and_then(|spent| spent.epsilon), Some(3.0));
+}
+
+#[test]
+fn wrong_use_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
+    let check = |sets: &[&str], parts: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        refuse(folder.path(), "tiny.toml", &sets, parts);
+    };
+    let response = "labels.kind=randomised-response";
+    check(&["labels.kind=randomized-response"], &["labels.kind", "did you mean \"randomised-response\""]);
+    check(&[response, "labels.epsilon=0"], &["labels", "epsilon", "1e-3 to 20", "it is 0"]);
+    check(&[response, "labels.prior=[0.5, 0.6]"], &["labels", "prior", "add up to 1", "it is 1.1"]);
+    check(&[response, "labels.prior=[0.5, 0.5]"], &["labels.prior", "each of 10 classes", "2 probabilities"]);
+    check(&[response, "labels.sigma=1"], &["labels", "sigma"]);
+    check(&["labels.kind=laplace", "labels.low=1"], &["labels", "high", "above `low`", "it is 1"]);
+    check(&["labels.kind=laplace"], &["labels.kind", "randomised-response", "it is \"laplace\""]);
+    let noise = "labels.kind=noisy-gradients";
+    check(&[noise, "labels.clip=0"], &["labels", "clip", "1e-6", "it is 0"]);
+    check(&[noise, "labels.delta=1"], &["labels", "delta", "below 1", "it is 1"]);
+    check(&[noise, "labels.target_epsilon=21"], &["labels", "target_epsilon", "it is 21"]);
+    check(&[noise, "method.pe_average_every=1"], &["method.pe_average_every", "labels.kind", "it is 1"]);
+    let numbers = trainer(&experiment(&[response]), square(200, Task::Regression), &flex());
+    let error = numbers.err().expect("refused").to_string();
+    assert!(error.contains("labels.kind") && error.contains("\"laplace\""), "{error}");
+}
+
+/// A protection is the primary's own affair: the terms do not name it, and secondaries with other settings agree.
+#[test]
+fn other_parties_need_not_know() {
+    let protected = experiment(&["labels.kind=randomised-response"]);
+    assert_eq!(protected.common().to_toml(), experiment(&[]).common().to_toml());
+    assert!(!protected.common().to_toml().contains("labels"));
+}
