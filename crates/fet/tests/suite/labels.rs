@@ -138,19 +138,19 @@ fn leak(sets: &[&str]) -> f64 {
 #[test]
 fn gradients_give_labels_away_unless_they_are_protected() {
     let open = leak(&[]);
-    println!("purity without protection: {open:.3}");
+    eprintln!("purity without protection: {open:.3}");
     assert!(open > 0.9, "{open}");
     let mut last = open;
     for epsilon in [4.0f64, 2.0, 0.5] {
         let found = leak(&["labels.kind=randomised-response", &format!("labels.epsilon={epsilon}")]);
         let told = epsilon.exp() / (epsilon.exp() + 9.0);
-        println!("purity at ε = {epsilon}: {found:.3}; an answer is true with probability {told:.3}");
+        eprintln!("purity at ε = {epsilon}: {found:.3}; an answer is true with probability {told:.3}");
         // Five standard deviations of a frequency among 1,259, and what clusters of noise gain by chance.
         assert!(found < last && found < told + 0.1, "{epsilon}: {found} {last} {told}");
         last = found;
     }
     let noisy = leak(&["labels.kind=noisy-gradients", "labels.clip=0.01", "labels.noise=4"]);
-    println!("purity with noise of 4 times the clipped gradient: {noisy:.3}");
+    eprintln!("purity with noise of 4 times the clipped gradient: {noisy:.3}");
     assert!(noisy < 0.25, "{noisy}");
 }
 
