@@ -38,6 +38,7 @@ pub trait Aggregator: Send + Sync {
 
 /// The gradients with respect to the active parties' parts.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub enum Gradients {
     /// All parts have this one: it is copied once, however many parties there are.
     Same(Tensor<3>),

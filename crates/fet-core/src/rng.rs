@@ -52,18 +52,22 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
 
 /// The seed of a party's private randomness. `Debug` does not show it.
 #[derive(Clone)]
-pub struct OwnSeed([u8; 32]);
+pub struct OwnSeed {
+    bytes: [u8; 32],
+    simulated: bool,
+}
 
 impl OwnSeed {
     /// 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+        Self { bytes, simulated: false }
     }
 
     /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run
     /// is reproducible. A deployment draws 32 bytes from the operating system instead.
     pub fn simulated(seed: u64, party: usize) -> Self {
-        Self(keyed(&seed.to_le_bytes(), &[b"fet own seed".as_slice(), &(party as u64).to_le_bytes()]))
+        let parts = [b"fet own seed".as_slice(), &(party as u64).to_le_bytes()];
+        Self { bytes: keyed(&seed.to_le_bytes(), &parts), simulated: true }
     }
 
     /// The party's stream for `purpose` in `round`.
@@ -75,12 +79,17 @@ impl OwnSeed {
     /// released again, and another, independent one if anything else is.
     pub fn stream_over(&self, purpose: Purpose, round: u64, over: &[u8]) -> ChaCha8Rng {
         let parts: [&[u8]; 3] = [&(purpose as u64).to_le_bytes(), &round.to_le_bytes(), over];
-        ChaCha8Rng::from_seed(keyed(&self.0, &parts))
+        ChaCha8Rng::from_seed(keyed(&self.bytes, &parts))
     }
 
-    /// 32 secret bytes for one `use`, which say nothing about those for another.
+    /// Whether it follows from an experiment's seed, which everybody may know.
+    pub fn is_simulated(&self) -> bool {
+        self.simulated
+    }
+
+    /// 32 secret bytes for the use that `label` names, which say nothing about those for another.
     pub fn secret(&self, label: &str) -> [u8; 32] {
-        keyed(&self.0, &[b"fet secret", label.as_bytes()])
+        keyed(&self.bytes, &[b"fet secret", label.as_bytes()])
     }
 }
 

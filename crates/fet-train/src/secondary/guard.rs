@@ -245,8 +245,12 @@ impl Guard {
         if self.at.is_none() && self.probe.is_none() { Ok(()) } else { Err(SecondaryError::LoadedLate) }
     }
 
-    /// A state after `epoch`, from 1, is restored: the run goes on behind it.
+    /// A state after `epoch`, from 1, is restored: the run goes on behind it. Where every row is released once, it is
+    /// released again, the same as before.
     pub(super) fn loaded(&mut self, epoch: u32) {
+        if self.frozen {
+            return;
+        }
         self.at = Some((u64::from(epoch.max(1)) - 1, Phase::Saved, 0));
     }
 

@@ -103,11 +103,12 @@ mod tests {
         Matrix::new(2, (0..2 * rows).map(|_| rng.random()).collect()).into()
     }
 
-    fn places(queries: &Keys, records: &Keys, selection: Selection) -> Places {
+    fn places(queries: &Keys, records: &Keys, neighbours: usize, selection: Selection) -> Places {
         let slot = Slot::<dyn Linker>::of("nearest").expect("sound defaults");
         let linker = slot.build(&()).expect("sound defaults");
         let mut sampling = stream(3, 0, Purpose::Sampling, 0);
-        select(linker.as_ref(), queries, records, 4, selection, (0, &mut sampling)).expect("linkable")
+        select(linker.as_ref(), queries, records, neighbours, selection, (0, &mut sampling))
+            .expect("linkable")
     }
 
     /// How many rows have other neighbours; `renumber` gives the records of `after` their numbers in `before`.
@@ -124,11 +125,11 @@ mod tests {
         let (queries, records) = (keys(40, 1), keys(60, 2));
         for occurrences in [1, 3, 10] {
             let selection = Selection { rate: 1.0, occurrences };
-            let before = places(&queries, &records, selection);
+            let before = places(&queries, &records, 4, selection);
             let mut most = 0;
             for gone in 0..60u32 {
                 let rest: Vec<usize> = (0..60).filter(|&record| record != gone as usize).collect();
-                let after = places(&queries, &records.select_rows(&rest), selection);
+                let after = places(&queries, &records.select_rows(&rest), 4, selection);
                 let changed = changed(&before, &after, |record| record + u32::from(record >= gone));
                 assert!(changed <= occurrences, "{occurrences}: {changed}");
                 most = most.max(changed);
@@ -139,20 +140,20 @@ mod tests {
     }
 
     /// The same law for a record that is replaced, by one with another key: it leaves at most m rows and joins at most m
-    /// others, so that 2m rows change, and m are not enough.
+    /// others, so that 2m rows change, and m are not enough. A row has a place for every record here, so that each offer counts.
     #[test]
     fn a_record_that_is_replaced_changes_no_more_than_twice_as_many() {
         let (queries, records) = (keys(40, 1), keys(60, 2));
         for occurrences in [1, 3, 10, 20] {
             let selection = Selection { rate: 1.0, occurrences };
-            let before = places(&queries, &records, selection);
+            let before = places(&queries, &records, 60, selection);
             let mut most = 0;
             for replaced in 0..60u32 {
                 for other in [[0.1, 0.1], [0.9, 0.9], [0.1, 0.9], [0.5, 0.5]] {
                     let mut values = records.numbers().expect("numbers").values().to_vec();
                     let at = 2 * replaced as usize;
                     values[at..at + 2].copy_from_slice(&other);
-                    let after = places(&queries, &Matrix::new(2, values).into(), selection);
+                    let after = places(&queries, &Matrix::new(2, values).into(), 60, selection);
                     // Whoever has another key is another record.
                     let renumber = |record| if record == replaced { u32::MAX } else { record };
                     let changed = changed(&before, &after, renumber);
@@ -167,9 +168,9 @@ mod tests {
     #[test]
     fn without_limit_the_nearest_of_the_sample_are_found() {
         let (queries, records) = (keys(40, 1), keys(60, 2));
-        let all = places(&queries, &records, Selection::ALL);
+        let all = places(&queries, &records, 4, Selection::ALL);
         assert!(all.iter().flatten().all(Option::is_some));
-        let half = places(&queries, &records, Selection { rate: 0.5, occurrences: 0 });
+        let half = places(&queries, &records, 4, Selection { rate: 0.5, occurrences: 0 });
         let used = |places: &Places| {
             let mut used: Vec<u32> = places.iter().flatten().flatten().copied().collect();
             used.sort_unstable();
@@ -178,9 +179,9 @@ mod tests {
         };
         assert!(used(&half) < 45 && used(&half) > 15 && used(&all) > 50, "{} of {}", used(&half), used(&all));
         // So few that places stay empty.
-        let few = places(&queries, &records, Selection { rate: 0.03, occurrences: 0 });
+        let few = places(&queries, &records, 4, Selection { rate: 0.03, occurrences: 0 });
         assert!(few.iter().all(|row| row.iter().any(Option::is_none)));
-        let none = places(&queries, &records, Selection { rate: 1e-9, occurrences: 0 });
+        let none = places(&queries, &records, 4, Selection { rate: 1e-9, occurrences: 0 });
         assert!(none.iter().flatten().all(Option::is_none));
     }
 }

@@ -549,14 +549,14 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[SECURE], &[forward(&scheduled, &[0, 1], None)], &["attempt"]);
     check(&[SECURE], &[forward(&scheduled, &[0], Some(0))], &["over one party"]);
     let shape = [count, 4, 16];
-    check(&[], &[backward(7, shape, 0.1)], &["training step 8", "without a training representation"]);
+    check(&[], &[backward(7, shape, 0.1)], &["training step 8", "no training representation"]);
     let asked = forward(&scheduled, &[0, 1], None);
-    check(&[], &[asked.clone(), backward(8, shape, 0.1)], &["training step 9", "without"]);
+    check(&[], &[asked.clone(), backward(8, shape, 0.1)], &["training step 9", "no training representation"]);
     let (right, wrong) = (format!("{shape:?}"), format!("[{count}, 4, 15]"));
     check(&[], &[asked.clone(), backward(7, [count, 4, 15], 0.1)], &["gradient", &right, &wrong]);
     check(&[], &[asked.clone(), backward(7, shape, f64::NAN)], &["learning_rate", "NaN"]);
     let twice = backward(7, shape, 0.1);
-    check(&[], &[asked.clone(), twice.clone(), twice], &["without a training representation"]);
+    check(&[], &[asked.clone(), twice.clone(), twice], &["no training representation"]);
     check(&[], &[share(None)], &["averages none"]);
     check(&[], &[load(other("chain.blocks.0.attention.output.bias"))], &["averages none"]);
     let averaged = ["method.pe_average_every=1"];
@@ -590,6 +590,149 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     };
     check(&[], &[link(99)], &["keys", "100 records", "it is 99"]);
     check(&[], &[link(100)], &["links once"]);
+}
+
+/// What the guard of a party lets pass: the schedule, in its order, once.
+#[test]
+fn a_party_answers_the_schedule_once_and_nothing_else() {
+    let schedule_of = |sets: &[&str]| party(sets).0.schedule().clone();
+    let schedule = schedule_of(&[]);
+    let step = |number: u64, attempt| {
+        let batches = schedule.batches(number as usize / schedule.steps());
+        let rows = batches[number as usize % schedule.steps()].iter().map(|&row| row as u32).collect();
+        Forward { round: Round::Train { step: number }, rows, active: vec![0, 1], attempt }
+    };
+    let ask = |party: &mut Watched, message: &Forward| party.ask(Request::Forward(message.clone()));
+    let refused = |answer: Result<Reply, Failure>, parts: &[&str]| {
+        let error = answer.expect_err("refused").to_string();
+        parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
+    };
+
+    // The same again gets the same reply; anything else for the round, or an earlier round, gets none.
+    let (_trainer, mut parties) = party(&[]);
+    let party_one = &mut parties[0];
+    let first = ask(party_one, &step(3, None)).expect("it is scheduled");
+    assert_eq!(ask(party_one, &step(3, None)).expect("the same"), first);
+    refused(ask(party_one, &step(2, None)), &["round", "answered once"]);
+    let mut other = step(4, None);
+    other.rows.swap(0, 1);
+    refused(ask(party_one, &other), &["rows", "schedule", "training step 5"]);
+    other.rows.truncate(1);
+    refused(ask(party_one, &other), &["rows", "1 others"]);
+    let far = Forward { round: Round::Train { step: 1 << 39 }, ..step(4, None) };
+    refused(ask(party_one, &far), &["round", "epochs"]);
+    let probe = Forward { round: Round::Probe { batch: 0 }, ..step(4, None) };
+    refused(ask(party_one, &probe), &["policy.probes"]);
+    let once = Forward { round: Round::Once { batch: 0 }, ..step(4, None) };
+    refused(ask(party_one, &once), &["released once only if"]);
+    let saved = party_one.ask(Request::Load(Saved { epoch: 1, hash: [0; 32] }));
+    refused(saved, &["before anything is released"]);
+    // Whom a round left out no later round has.
+    let alone = Forward { active: vec![0], ..step(5, None) };
+    ask(party_one, &alone).expect("the other vanished");
+    refused(ask(party_one, &step(6, None)), &["active", "party 1", "left it out"]);
+
+    // Of the attempts at a sum one is opened: the last that was sent.
+    let mut data = square(100, Task::Regression);
+    let mut third = data.secondaries[0].clone();
+    third.name = "third".to_string();
+    data.secondaries.push(third);
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), data, &flex());
+    let party_one = &mut parties[0];
+    let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
+    let open =
+        |attempt: u32| Request::Open(fet_core::message::Open { round: Round::Train { step: 0 }, attempt });
+    let reveal = |party: u32, attempt: u32| {
+        Request::Reveal(fet_core::message::Reveal { round: Round::Train { step: 0 }, attempt, party })
+    };
+    refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
+    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["attempt", "must be 0"]);
+    let whole = ask(party_one, &attempt(0, &[0, 1, 2])).expect("the first attempt");
+    refused(party_one.ask(reveal(1, 0)), &["attempt 0"]);
+    let less = ask(party_one, &attempt(1, &[0, 2])).expect("party 1 vanished");
+    assert_ne!(whole, less);
+    refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
+    refused(party_one.ask(reveal(2, 1)), &["attempt 1"]);
+    let opening = party_one.ask(open(1)).expect("the last attempt");
+    assert_eq!(party_one.ask(open(1)).expect("the same"), opening);
+    refused(ask(party_one, &attempt(2, &[0, 2])), &["round", "answered once"]);
+    for (party, number) in [(0, 1), (1, 1), (2, 0)] {
+        refused(party_one.ask(reveal(party, number)), &["attempt"]);
+    }
+    assert!(matches!(party_one.ask(reveal(2, 1)), Ok(Reply::Backup(_))), "it took part and vanished");
+    let next = Forward { active: vec![0, 2], ..step(1, Some(0)) };
+    refused(ask(party_one, &next), &["active", "party 2"]);
+}
+
+/// A party that vanishes between its message and its opening stays in that sum, which the others open, and in no other.
+#[test]
+fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
+    struct Loses<P>(P);
+    impl<P: Party> Party for Loses<P> {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+            let lost = matches!(&request, Request::Open(open) if open.round >= (Round::Train { step: 2 }));
+            if lost { Err(Failure::Gone) } else { self.0.ask(request) }
+        }
+    }
+    let mut data = square(100, Task::Regression);
+    for name in ["third", "fourth"] {
+        let mut more = data.secondaries[0].clone();
+        more.name = name.to_string();
+        data.secondaries.push(more);
+    }
+    let experiment = experiment(&[SECURE, "train.epochs=1"]);
+    let run = |lose: bool| {
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
+        };
+        let (mut trainer, _parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
+        let losses = losses(&mut trainer);
+        (losses, trainer.progress().gone.clone())
+    };
+    let (whole, lossy) = (run(false), run(true));
+    assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
+    // The sum of the step in which it vanished is the same: its message was there.
+    assert_eq!(whole.0[..3], lossy.0[..3]);
+}
+
+/// A relay cannot stand between parties: a key that it signs itself, or that was signed for another party, is refused.
+#[test]
+fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
+    let (_trainer, parties) = party(&[SECURE]);
+    drop(parties);
+    let join = |number: usize| {
+        let mut own = own(&[SECURE]);
+        own.identity = Identity::from_secret([number as u8; 32]);
+        let name = own.table.name.clone();
+        let mut party = Secondary::new(own);
+        let terms = Terms { number, name, ..terms(&[SECURE]) };
+        party.ask(Request::Join(terms)).expect("its own terms");
+        party
+    };
+    let key = |party: &mut Secondary| match party.ask(Request::MakeKey).expect("a key") {
+        Reply::Key(key) => key,
+        other => panic!("{other:?}"),
+    };
+    let agree = |keys: [&SignedKey; 2]| {
+        Request::AgreeOnKeys(PublicKeys { parties: vec![0, 1], keys: keys.map(Clone::clone).to_vec() })
+    };
+    let (mut first, mut second) = (join(1), join(2));
+    let (one, two) = (key(&mut first), key(&mut second));
+    // In the middle: a key of the relay's own with the signature that it can make, or with the party's for another key.
+    let mut relay = join(2);
+    let own_key = key(&mut relay);
+    let forged = SignedKey { signature: two.signature.clone(), ..own_key.clone() };
+    let moved = SignedKey { key: one.key, ..two.clone() };
+    for (wrong, why) in [(&forged, "another key"), (&moved, "another party's key"), (&one, "another party")] {
+        let error = first.ask(agree([&one, wrong])).expect_err(why).to_string();
+        assert!(error.contains("party 2 is not signed"), "{why}: {error}");
+    }
+    let error = second.ask(agree([&two, &two])).expect_err("not party 1's").to_string();
+    assert!(error.contains("party 1 is not signed"), "{error}");
+    assert!(matches!(first.ask(agree([&one, &two])), Ok(Reply::Backups(_))));
 }
 
 /// A party's own randomness, links and weights stay where they are: its `Debug` shows none of them.

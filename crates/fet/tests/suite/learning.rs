@@ -17,7 +17,7 @@ struct Outcome {
 
 /// Trains `epochs` epochs.
 fn train(task: Task, sets: &[&str], epochs: usize) -> Outcome {
-    let experiment = experiment(sets);
+    let experiment = experiment(&[sets, &[&format!("train.epochs={epochs}")]].concat());
     let data = square(600, task);
     let labels = data.labels.clone();
     let mut trainer = trainer(&experiment, data, &flex()).expect("a trainer");

@@ -39,7 +39,7 @@ fn party(
     let party = Secondary::new(Own {
         table,
         settings: experiment.common(),
-        seed: fet_core::rng::OwnSeed::new([7; 32]),
+        seed: fet_core::rng::OwnSeed::simulated(0, 1),
         identity: Identity::from_secret([1; 32]),
         roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
         policy: experiment.policy.clone(),

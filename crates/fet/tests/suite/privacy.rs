@@ -213,7 +213,7 @@ fn wrong_use_is_refused() {
         &[noise],
         &["the features of \"party 1\"", "declared ranges", "`bounds` in `data`", "\"discrete-gaussian\""],
     );
-    check(&["data.bounds=[16, 0]"], &["data.bounds", "must be a range [low, high]"]);
+    check(&["data.bounds=[16, 0]"], &["`data`", "`bounds` must be a range [low, high]"]);
     check(&[noise, "privacy.delta=1"], &["privacy", "delta", "below 1", "it is 1"]);
     check(&[noise, "privacy.delta=0"], &["privacy", "delta", "above 0", "it is 0"]);
     check(&[noise, "privacy.clip=0"], &["privacy", "clip", "1e-6", "it is 0"]);
