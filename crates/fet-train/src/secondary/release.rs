@@ -283,7 +283,6 @@ impl Session {
     /// Takes averaged parameters; refuses any that the method does not average.
     pub(super) fn load_parameters(&mut self, message: &LoadParameters) -> Result<(), SecondaryError> {
         let own = self.shared_parameters()?;
-        self.guard.averaged(message.round)?;
         let names = |parameters: &Parameters| -> Vec<(String, Vec<usize>)> {
             let segments = parameters.segments().iter();
             segments.map(|segment| (segment.name.clone(), segment.shape.clone())).collect()
@@ -297,6 +296,7 @@ impl Session {
             let rule = "must be finite".to_string();
             return Err(SecondaryError::Message { field: "parameters", rule, value: "not".into() });
         }
+        self.guard.averaged(message.round)?;
         Ok(self.encoder.learner_mut().load(&message.parameters)?)
     }
 
