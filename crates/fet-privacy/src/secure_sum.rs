@@ -9,12 +9,12 @@
 //! Public keys are signed by identities that were pinned in advance ([`crate::identity`]), and all keys go into the
 //! derivation of each: whoever relays them cannot stand between two parties.
 //!
-//! **Thresholds.** Let n parties agree on keys. The sum of the honest parties of an attempt, and nothing else about
-//! them, is what a receiver learns that deviates in any way and colludes with t parties, if t is below the degree of
-//! the mask graph and below the [`threshold`] for backups, ⌊(n−1)/2⌋ + 1. With more colluders than that for
-//! backups it can open the masks of several attempts, and claim drop-outs to single out a party. Any number may
-//! vanish before an attempt's messages are complete, while two are left; and as many within its opening as leave
-//! [`threshold`] holders of each lost secret.
+//! **Thresholds.** Let n parties agree on keys, d be the degree of the mask graph and τ = ⌊(n−1)/2⌋ + 1 the [`threshold`] for
+//! backups. A receiver that deviates in any way and colludes with t ≤ min(d−1, τ−2) parties learns one sum of a round over the
+//! honest parties, if three of them or more take part. That rests on each party opening one attempt at a sum, and giving out the
+//! backup of one other party at most: who calls [`Member`] sees to it. Any number may vanish before an attempt's
+//! messages are complete, while two are left; within an opening one may, if τ of those that took part in the sum hold shares of
+//! its secret.
 
 mod backup;
 mod collect;

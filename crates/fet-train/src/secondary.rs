@@ -123,6 +123,8 @@ struct Session {
     agreed: Vec<u32>,
     /// Its last message of a secret sum.
     sent: Option<release::Sent>,
+    /// The party whose backup it gave out, from 0: it gives out one in a session.
+    revealed: Option<usize>,
     /// Its best model so far; empty before the first.
     best: Parameters,
 }

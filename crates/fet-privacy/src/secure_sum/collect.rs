@@ -2,7 +2,7 @@
 //! the masks of one attempt opened.
 //!
 //! A party opens one attempt at a sum and no other, so that of all attempts one sum becomes known at most: whoever claims that
-//! a party has vanished, or gets its message late, does not learn two sums that differ by that party's part. A party that
+//! a party has vanished, or gets its message late, does not learn two sums of one round that differ by that party's part. A party that
 //! vanishes before the opening is left out and the round is done again. One that vanishes within the opening stays in the
 //! sum: the others open its mask from the shares that they keep ([`super::recover`]).
 

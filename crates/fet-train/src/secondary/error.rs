@@ -90,14 +90,12 @@ pub enum SecondaryError {
     UncountedPrediction,
     /// A value outside the range of a secret sum.
     #[error(
-        "a {what} holds {value}, which is outside the range of sums, ±{range}: bound it by a privacy mechanism, or \
+        "a {what} holds a value outside the range of sums, ±{range}: bound it by a privacy mechanism, or \
          raise `aggregator.range`"
     )]
     OutOfRange {
         /// What holds it.
         what: &'static str,
-        /// The value.
-        value: f32,
         /// The largest absolute value in range.
         range: f64,
     },
@@ -134,6 +132,15 @@ pub enum SecondaryError {
     /// A backup that cannot be used.
     #[error(transparent)]
     Backup(#[from] BackupError),
+    /// It gave out one backup already.
+    #[error(
+        "this party gave out the backup of another party already: with more than one in a run, several attempts at a sum \
+         could be opened"
+    )]
+    RevealedAlready,
+    /// A prediction would need a secure sum of its own.
+    #[error("predictions are not made by secure sums yet: `aggregator.kind` must be one that sees the parts")]
+    SummedPrediction,
     /// There is no backup for this party.
     #[error("this party keeps no backup of party {party}")]
     NoBackup {

@@ -41,6 +41,8 @@ pub(super) struct Guard {
     schedule: Schedule,
     frozen: bool,
     sums: bool,
+    /// After every how many epochs parameters are averaged, if they are.
+    averaged_every: Option<usize>,
     least_summed: usize,
     probes: bool,
     predictions: bool,
@@ -48,8 +50,8 @@ pub(super) struct Guard {
     gone: BTreeSet<usize>,
     /// Where the last release stands.
     at: Option<Position>,
-    /// The last attempt at the secure sum of the last round, while none is opened.
-    attempt: Option<(Round, u32)>,
+    /// The last attempt at the secure sum of the last round, and its parties, while none is opened.
+    attempt: Option<(Round, u32, Vec<u32>)>,
     /// The last probe.
     probe: Option<u32>,
     /// The last averaging, until its result is loaded.
@@ -64,11 +66,18 @@ fn wrong(field: &'static str, rule: impl Into<String>, value: impl ToString) -> 
 }
 
 impl Guard {
-    pub(super) fn new(schedule: Schedule, frozen: bool, sums: bool, policy: &Policy) -> Self {
+    pub(super) fn new(
+        schedule: Schedule,
+        frozen: bool,
+        sums: bool,
+        averaged_every: Option<usize>,
+        policy: &Policy,
+    ) -> Self {
         Self {
             schedule,
             frozen,
             sums,
+            averaged_every,
             least_summed: policy.least_summed,
             probes: policy.probes,
             predictions: policy.predictions,
@@ -108,7 +117,7 @@ impl Guard {
                 let rule = "must be on the schedule: `policy.probes` does not allow other rows";
                 return Err(wrong("round", rule, round));
             }
-            let again = self.attempt.is_some_and(|(last, _)| last == round);
+            let again = self.attempt.as_ref().is_some_and(|(last, ..)| *last == round);
             if !again && self.probe.is_some_and(|last| batch <= last) {
                 return Err(wrong("round", "must be a probe that was not answered yet", round));
             }
@@ -116,7 +125,7 @@ impl Guard {
             self.check_order(round)?;
             self.check_rows(round, rows)?;
         }
-        self.check_attempt(round, attempt)?;
+        self.check_attempt(round, active, attempt)?;
         self.check_parties(round, active)
     }
 
@@ -124,7 +133,7 @@ impl Guard {
         let position = self.position(round).ok_or_else(|| {
             wrong("round", format!("must be one of the run's {} epochs", self.schedule.epochs()), round)
         })?;
-        let again = self.attempt.is_some_and(|(last, _)| last == round);
+        let again = self.attempt.as_ref().is_some_and(|(last, ..)| *last == round);
         if !again && self.at.is_some_and(|at| position <= at) {
             let rule = "must come after the last that was answered: a round is answered once, in the schedule's order";
             return Err(wrong("round", rule, round));
@@ -147,7 +156,13 @@ impl Guard {
     }
 
     fn check_rows(&mut self, round: Round, rows: Option<&[usize]>) -> Result<(), SecondaryError> {
-        let Some(rows) = rows else { return Ok(()) };
+        let Some(rows) = rows else {
+            let due = |every: usize, epoch: u32| (epoch as usize + 1).is_multiple_of(every);
+            return match (round, self.averaged_every) {
+                (Round::Average { epoch }, Some(every)) if due(every, epoch) => Ok(()),
+                _ => Err(wrong("round", "must be an averaging that the method's settings have", round)),
+            };
+        };
         let schedule = &self.schedule;
         let expected = match round {
             Round::Train { step } => {
@@ -170,15 +185,28 @@ impl Guard {
         if expected == Some(rows) { Ok(()) } else { Err(unscheduled(round, rows)) }
     }
 
-    fn check_attempt(&self, round: Round, attempt: Option<u32>) -> Result<(), SecondaryError> {
+    /// The first attempt at a sum is 0; each later one leaves out parties that vanished, so that a sum over the same parties
+    /// never bears two noises.
+    fn check_attempt(
+        &self,
+        round: Round,
+        active: &[u32],
+        attempt: Option<u32>,
+    ) -> Result<(), SecondaryError> {
         let Some(attempt) = attempt else { return Ok(()) };
-        let least = match self.attempt {
-            Some((last, number)) if last == round => number + 1,
-            _ => 0,
-        };
-        // The first attempt at a sum is 0; later ones leave out who vanished.
-        let sound = if least == 0 { attempt == 0 } else { attempt == least };
-        if sound { Ok(()) } else { Err(wrong("attempt", format!("must be {least}"), attempt)) }
+        let last = self.attempt.as_ref().filter(|(last, ..)| *last == round);
+        let next = last.map_or(0, |(_, number, _)| number + 1);
+        if attempt != next {
+            return Err(wrong("attempt", format!("must be {next}"), attempt));
+        }
+        if let Some((.., before)) = last {
+            let fewer = active.len() < before.len();
+            if !fewer || !active.iter().all(|party| before.binary_search(party).is_ok()) {
+                let rule = format!("must be fewer than in the attempt before ({before:?})");
+                return Err(wrong("active", rule, format!("{active:?}")));
+            }
+        }
+        Ok(())
     }
 
     fn check_parties(&self, round: Round, active: &[u32]) -> Result<(), SecondaryError> {
@@ -214,7 +242,7 @@ impl Guard {
             Round::Probe { batch } => self.probe = Some(batch),
             _ => self.at = self.position(round),
         }
-        self.attempt = attempt.map(|number| (round, number));
+        self.attempt = attempt.map(|number| (round, number, active.clone()));
         if matches!(asked, Asked::Share(_)) {
             self.averaging = Some(round);
         }
@@ -223,9 +251,7 @@ impl Guard {
 
     /// An attempt at the sum of a round is opened: no other will be.
     pub(super) fn opened(&mut self, round: Round) {
-        if self.attempt.is_some_and(|(last, _)| last == round) {
-            self.attempt = None;
-        }
+        self.attempt.take_if(|(last, ..)| *last == round);
     }
 
     /// A party vanished within the opening of a sum.
@@ -308,6 +334,10 @@ pub(super) fn check_policy(
             let rule = format!("must be at most the noise of the run ({noise})");
             return refuse("least_noise", rule, policy.least_noise.to_string());
         }
+    }
+    if sum.is_none() && policy.least_summed > 2 {
+        let rule = "must be 2 where `aggregator.kind` shows the primary every part".to_string();
+        return refuse("least_summed", rule, policy.least_summed.to_string());
     }
     if let Some(sum) = sum {
         let fewest = releases.train_active.min(releases.active);

@@ -83,6 +83,9 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if !(1..=MOST_PARTIES).contains(&terms.parties) {
         return Err(message("parties", format!("must be 1 to {MOST_PARTIES}"), terms.parties));
     }
+    if terms.parties != own.roster.len() {
+        return Err(differs("parties", terms.parties, own.roster.len()));
+    }
     if !(1..=terms.parties).contains(&terms.number) {
         return Err(message(
             "number",
@@ -124,7 +127,13 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
         encoder,
         sum,
-        guard: Guard::new(schedule, privacy.freezes_secondaries(), sum.is_some(), &own.policy),
+        guard: Guard::new(
+            schedule,
+            privacy.freezes_secondaries(),
+            sum.is_some(),
+            plan.averaged.map(|averaged| averaged.every),
+            &own.policy,
+        ),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // If links are made anew for each release, caching them is not worth it.
@@ -171,6 +180,7 @@ impl Parts {
             member: None,
             agreed: Vec::new(),
             sent: None,
+            revealed: None,
             best: Parameters::default(),
         }
     }

@@ -145,8 +145,13 @@ impl Session {
         };
         let not_sent = SecondaryError::NotSent { round: message.round, attempt: message.attempt };
         self.sent.as_ref().filter(took_part).ok_or(not_sent)?;
+        // A share opens every attempt of a party. Whoever had enough shares of all could open two attempts at a sum.
+        if self.revealed.is_some_and(|revealed| revealed != party) {
+            return Err(SecondaryError::RevealedAlready);
+        }
         let share = self.member.as_ref().and_then(|member| member.backup_of(party));
         let share = share.ok_or(SecondaryError::NoBackup { party: party + 1 })?.to_vec();
+        self.revealed = Some(party);
         self.guard.lost(party);
         Ok(Backup(share))
     }
@@ -355,8 +360,7 @@ fn shortened<T: std::fmt::Debug>(all: impl ExactSizeIterator<Item = T>) -> Strin
 
 /// Refuses values outside the range of a sum, before they wrap around.
 fn check_range(values: &[f32], range: f64, what: &'static str) -> Result<(), SecondaryError> {
-    match values.iter().find(|value| !value.is_finite() || f64::from(value.abs()) > range) {
-        None => Ok(()),
-        Some(&value) => Err(SecondaryError::OutOfRange { what, value, range }),
-    }
+    // The refusal reaches the primary: it says nothing of the value.
+    let outside = values.iter().any(|value| !value.is_finite() || f64::from(value.abs()) > range);
+    if outside { Err(SecondaryError::OutOfRange { what, range }) } else { Ok(()) }
 }

@@ -63,10 +63,11 @@ impl Session {
         } else {
             self.privacy.bound(encoded, active)
         };
+        let reply = self.release(host(bounded), shape, message)?;
         if training {
             self.pending = Some(Pending { round: message.round, shape, graph });
         }
-        self.release(host(bounded), shape, message)
+        Ok(reply)
     }
 
     /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the
@@ -85,7 +86,7 @@ impl Session {
 
     pub(super) fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {
         let nothing = || SecondaryError::NothingToLearn { round: message.round };
-        let pending = self.pending.take().filter(|pending| pending.round == message.round);
+        let pending = self.pending.take_if(|pending| pending.round == message.round);
         let Pending { shape, graph, .. } = pending.ok_or_else(nothing)?;
         if message.gradient.shape() != shape {
             let rule = format!("must have the shape of the representation, {shape:?}");

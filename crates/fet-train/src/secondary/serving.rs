@@ -9,10 +9,7 @@ use super::{Of, SecondaryError, Session};
 impl Session {
     /// Links the keys of new records.
     pub(super) fn predict(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
-        self.guard.check_predictions()?;
-        if !self.privacy.is_identity() {
-            return Err(SecondaryError::UncountedPrediction);
-        }
+        self.check_serving()?;
         if self.links.is_none() {
             return Err(SecondaryError::NotLinked);
         }
@@ -27,10 +24,7 @@ impl Session {
 
     /// The representation of new records, by the best model: the current one comes back afterwards.
     pub(super) fn represent_new(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
-        if !self.privacy.is_identity() {
-            return Err(SecondaryError::UncountedPrediction);
-        }
-        self.guard.check_predictions()?;
+        self.check_serving()?;
         self.guard.check_new(message)?;
         if self.best.segments().is_empty() {
             return self.represent_rows(message);
@@ -40,6 +34,18 @@ impl Session {
         let reply = self.represent_rows(message);
         self.encoder.learner_mut().load(&current)?;
         reply
+    }
+
+    /// Refuses predictions that the policy forbids or that nothing protects as it protects the run.
+    fn check_serving(&self) -> Result<(), SecondaryError> {
+        self.guard.check_predictions()?;
+        if !self.privacy.is_identity() {
+            return Err(SecondaryError::UncountedPrediction);
+        }
+        if self.sum.is_some() {
+            return Err(SecondaryError::SummedPrediction);
+        }
+        Ok(())
     }
 
     /// The links that a message's rows refer to.

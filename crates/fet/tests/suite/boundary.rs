@@ -649,6 +649,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["attempt", "must be 0"]);
     let whole = ask(party_one, &attempt(0, &[0, 1, 2])).expect("the first attempt");
     refused(party_one.ask(reveal(1, 0)), &["attempt 0"]);
+    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["active", "fewer than in the attempt before"]);
     let less = ask(party_one, &attempt(1, &[0, 2])).expect("party 1 vanished");
     assert_ne!(whole, less);
     refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
@@ -662,6 +663,35 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     assert!(matches!(party_one.ask(reveal(2, 1)), Ok(Reply::Backup(_))), "it took part and vanished");
     let next = Forward { active: vec![0, 2], ..step(1, Some(0)) };
     refused(ask(party_one, &next), &["active", "party 2"]);
+    let share = ShareParameters { round: Round::Train { step: 1 }, active: vec![0, 2], attempt: Some(0) };
+    refused(party_one.ask(Request::ShareParameters(share)), &["averages none"]);
+
+    // Parameters are sent when the method averages them, and at no other step.
+    let (_trainer, mut parties) = party(&["method.pe_average_every=2"]);
+    let share =
+        |round| Request::ShareParameters(ShareParameters { round, active: vec![0, 1], attempt: None });
+    for round in
+        [Round::Train { step: 1 }, Round::Average { epoch: 0 }, Round::Validation { epoch: 1, batch: 0 }]
+    {
+        refused(parties[0].ask(share(round)), &["must be an averaging"]);
+    }
+    assert!(matches!(parties[0].ask(share(Round::Average { epoch: 1 })), Ok(Reply::Parameters(_))));
+
+    // One backup leaves in a session: with more, several attempts could be opened.
+    let mut data = square(100, Task::Regression);
+    for name in ["third", "fourth"] {
+        let mut more = data.secondaries[0].clone();
+        more.name = name.to_string();
+        data.secondaries.push(more);
+    }
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), data, &flex());
+    let party_one = &mut parties[0];
+    ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
+    party_one.ask(open(0)).expect("it was sent");
+    for _ in 0..2 {
+        assert!(matches!(party_one.ask(reveal(2, 0)), Ok(Reply::Backup(_))));
+    }
+    refused(party_one.ask(reveal(1, 0)), &["backup of another party already"]);
 }
 
 /// A party that vanishes between its message and its opening stays in that sum, which the others open, and in no other.
