@@ -153,7 +153,7 @@ impl Ledger<'_> {
         }
         all.push(if self.schedule.summed {
             format!(
-                "the primary sees sums alone and relays keys and messages faithfully; up to {colluding} secondaries collude with it"
+                "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with it"
             )
         } else {
             "every party's representation is seen by itself and bears the whole noise".to_string()
