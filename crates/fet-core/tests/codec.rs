@@ -129,13 +129,13 @@ fn the_frame_is_the_documented_one() {
         attempt: None,
     });
     let frame = encode(&request).expect("a frame");
-    let variant = [5];
+    let variant = [8];
     let round = [0, 0xac, 0x02];
     let rows = [8, 1, 0, 0, 0, 2, 1, 0, 0];
     let active = [4, 0, 0, 0, 0];
     let attempt = [0];
     let body = [&variant[..], &round, &rows, &active, &attempt].concat();
-    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 1, 0, 0, 0]);
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 2, 0, 0, 0]);
     assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());
@@ -231,7 +231,7 @@ fn a_length_beyond_the_bytes_allocates_nothing() {
         let claim: u64 = rng.next_u64() >> rng.random_range(1..50);
         let mut frame = encode(&Request::MakeKey).expect("a frame");
         frame.truncate(24);
-        frame.extend([5, 0, 1]);
+        frame.extend([8, 0, 1]);
         let mut rest = claim;
         while rest >= 0x80 {
             frame.push(rest as u8 | 0x80);

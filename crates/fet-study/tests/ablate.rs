@@ -24,8 +24,8 @@ fn a_second_run_does_nothing() {
     let csv = study.read("runs/tiny/results.csv");
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows.len(), 5, "{csv}");
-    assert!(rows[1].starts_with("Full,0,accuracy,2,0.5,0.5,12,0,0,0,,,cells/full-s0-"), "{csv}");
-    assert!(rows[4].starts_with("No mask,1,accuracy,2,0.5,0.6,12,0,0,0,,,cells/no-mask-s1-"), "{csv}");
+    assert!(rows[1].starts_with("Full,0,accuracy,2,0.5,0.5,12,0,0,0,,,,,cells/full-s0-"), "{csv}");
+    assert!(rows[4].starts_with("No mask,1,accuracy,2,0.5,0.6,12,0,0,0,,,,,cells/no-mask-s1-"), "{csv}");
     check(&study.read("runs/tiny/costs.csv"), &["Full,0,1.5,80,1024,abc,cells/full-s0-"]);
     check(&study.read("runs/tiny/table.md"), &["55.00 ± 7.07", "| No mask |", "Fewer than 3 seeds"]);
     check(&study.read("runs/tiny/report.html"), &["<!doctype html>", "No mask", "4 of 4 cells"]);
