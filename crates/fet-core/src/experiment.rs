@@ -10,6 +10,7 @@ mod train;
 use serde::{Deserialize, Serialize};
 
 use crate::aggregator::Aggregator;
+use crate::attack::Attack;
 use crate::data::Dataset;
 use crate::encoder::Encoder;
 use crate::labels::LabelProtection;
@@ -55,6 +56,9 @@ pub struct Experiment {
     pub policy: Policy,
     /// The protection of the primary's labels: the primary's own affair, and not among the common settings.
     pub labels: Slot<dyn LabelProtection>,
+    /// An attack that the run is put to once it is done; none where the table is missing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attack: Option<Slot<dyn Attack>>,
 }
 
 impl Experiment {

@@ -1,9 +1,9 @@
 //! The contracts of the Federated Transformer: slots, registry, experiment, messages and data types.
 //!
 //! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which adds Burn, `encoder::Encoder`,
-//! `aggregator::Aggregator`, `privacy::PrivacyMechanism`, `labels::LabelProtection` and `method::Method`. Without that
-//! feature the crate compiles without Burn, which linkers, datasets and sources do not need. It implements no plug-in, trains nothing and reads no
-//! file: `fet-train`, `fet-linkers`, `fet-data` and `fet-baselines` do.
+//! `aggregator::Aggregator`, `privacy::PrivacyMechanism`, `labels::LabelProtection`, `method::Method` and `attack::Attack`.
+//! Without that feature the crate compiles without Burn, which linkers, datasets and sources do not need. It implements
+//! no plug-in, trains nothing and reads no file: `fet-train`, `fet-linkers`, `fet-data`, `fet-baselines` and `fet-attacks` do.
 //!
 //! # Glossary
 //!
@@ -28,6 +28,8 @@
 
 #[cfg(feature = "tensor")]
 pub mod aggregator;
+#[cfg(feature = "tensor")]
+pub mod attack;
 pub mod data;
 #[cfg(feature = "tensor")]
 pub mod encoder;

@@ -39,6 +39,8 @@ pub enum Purpose {
     Sampling = 10,
     /// Randomising the primary's training labels.
     Labels = 11,
+    /// What an attack leaves to chance.
+    Attack = 12,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

@@ -4,6 +4,7 @@
 //! Writer and readers use these types, so that a renamed field is a compile error on both sides. When a record is read,
 //! every field must be there and no other may be: nothing is filled in. Nothing is computed here but how a metric is shown, and no file is opened.
 
+mod attack;
 mod event;
 mod metric;
 mod nullable;
@@ -11,6 +12,7 @@ mod privacy;
 mod report;
 mod show;
 
+pub use attack::{AttackRecord, Attacker, Measure, Target};
 pub use event::Event;
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Spent};
 pub use report::{

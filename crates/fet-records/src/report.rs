@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::attack::AttackRecord;
 use crate::nullable;
 use crate::privacy::{LabelPrivacy, Spent};
 
@@ -45,6 +46,9 @@ pub struct Report {
     /// What the others can learn of the training labels; nothing where no other party takes part.
     #[serde(deserialize_with = "nullable::given")]
     pub labels: Option<LabelPrivacy>,
+    /// What an attack found; nothing where the experiment names none.
+    #[serde(deserialize_with = "nullable::given")]
+    pub attack: Option<AttackRecord>,
     /// Bytes of payload a deployment would have sent, over all parties together.
     pub traffic: Traffic,
     /// The same for each secondary.

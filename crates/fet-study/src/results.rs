@@ -149,6 +149,7 @@ pub(crate) mod tests {
             best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
             privacy: None,
             labels: None,
+            attack: None,
             traffic: traffic(20, 12_000),
             traffic_by_party: Vec::new(),
             cost: Cost {

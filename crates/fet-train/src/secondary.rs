@@ -184,10 +184,13 @@ impl Secondary {
     /// The scaled features of the record most similar to each of these primary rows: an attacker's target. For the
     /// party's owner and for measuring attacks in one process.
     pub fn nearest_features(&self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
-        let session = self.session.as_ref().ok_or(SecondaryError::NotJoined)?;
-        let links = session.links.as_ref().ok_or(SecondaryError::NotLinked)?;
-        let nearest: Vec<usize> = rows.iter().map(|&row| links.row(row)[0] as usize).collect();
-        Ok(session.records.scaled.features.select_rows(&nearest))
+        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_features(rows)
+    }
+
+    /// What its model makes of the neighbours of these primary rows, before any bounding, noise or mask, [n, K·H]. For the
+    /// party's owner and for measuring attacks in one process.
+    pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
+        self.session.as_mut().ok_or(SecondaryError::NotJoined)?.encoded(rows)
     }
 
     fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {

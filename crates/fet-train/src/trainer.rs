@@ -6,6 +6,7 @@
 
 mod error;
 mod labels;
+mod observe;
 mod phases;
 mod predict;
 mod release;
@@ -13,11 +14,12 @@ mod setup;
 mod sums;
 mod target;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::{Aggregator, Gradients};
+use fet_core::attack::View;
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
@@ -83,6 +85,8 @@ pub struct Trainer {
     probes: u32,
     phases: Phases,
     warnings: Vec<String>,
+    /// What looks at all that arrives, for measuring attacks.
+    view: Option<Arc<Mutex<dyn View>>>,
 }
 
 /// The similarities of a party's neighbours to the primary's records, [n, K], and how they were standardised.
@@ -375,6 +379,7 @@ impl Trainer {
             let active = self.active_parties(round);
             let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
             let output = self.primary.predict(&self.batch(&rows, &device, false), memory);
+            self.show_outputs(round, &rows, &output);
             let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
             scores.extend(self.objective.score(output, &labels));
         }

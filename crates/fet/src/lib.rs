@@ -18,6 +18,7 @@ mod watch;
 
 // Plug-in crates. A linker, encoder, ... of your own: add its crate here and to Cargo.toml.
 use custom_linker as _;
+use fet_attacks as _;
 use fet_baselines as _;
 use fet_data as _;
 use fet_linkers as _;

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use fet_core::aggregator::Aggregator;
+use fet_core::attack::Attack;
 use fet_core::data::{Dataset, Source};
 use fet_core::encoder::Encoder;
 use fet_core::labels::LabelProtection;
@@ -35,6 +36,7 @@ pub fn entries() -> Vec<Entry> {
         of::<dyn Aggregator>(),
         of::<dyn PrivacyMechanism>(),
         of::<dyn LabelProtection>(),
+        of::<dyn Attack>(),
         of::<dyn Dataset>(),
         of::<dyn Source>(),
     ]

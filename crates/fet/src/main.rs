@@ -53,7 +53,7 @@ enum Command {
     },
     /// List the plug-ins, of one slot or of all.
     List {
-        /// method, linker, encoder, aggregator, privacy, data, data.source or device.
+        /// method, linker, encoder, aggregator, privacy, labels, attack, data, data.source or device.
         slot: Option<String>,
     },
     /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
@@ -72,10 +72,13 @@ enum Command {
         #[command(flatten)]
         question: account::Question,
     },
-    /// Train an experiment, then reconstruct its first secondary's features from what the primary sees.
+    /// Train an experiment and put it to an attack: what one party learns of what the others keep to themselves.
     Attack {
         #[command(flatten)]
         experiment: ExperimentArguments,
+        /// The attack, by name; without it, that of the experiment, or every attack that fits it. `fet list attack`.
+        #[arg(long)]
+        attack: Option<String>,
     },
     /// Compare this program with the figures of another implementation.
     Golden {
@@ -133,9 +136,11 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             println!("{}", account::answer(&question).map_err(|e| InputError(e.to_string()))?);
             Ok(ExitCode::SUCCESS)
         }
-        Command::Attack { experiment } => {
+        Command::Attack { experiment, attack } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
-            println!("{}", attack::attack(&experiment, &AtomicBool::new(false))?);
+            for record in attack::attack(&experiment, attack.as_deref(), &AtomicBool::new(false))? {
+                println!("{}", serde_json::to_string(&record)?);
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Golden { file, device } => {

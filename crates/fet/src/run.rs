@@ -17,6 +17,7 @@ use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
+use crate::attack;
 use crate::experiment_file::data_folder;
 use crate::lock;
 use crate::memory::peak_memory;
@@ -109,7 +110,10 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let report = report_of(&trainer, experiment, made_from, cost)?;
+    let Some(attack) = attack::of(experiment, &backend, stop)? else {
+        return Ok(Outcome::Interrupted(folder.to_path_buf()));
+    };
+    let report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
     trainer.finish()?;
     write(&folder.join(MODEL), &checkpoint::model(&trainer, &identity))?;
     let path = folder.join(REPORT);
@@ -232,6 +236,7 @@ pub fn report_of(
         best: report::best(trainer).context("no epoch had a finite metric")?,
         privacy: trainer.spent(),
         labels: trainer.label_privacy(),
+        attack: None,
         traffic: trainer.federation().traffic(),
         traffic_by_party: report::traffic_by_party(trainer),
         cost,

@@ -169,6 +169,7 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         best: Best { epoch: 2, validation: 0.5, test: (seed + 5) as f64 / 10.0 + varied },
         privacy: None,
         labels: None,
+        attack: None,
         traffic: Traffic::default(),
         traffic_by_party: Vec::new(),
         cost: Cost {

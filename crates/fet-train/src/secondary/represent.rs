@@ -70,6 +70,22 @@ impl Session {
         Ok(reply)
     }
 
+    /// What the model makes of these rows' neighbours at evaluation, before bounding, noise and mask: [n, K·H].
+    pub(super) fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
+        let batch = self.batch(Round::Probe { batch: u32::MAX }, rows)?;
+        let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
+        let encoded = blank_padding(encoded, &batch);
+        let [_, positions, width] = encoded.dims();
+        Ok(Matrix::new(positions * width, host(encoded)))
+    }
+
+    /// The scaled features of the record most similar to each of these rows.
+    pub(super) fn nearest_features(&self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
+        let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
+        let nearest: Vec<usize> = rows.iter().map(|&row| links.row(row)[0] as usize).collect();
+        Ok(self.records.scaled.features.select_rows(&nearest))
+    }
+
     /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the
     /// first, and of all at the end.
     fn count_unbounded(&mut self, encoded: &Tensor<3>) {

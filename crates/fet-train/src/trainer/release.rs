@@ -167,7 +167,11 @@ impl Trainer {
         aggregation.shapes = vec![shape; left];
         aggregation.active = active;
         let device = self.device.clone().without_autodiff();
-        Ok(Tensor::from_data(TensorData::new(units.values(&collected.sum), shape), &device))
+        let values = units.values(&collected.sum);
+        self.show_parts(round, rows, &aggregation.active, || {
+            Block::new(shape, values.clone()).into_iter().collect()
+        });
+        Ok(Tensor::from_data(TensorData::new(values, shape), &device))
     }
 
     /// What the primary sees of these rows at evaluation, before aggregation: the sum if the parts are hidden in it, the
@@ -198,10 +202,14 @@ impl Trainer {
         self.progress.released += 1;
         self.note(round, active, active);
         let device = self.device.clone().without_autodiff();
-        let mut parts = Vec::with_capacity(active.len());
+        let mut blocks = Vec::with_capacity(active.len());
         for (&party, (asked, reply)) in active.iter().zip(answered) {
             let Reply::Representation(block) = reply else { return Err(asked.unexpected(&reply).into()) };
-            let block = checked(asked, block, self.part_shape(party, rows.len()))?;
+            blocks.push(checked(asked, block, self.part_shape(party, rows.len()))?);
+        }
+        self.show_parts(round, rows, active, || blocks.clone());
+        let mut parts = Vec::with_capacity(active.len());
+        for (&party, block) in active.iter().zip(blocks) {
             let shape = block.shape();
             self.widths[party] = Some(shape[2]);
             parts.push(Tensor::from_data(TensorData::new(block.into_values(), shape), &device));

@@ -126,6 +126,7 @@ impl Trainer {
             plan,
             phases: super::Phases::default(),
             warnings: prepared.warnings,
+            view: None,
         };
         trainer.join(&common.to_toml(), standardise)?;
         trainer.link()?;

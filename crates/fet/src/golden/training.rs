@@ -129,6 +129,7 @@ fn experiment(
         privacy: Slot::of("none").map_err(|error| refused(&error))?,
         policy: Policy::default(),
         labels: Slot::of("none").map_err(|error| refused(&error))?,
+        attack: None,
     })
 }
 

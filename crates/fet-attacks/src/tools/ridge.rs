@@ -4,12 +4,14 @@ use fet_core::data::Matrix;
 use fet_core::rng::{Purpose, stream};
 use rand_distr::{Distribution, StandardNormal};
 
+use super::scaling;
+
 /// The number of random features besides the inputs themselves.
 const RANDOM: usize = 256;
 const PENALTIES: [f64; 7] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0];
 
 /// A fitted decoder.
-pub(super) struct Decoder {
+pub(crate) struct Decoder {
     scaling: Vec<(f64, f64)>,
     random: Vec<f64>,
     means: Vec<f64>,
@@ -19,15 +21,15 @@ pub(super) struct Decoder {
 
 impl Decoder {
     /// Fits on `train` (inputs, outputs) with the best penalty on `validation`.
-    pub(super) fn fit(train: (&Matrix<f32>, &Matrix<f32>), validation: (&Matrix<f32>, &Matrix<f32>)) -> Self {
+    pub(crate) fn fit(train: (&Matrix<f32>, &Matrix<f32>), validation: (&Matrix<f32>, &Matrix<f32>)) -> Self {
         let (inputs, outputs) = train;
         let rows = inputs.rows() as f64;
-        let scaling = (0..inputs.columns()).map(|column| scaling(inputs, column)).collect::<Vec<_>>();
+        let scaling = scaling(inputs);
         let mut rng = stream(0, 0, Purpose::Weights, 0);
         let width = (inputs.columns() as f64).sqrt().recip();
         let mut draw = || -> f64 { StandardNormal.sample(&mut rng) };
         let random = (0..RANDOM * (inputs.columns() + 1)).map(|_| width * draw()).collect();
-        let means = (0..outputs.columns()).map(|column| mean(outputs, column)).collect::<Vec<_>>();
+        let means = super::scaling(outputs).into_iter().map(|(mean, _)| mean).collect::<Vec<_>>();
         let mut decoder = Self { scaling, random, means, weights: Vec::new() };
         let features = decoder.features(inputs);
         let count = features.len() / inputs.rows();
@@ -48,29 +50,25 @@ impl Decoder {
         decoder
     }
 
-    /// The squared error as a share of the variance: the median of the outputs that vary.
-    pub(super) fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
+    /// The predicted outputs.
+    pub(crate) fn predict(&self, inputs: &Matrix<f32>) -> Matrix<f32> {
         let features = self.features(inputs);
-        let (outputs, count) = (self.means.len(), features.len() / inputs.rows());
-        let (mut wrong, mut spread) = (vec![0.0; outputs], vec![0.0; outputs]);
-        for (row, features) in features.chunks(count).enumerate() {
+        let outputs = self.means.len();
+        let mut values = Vec::with_capacity(inputs.rows() * outputs);
+        for features in features.chunks((self.scaling.len() + RANDOM).max(1)) {
             let mut guess = self.means.clone();
-            for (feature, weights) in features.iter().zip(self.weights.chunks(outputs)) {
+            for (feature, weights) in features.iter().zip(self.weights.chunks(outputs.max(1))) {
                 guess.iter_mut().zip(weights).for_each(|(guess, weight)| *guess += feature * weight);
             }
-            for (output, &y) in truth.row(row).iter().enumerate() {
-                wrong[output] += (f64::from(y) - guess[output]).powi(2);
-                spread[output] += (f64::from(y) - self.means[output]).powi(2);
-            }
+            values.extend(guess.into_iter().map(|value| value as f32));
         }
-        let mut shares: Vec<f64> = wrong
-            .iter()
-            .zip(&spread)
-            .filter(|(_, spread)| **spread > 1e-9)
-            .map(|(wrong, spread)| wrong / spread)
-            .collect();
-        shares.sort_by(f64::total_cmp);
-        shares.get(shares.len() / 2).copied().unwrap_or(1.0)
+        Matrix::new(outputs, values)
+    }
+
+    /// The squared error of all outputs together.
+    fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
+        let found = self.predict(inputs);
+        found.values().iter().zip(truth.values()).map(|(a, b)| f64::from(a - b).powi(2)).sum()
     }
 
     fn features(&self, inputs: &Matrix<f32>) -> Vec<f64> {
@@ -93,17 +91,6 @@ impl Decoder {
         }
         all
     }
-}
-
-fn mean(table: &Matrix<f32>, column: usize) -> f64 {
-    (0..table.rows()).map(|row| f64::from(table.row(row)[column])).sum::<f64>() / table.rows() as f64
-}
-
-fn scaling(table: &Matrix<f32>, column: usize) -> (f64, f64) {
-    let mean = mean(table, column);
-    let variance =
-        (0..table.rows()).map(|row| (f64::from(table.row(row)[column]) - mean).powi(2)).sum::<f64>();
-    (mean, (variance / table.rows() as f64).sqrt().max(1e-9))
 }
 
 /// leftᵀ·right·scale for tables of rows.
@@ -174,7 +161,9 @@ mod tests {
         let check = |column: usize, low: f64, high: f64| {
             let only = |all: &[f32]| Matrix::new(1, all.chunks(3).map(|row| row[column]).collect());
             let decoder = Decoder::fit((&train.0, &only(&train.1)), (&validation.0, &only(&validation.1)));
-            let error = decoder.error(&test.0, &only(&test.1));
+            let truth = only(&test.1);
+            let spread: f64 = truth.values().iter().map(|&y| (f64::from(y) - decoder.means[0]).powi(2)).sum();
+            let error = decoder.error(&test.0, &truth) / spread;
             assert!((low..high).contains(&error), "output {column}: {error}");
         };
         check(0, 0.0, 0.01);

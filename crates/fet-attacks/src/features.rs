@@ -1,0 +1,5 @@
+//! A secondary's features from what the primary receives.
+
+mod reconstruction;
+
+pub use reconstruction::{Model, ReconstructionSettings};

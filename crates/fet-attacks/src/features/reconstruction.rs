@@ -1,0 +1,186 @@
+//! `reconstruction`: the primary knows the features behind some training rows, as if they had leaked, fits a decoder from what
+//! it received for these rows over the whole run and from its own columns, and predicts the others.
+
+use std::collections::BTreeSet;
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Target};
+use fet_core::data::Matrix;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::{Purpose, stream};
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use crate::tools::network::{Loss, Network};
+use crate::tools::ridge::Decoder;
+use crate::tools::transcript::Transcript;
+use crate::tools::{beside, scaling};
+
+/// Settings of `reconstruction`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReconstructionSettings {
+    /// The attacked secondary, from 1.
+    pub party: usize,
+    /// The share of training rows whose features it knows.
+    pub known: f64,
+    /// The decoder.
+    pub model: Model,
+}
+
+/// A decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Model {
+    /// Ridge regression on inputs and random features of them.
+    #[default]
+    Ridge,
+    /// A network with one hidden layer.
+    Network,
+}
+
+impl Default for ReconstructionSettings {
+    fn default() -> Self {
+        Self { party: 1, known: 0.5, model: Model::Ridge }
+    }
+}
+
+impl Recipe<dyn Attack> for ReconstructionSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.party == 0 {
+            return Err(Violation::new("party", "must be at least 1", self.party));
+        }
+        if !(0.05..=0.95).contains(&self.known) {
+            return Err(Violation::new("known", "must be 0.05 to 0.95", self.known));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Reconstruction(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<ReconstructionSettings>(
+        "reconstruction",
+        "a secondary's features from all that the primary receives, given some of them",
+    )
+}
+
+struct Reconstruction(ReconstructionSettings);
+
+impl Attack for Reconstruction {
+    fn about(&self) -> About {
+        About { attacker: Attacker::Primary, target: Target::Features, party: self.0.party }
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let (mut seen, trained) = Transcript::train(arena, self.0.party)?;
+        // A frozen run shows rows of every kind; only those that are trained on are attacked, as in any other.
+        let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
+        let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
+        seen.values = seen.values.select_rows(&kept);
+        let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
+        let truth = trained.features(self.0.party, &rows)?;
+        let own = trained.own(&rows);
+        let parts = Parts::draw(rows.len(), self.0.known, arena.setting().seed);
+        let without = Errors::of(self.0.model, &own, &truth, &parts);
+        let with = Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts);
+        let alone = Errors::of(self.0.model, &seen.values, &truth, &parts);
+        let measure = |name: &str, found: f64, before: f64| Measure::new(name, found, before.min(1.0), 0.0);
+        Ok(vec![
+            measure("error of the median column", with.median, without.median),
+            measure("error of the worst column", with.worst, without.worst),
+            measure("error of the worst 1 % of records", with.records, without.records),
+            measure("error of the median column without own columns", alone.median, 1.0),
+        ])
+    }
+}
+
+/// Places of rows: known and fitted on, known and selected with, and attacked.
+struct Parts {
+    fit: Vec<usize>,
+    select: Vec<usize>,
+    hidden: Vec<usize>,
+}
+
+impl Parts {
+    fn draw(count: usize, known: f64, seed: u64) -> Self {
+        let mut order: Vec<usize> = (0..count).collect();
+        order.shuffle(&mut stream(seed, 0, Purpose::Attack, 1));
+        let known = (count as f64 * known).round() as usize;
+        let hidden = order.split_off(known.min(count));
+        let select = order.split_off(order.len() - order.len() / 5);
+        Self { fit: order, select, hidden }
+    }
+}
+
+/// Squared errors as shares of what predicting the mean of the known rows gives: 0 is a full reconstruction, 1 is none.
+struct Errors {
+    /// The median over columns that vary.
+    median: f64,
+    /// The least over them: the column that is reconstructed best.
+    worst: f64,
+    /// What the best reconstructed 1 % of records stay below, over all columns together.
+    records: f64,
+}
+
+impl Errors {
+    fn of(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
+        let part = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
+        let (fit, select, hidden) = (part(&parts.fit), part(&parts.select), part(&parts.hidden));
+        if fit.0.rows() == 0 || select.0.rows() == 0 || hidden.0.rows() == 0 {
+            return Self { median: 1.0, worst: 1.0, records: 1.0 };
+        }
+        let found = match model {
+            Model::Ridge => Decoder::fit((&fit.0, &fit.1), (&select.0, &select.1)).predict(&hidden.0),
+            Model::Network => {
+                Network::fit(Loss::Squares, (&fit.0, &fit.1), Some((&select.0, &select.1))).predict(&hidden.0)
+            }
+        };
+        let means: Vec<f64> = scaling(&fit.1).into_iter().map(|(mean, _)| mean).collect();
+        Self::between(&found, &hidden.1, &means)
+    }
+
+    fn between(found: &Matrix<f32>, truth: &Matrix<f32>, means: &[f64]) -> Self {
+        let columns = means.len();
+        let (mut wrong, mut spread) = (vec![0.0; columns], vec![0.0; columns]);
+        let mut records = Vec::with_capacity(truth.rows());
+        for row in 0..truth.rows() {
+            let (mut missed, mut varied) = (0.0, 0.0);
+            for (column, (&y, &guess)) in truth.row(row).iter().zip(found.row(row)).enumerate() {
+                let (error, away) = (f64::from(y - guess).powi(2), (f64::from(y) - means[column]).powi(2));
+                wrong[column] += error;
+                spread[column] += away;
+                missed += error;
+                varied += away;
+            }
+            records.push(if varied > 1e-9 { missed / varied } else { 1.0 });
+        }
+        let shares = wrong.iter().zip(&spread).filter(|(_, spread)| **spread > 1e-9);
+        let mut shares: Vec<f64> = shares.map(|(wrong, spread)| wrong / spread).collect();
+        shares.sort_by(f64::total_cmp);
+        records.sort_by(f64::total_cmp);
+        Self {
+            median: shares.get(shares.len() / 2).copied().unwrap_or(1.0),
+            worst: shares.first().copied().unwrap_or(1.0),
+            records: records.get(records.len() / 100).copied().unwrap_or(1.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_shares_of_the_spread() {
+        let truth = Matrix::new(2, vec![1.0, 0.0, -1.0, 0.0, 1.0, 0.0, -1.0, 0.0]);
+        let half = Matrix::new(2, truth.values().iter().map(|y| y / 2.0).collect());
+        let errors = Errors::between(&half, &truth, &[0.0, 0.0]);
+        // The second column does not vary.
+        assert_eq!((errors.median, errors.worst, errors.records), (0.25, 0.25, 0.25));
+        let errors = Errors::between(&truth, &truth, &[0.0, 0.0]);
+        assert_eq!((errors.median, errors.worst, errors.records), (0.0, 0.0, 0.0));
+    }
+}

@@ -1,0 +1,80 @@
+//! Labels from gradients: a secondary receives a gradient for each row of a batch, and it points to the row's label.
+
+mod clustering;
+mod completion;
+mod cosine;
+mod neighbour;
+mod norm;
+mod sign;
+
+pub use clustering::ClusteringSettings;
+pub use completion::CompletionSettings;
+pub use cosine::CosineSettings;
+pub use neighbour::NeighbourSettings;
+pub use norm::NormSettings;
+pub use sign::SignSettings;
+
+use fet_core::attack::{About, Arena, Attacker, Setting, Target};
+use fet_core::data::Task;
+use fet_core::registry::Violation;
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
+use rand::seq::SliceRandom;
+
+use crate::tools::clusters::unit;
+use crate::tools::gradients::Received;
+
+/// A secondary that is after labels.
+fn after_labels(party: usize) -> About {
+    About { attacker: Attacker::Secondary, target: Target::Labels, party }
+}
+
+/// Refuses regressions.
+fn needs_classes(setting: &Setting) -> Result<(), Violation> {
+    if setting.task == Task::Regression {
+        let rule = "must be \"gradient-sign\" or one after features: labels are numbers, and this attack tells classes apart";
+        return Err(Violation::new("kind", rule, "another"));
+    }
+    Ok(())
+}
+
+/// The class of each of these rows.
+fn classes(arena: &dyn Arena, rows: impl Iterator<Item = usize>) -> Vec<usize> {
+    let labels = &arena.data().labels;
+    rows.map(|row| labels[row] as usize).collect()
+}
+
+/// The first gradients of each row, up to `epochs` of them, as one direction: each of length 1, added.
+fn directions(received: &[Received], epochs: usize) -> (Vec<usize>, Vec<Vec<f64>>) {
+    let mut rows: Vec<usize> = received.iter().map(|one| one.row).collect();
+    rows.sort_unstable();
+    rows.dedup();
+    let width = received.first().map_or(0, |one| one.sum.len());
+    let mut sums = vec![vec![0.0; width]; rows.len()];
+    for one in received.iter().filter(|one| one.before < epochs) {
+        if let Ok(at) = rows.binary_search(&one.row) {
+            sums[at].iter_mut().zip(unit(one.sum.clone())).for_each(|(sum, x)| *sum += x);
+        }
+    }
+    (rows, sums.into_iter().map(unit).collect())
+}
+
+/// Chance of an attack: the stream of its shuffles and starts.
+fn chance(arena: &dyn Arena) -> ChaCha8Rng {
+    stream(arena.setting().seed, 0, Purpose::Attack, 0)
+}
+
+/// So many rows of each class, as places among `labels`, and the others.
+fn known(labels: &[usize], each: usize, rng: &mut ChaCha8Rng) -> (Vec<usize>, Vec<usize>) {
+    let mut order: Vec<usize> = (0..labels.len()).collect();
+    order.shuffle(rng);
+    let mut counts = vec![0; labels.iter().max().map_or(0, |most| most + 1)];
+    order.into_iter().partition(|&place| {
+        counts[labels[place]] += 1;
+        counts[labels[place]] <= each
+    })
+}
+
+/// Checks a number of rows or epochs.
+fn at_least_one(field: &'static str, value: usize) -> Result<(), Violation> {
+    if value == 0 { Err(Violation::new(field, "must be at least 1", value)) } else { Ok(()) }
+}

@@ -1,0 +1,69 @@
+//! `gradient-clustering`: groups rows by the direction of their gradients, and needs no label for it.
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use super::{after_labels, at_least_one, chance, classes, directions, needs_classes};
+use crate::tools::clusters::{cluster, purity};
+use crate::tools::gradients::Curious;
+use crate::tools::scores::{commonest, shuffled};
+
+/// Settings of `gradient-clustering`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClusteringSettings {
+    /// The attacking secondary, from 1.
+    pub party: usize,
+    /// How many of a row's gradients are used, from the first epoch on.
+    pub epochs: usize,
+}
+
+impl Default for ClusteringSettings {
+    fn default() -> Self {
+        Self { party: 1, epochs: 1 }
+    }
+}
+
+impl Recipe<dyn Attack> for ClusteringSettings {
+    fn check(&self) -> Result<(), Violation> {
+        at_least_one("party", self.party)?;
+        at_least_one("epochs", self.epochs)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Clustering(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<ClusteringSettings>("gradient-clustering", "labels from clusters of gradients")
+}
+
+struct Clustering(ClusteringSettings);
+
+impl Attack for Clustering {
+    fn about(&self) -> About {
+        after_labels(self.0.party)
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        needs_classes(setting)
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let (received, _) = Curious::default().train(arena, self.0.party)?;
+        let (rows, directions) = directions(&received, self.0.epochs);
+        let labels = classes(arena, rows.iter().copied());
+        let mut rng = chance(arena);
+        let own = cluster(&directions, arena.setting().classes, &mut rng);
+        let (found, by_chance) = match rows.is_empty() {
+            // Nothing was received: the attacker can only guess.
+            true => (0.0, 0.0),
+            false => {
+                (purity(&own, &labels), purity(&own, &shuffled(&labels, &mut rng)).max(commonest(&labels)))
+            }
+        };
+        Ok(vec![Measure::new("purity of the clusters", found, by_chance, 1.0)])
+    }
+}

@@ -1,0 +1,117 @@
+//! `model-completion`: the secondary puts a head of its own on its half of the model, and trains it on a few labels that it
+//! knows (Fu et al. 2022, "Label Inference Attacks Against Vertical Federated Learning", sections 4.1 and 4.2).
+//!
+//! The active attack has its half learn faster than agreed, so that the primary's half comes to rely on it. The paper multiplies
+//! gradients; our optimisers are invariant to that, so that the step size is multiplied.
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::data::Matrix;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use super::{after_labels, at_least_one, chance, classes, known, needs_classes};
+use crate::tools::gradients::Curious;
+use crate::tools::network::{Loss, Network};
+
+/// Settings of `model-completion`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompletionSettings {
+    /// The attacking secondary, from 1.
+    pub party: usize,
+    /// How many labels of each class it knows.
+    pub known: usize,
+    /// By what it multiplies its step size; 1 follows the protocol.
+    pub boost: f64,
+}
+
+impl Default for CompletionSettings {
+    fn default() -> Self {
+        Self { party: 1, known: 4, boost: 1.0 }
+    }
+}
+
+impl Recipe<dyn Attack> for CompletionSettings {
+    fn check(&self) -> Result<(), Violation> {
+        at_least_one("party", self.party)?;
+        at_least_one("known", self.known)?;
+        if !(0.1..=100.0).contains(&self.boost) {
+            return Err(Violation::new("boost", "must be 0.1 to 100", self.boost));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Completion(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<CompletionSettings>(
+        "model-completion",
+        "labels from the party's own half of the model and a few known labels",
+    )
+}
+
+struct Completion(CompletionSettings);
+
+impl Attack for Completion {
+    fn about(&self) -> About {
+        after_labels(self.0.party)
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        needs_classes(setting)
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let CompletionSettings { party, known: each, boost } = self.0;
+        let (_, mut trained) = Curious::hurried(boost).train(arena, party)?;
+        let [rows, _, test] = trained.rows().map(<[usize]>::to_vec);
+        let labels = classes(arena, rows.iter().copied());
+        let (known, hidden) = known(&labels, each, &mut chance(arena));
+        let count = arena.setting().classes;
+        // The same head on its features alone: what it can tell of labels without the run.
+        let own = trained.features(party, &rows)?;
+        let encoded = trained.encoded(party, &rows)?;
+        let baseline = accuracy(&own, &labels, count, &known, &hidden);
+        let found = accuracy(&encoded, &labels, count, &known, &hidden);
+        let metric = if trained.metric().is_finite() { trained.metric() } else { 0.0 };
+        let new: Vec<usize> = classes(arena, test.iter().copied());
+        let head = head(&encoded.select_rows(&known), &pick(&labels, &known), count);
+        let reached = share(&head.classes(&trained.encoded(party, &test)?), &new);
+        let head = self::head(&own.select_rows(&known), &pick(&labels, &known), count);
+        let without = share(&head.classes(&trained.features(party, &test)?), &new);
+        Ok(vec![
+            Measure::new("accuracy on training rows", found, baseline, 1.0),
+            Measure::new("accuracy on test rows", reached, without, 1.0),
+            Measure::new("test accuracy of the attacked run", metric, metric, 1.0),
+        ])
+    }
+}
+
+/// A head trained on known rows, as it does on hidden ones.
+fn accuracy(
+    inputs: &Matrix<f32>,
+    labels: &[usize],
+    classes: usize,
+    known: &[usize],
+    hidden: &[usize],
+) -> f64 {
+    let head = head(&inputs.select_rows(known), &pick(labels, known), classes);
+    share(&head.classes(&inputs.select_rows(hidden)), &pick(labels, hidden))
+}
+
+fn head(inputs: &Matrix<f32>, labels: &[usize], classes: usize) -> Network {
+    let targets =
+        labels.iter().flat_map(|&label| (0..classes).map(move |class| f32::from(u8::from(class == label))));
+    Network::fit(Loss::Classes, (inputs, &Matrix::new(classes, targets.collect())), None)
+}
+
+fn pick(labels: &[usize], places: &[usize]) -> Vec<usize> {
+    places.iter().map(|&place| labels[place]).collect()
+}
+
+fn share(found: &[usize], labels: &[usize]) -> f64 {
+    found.iter().zip(labels).filter(|(a, b)| a == b).count() as f64 / labels.len().max(1) as f64
+}

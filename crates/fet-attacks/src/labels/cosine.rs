@@ -1,0 +1,74 @@
+//! `gradient-cosine`: gradients of rows of one class point the same way (Li et al. 2022, section 3.2).
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::{after_labels, at_least_one, chance, classes, directions, needs_classes};
+use crate::tools::clusters::dot;
+use crate::tools::gradients::Curious;
+use crate::tools::scores::{auc, shuffled};
+
+/// Settings of `gradient-cosine`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CosineSettings {
+    /// The attacking secondary, from 1.
+    pub party: usize,
+    /// How many of a row's gradients are used, from the first epoch on.
+    pub epochs: usize,
+}
+
+impl Default for CosineSettings {
+    fn default() -> Self {
+        Self { party: 1, epochs: 1 }
+    }
+}
+
+impl Recipe<dyn Attack> for CosineSettings {
+    fn check(&self) -> Result<(), Violation> {
+        at_least_one("party", self.party)?;
+        at_least_one("epochs", self.epochs)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Cosine(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<CosineSettings>("gradient-cosine", "which rows share a label, from the angles of gradients")
+}
+
+struct Cosine(CosineSettings);
+
+impl Attack for Cosine {
+    fn about(&self) -> About {
+        after_labels(self.0.party)
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        needs_classes(setting)
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        /// Pairs that are drawn.
+        const PAIRS: usize = 20_000;
+        let (received, _) = Curious::default().train(arena, self.0.party)?;
+        let (rows, directions) = directions(&received, self.0.epochs);
+        let labels = classes(arena, rows.iter().copied());
+        let mut rng = chance(arena);
+        let by_chance = shuffled(&labels, &mut rng);
+        let pairs: Vec<(usize, usize)> = match rows.len() {
+            0 | 1 => Vec::new(),
+            count => (0..PAIRS)
+                .map(|_| (rng.random_range(0..count), rng.random_range(0..count)))
+                .filter(|(a, b)| a != b)
+                .collect(),
+        };
+        let scores: Vec<f64> = pairs.iter().map(|&(a, b)| dot(&directions[a], &directions[b])).collect();
+        let area = |labels: &[usize]| auc(&scores, |pair| labels[pairs[pair].0] == labels[pairs[pair].1]);
+        Ok(vec![Measure::new("AUC of the cosine of pairs", area(&labels), area(&by_chance), 1.0)])
+    }
+}

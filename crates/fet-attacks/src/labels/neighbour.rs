@@ -1,0 +1,85 @@
+//! `gradient-neighbour`: a few labels are known; every other row gets the label of the known row whose gradient points most
+//! nearly the same way. It is what direct label inference (Fu et al. 2022, section 4.3) becomes where the primary's model
+//! stands between logits and representations, so that the sign of a gradient does not name the class.
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use serde::{Deserialize, Serialize};
+
+use super::{after_labels, at_least_one, chance, classes, directions, known, needs_classes};
+use crate::tools::clusters::{dot, unit};
+use crate::tools::gradients::Curious;
+use crate::tools::scores::commonest;
+
+/// Settings of `gradient-neighbour`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NeighbourSettings {
+    /// The attacking secondary, from 1.
+    pub party: usize,
+    /// How many labels of each class it knows.
+    pub known: usize,
+    /// How many of a row's gradients are used, from the first epoch on.
+    pub epochs: usize,
+}
+
+impl Default for NeighbourSettings {
+    fn default() -> Self {
+        Self { party: 1, known: 1, epochs: 1 }
+    }
+}
+
+impl Recipe<dyn Attack> for NeighbourSettings {
+    fn check(&self) -> Result<(), Violation> {
+        at_least_one("party", self.party)?;
+        at_least_one("known", self.known)?;
+        at_least_one("epochs", self.epochs)
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Neighbour(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<NeighbourSettings>(
+        "gradient-neighbour",
+        "labels from the gradients of a few rows whose labels are known",
+    )
+}
+
+struct Neighbour(NeighbourSettings);
+
+impl Attack for Neighbour {
+    fn about(&self) -> About {
+        after_labels(self.0.party)
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        needs_classes(setting)
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let (received, _) = Curious::default().train(arena, self.0.party)?;
+        let (rows, directions) = directions(&received, self.0.epochs);
+        let labels = classes(arena, rows.iter().copied());
+        let (known, others) = known(&labels, self.0.known, &mut chance(arena));
+        if others.is_empty() {
+            return Ok(vec![Measure::new("accuracy", 0.0, 0.0, 1.0)]);
+        }
+        let width = directions[0].len();
+        let mut centres = vec![vec![0.0; width]; arena.setting().classes];
+        for &place in &known {
+            centres[labels[place]].iter_mut().zip(&directions[place]).for_each(|(sum, x)| *sum += x);
+        }
+        let centres: Vec<Vec<f64>> = centres.into_iter().map(unit).collect();
+        let guess = |place: usize| {
+            let scores = centres.iter().map(|centre| dot(centre, &directions[place])).enumerate();
+            scores.max_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(class, _)| class)
+        };
+        let right = others.iter().filter(|&&place| guess(place) == labels[place]).count();
+        let hidden: Vec<usize> = others.iter().map(|&place| labels[place]).collect();
+        let accuracy = right as f64 / others.len() as f64;
+        Ok(vec![Measure::new("accuracy on the other rows", accuracy, commonest(&hidden), 1.0)])
+    }
+}

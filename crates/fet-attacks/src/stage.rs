@@ -1,0 +1,182 @@
+//! The arena: trains runs of an experiment with all parties in this process.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fet_core::aggregator::Role;
+use fet_core::attack::{Arena, Attack, AttackError, AttackRecord, Door, Run, Setting, Trained};
+use fet_core::data::{Matrix, VerticalData};
+use fet_core::experiment::Experiment;
+use fet_core::message::{Reply, Request};
+use fet_core::party::{Failure, Party};
+use fet_core::registry::{Slot, Violation};
+use fet_train::prepare::divide;
+use fet_train::simulation::{Simulation, Watched};
+use fet_train::trainer::{Machine, RunError, Trainer};
+
+/// Puts an experiment to an attack.
+pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
+    let attack = slot.build(&())?;
+    let about = attack.about();
+    let secondaries = stage.setting.secondaries;
+    let within = |violation: Violation| violation.within("attack");
+    if !(1..=secondaries).contains(&about.party) {
+        let rule = format!("must be 1 to {secondaries}, the number of secondaries");
+        return Err(within(Violation::new("party", rule, about.party)).into());
+    }
+    attack.check(&stage.setting).map_err(within)?;
+    let measures = attack.attack(stage)?;
+    let (attacker, target, party) = (about.attacker, about.target, about.party);
+    Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: stage.runs, measures })
+}
+
+/// Trains runs of one experiment.
+pub struct Stage<'a> {
+    experiment: Experiment,
+    machine: &'a Machine,
+    data: VerticalData,
+    setting: Setting,
+    stop: &'a AtomicBool,
+    runs: usize,
+}
+
+impl<'a> Stage<'a> {
+    /// A stage for `experiment` on `data`, which its dataset gave. Setting `stop` ends a run after the current step.
+    pub fn new(
+        experiment: &Experiment,
+        data: VerticalData,
+        machine: &'a Machine,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, AttackError> {
+        let method = experiment.method.build(&())?;
+        if !method.plan().secondaries {
+            let rule = format!(
+                "must be missing for the method \"{}\": it has no secondaries",
+                experiment.method.kind()
+            );
+            return Err(Violation::new("attack", rule, "there").into());
+        }
+        let setting = Setting {
+            task: data.task,
+            classes: data.classes,
+            secondaries: data.secondaries.len(),
+            seed: experiment.seed,
+            learning: !experiment.privacy.build(&())?.freezes_secondaries(),
+            summed: matches!(experiment.aggregator.build(&())?.role(), Role::Sum(_)),
+        };
+        Ok(Self { experiment: experiment.clone(), machine, data, setting, stop, runs: 0 })
+    }
+}
+
+impl Arena for Stage<'_> {
+    fn setting(&self) -> &Setting {
+        &self.setting
+    }
+
+    fn data(&self) -> &VerticalData {
+        &self.data
+    }
+
+    fn train(&mut self, run: Run) -> Result<Box<dyn Trained>, AttackError> {
+        self.runs += 1;
+        let failed = |error: RunError| match error {
+            RunError::Interrupted { .. } => AttackError::Interrupted,
+            RunError::Settings(violation) => AttackError::Refused(violation),
+            other => AttackError::Run(Box::new(other)),
+        };
+        let simulation = Simulation::new(&self.experiment, self.machine);
+        let (primary, tables) = divide(run.data.unwrap_or_else(|| self.data.clone()));
+        let parties: Vec<Watched> =
+            simulation.secondaries(tables).map_err(failed)?.into_iter().map(Watched::new).collect();
+        let wired = parties.iter().cloned().enumerate().map(|(index, party)| match &run.door {
+            Some((number, door)) if *number == index + 1 => {
+                simulation.wired(Guarded { party, door: Arc::clone(door) })
+            }
+            _ => simulation.wired(party),
+        });
+        let mut trainer = Trainer::new(&self.experiment, primary, wired.collect(), Vec::new(), self.machine)
+            .map_err(failed)?;
+        if let Some(view) = run.view {
+            trainer.observe(view);
+        }
+        while !trainer.is_done() {
+            trainer.epoch(&mut |_| !self.stop.load(Ordering::Relaxed)).map_err(failed)?;
+        }
+        Ok(Box::new(Played { trainer, parties }))
+    }
+}
+
+/// A party whose owner stands in its door.
+struct Guarded {
+    party: Watched,
+    door: Arc<Mutex<dyn Door>>,
+}
+
+impl Guarded {
+    fn door(&self) -> MutexGuard<'_, dyn Door + 'static> {
+        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Party for Guarded {
+    fn name(&self) -> &str {
+        self.party.name()
+    }
+
+    fn ask(&mut self, mut request: Request) -> Result<Reply, Failure> {
+        self.door().request(&mut request);
+        let mut reply = self.party.ask(request.clone())?;
+        self.door().reply(&request, &mut reply);
+        Ok(reply)
+    }
+}
+
+/// A finished run and its parties.
+struct Played {
+    trainer: Trainer,
+    parties: Vec<Watched>,
+}
+
+impl Played {
+    fn party(&self, number: usize) -> Result<&Watched, AttackError> {
+        let none = || {
+            let rule = format!("must be 1 to {}", self.parties.len());
+            AttackError::Refused(Violation::new("party", rule, number))
+        };
+        number.checked_sub(1).and_then(|index| self.parties.get(index)).ok_or_else(none)
+    }
+}
+
+impl Trained for Played {
+    fn metric(&self) -> f64 {
+        let progress = self.trainer.progress();
+        progress.best.and_then(|best| progress.epochs[best].test).unwrap_or(f64::NAN)
+    }
+
+    fn rows(&self) -> [&[usize]; 3] {
+        let split = self.trainer.split();
+        [&split.train, &split.validation, &split.test]
+    }
+
+    fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
+        self.party(party)?.look().nearest_features(rows).map_err(|error| AttackError::Run(Box::new(error)))
+    }
+
+    fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
+        /// Rows that are encoded at a time.
+        const BATCH: usize = 256;
+        let mut party = self.party(party)?.look();
+        let mut values = Vec::new();
+        let mut columns = 0;
+        for rows in rows.chunks(BATCH) {
+            let part = party.encoded(rows).map_err(|error| AttackError::Run(Box::new(error)))?;
+            columns = part.columns();
+            values.extend_from_slice(part.values());
+        }
+        Ok(Matrix::new(columns, values))
+    }
+
+    fn own(&self, rows: &[usize]) -> Matrix<f32> {
+        self.trainer.own_columns(rows)
+    }
+}

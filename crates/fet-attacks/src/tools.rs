@@ -1,0 +1,28 @@
+//! What attacks are made of: transcripts, and statistics and models to read them with.
+
+pub(crate) mod clusters;
+pub(crate) mod gradients;
+pub(crate) mod network;
+pub(crate) mod ridge;
+pub(crate) mod scores;
+pub(crate) mod transcript;
+
+use fet_core::data::Matrix;
+
+/// The columns of both tables, row by row.
+pub(crate) fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
+    let rows = (0..left.rows()).flat_map(|row| [left.row(row), right.row(row)].concat());
+    Matrix::new(left.columns() + right.columns(), rows.collect())
+}
+
+/// Mean and standard deviation of each column, for standardising; a column that does not vary gets a deviation of 1.
+pub(crate) fn scaling(table: &Matrix<f32>) -> Vec<(f64, f64)> {
+    let rows = table.rows().max(1) as f64;
+    let column = |column: usize| {
+        let values = || (0..table.rows()).map(|row| f64::from(table.row(row)[column]));
+        let mean = values().sum::<f64>() / rows;
+        let deviation = (values().map(|x| (x - mean).powi(2)).sum::<f64>() / rows).sqrt();
+        (mean, if deviation > 1e-9 { deviation } else { 1.0 })
+    };
+    (0..table.columns()).map(column).collect()
+}
