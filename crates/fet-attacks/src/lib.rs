@@ -7,12 +7,16 @@
 //! A binary references the plug-ins by `use fet_attacks as _;`: inventory drops a crate that nothing references.
 
 mod features;
+mod integrity;
 mod labels;
+mod records;
 mod stage;
 mod tools;
 
 pub use features::{Model, ReconstructionSettings};
+pub use integrity::{BackdoorSettings, Fault, FaultyPartySettings};
 pub use labels::{
     ClusteringSettings, CompletionSettings, CosineSettings, NeighbourSettings, NormSettings, SignSettings,
 };
+pub use records::{LinkageSettings, MembershipSettings};
 pub use stage::{Stage, attack};

@@ -11,6 +11,7 @@ use fet_core::message::{Reply, Request};
 use fet_core::party::{Failure, Party};
 use fet_core::registry::{Slot, Violation};
 use fet_train::prepare::divide;
+use fet_train::secondary::SecondaryError;
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{Machine, RunError, Trainer};
 
@@ -160,6 +161,18 @@ impl Trained for Played {
 
     fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
         self.party(party)?.look().nearest_features(rows).map_err(|error| AttackError::Run(Box::new(error)))
+    }
+
+    fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<usize>, AttackError> {
+        let party = self.party(party)?.look();
+        let links = party.links().ok_or_else(|| AttackError::Run(Box::new(SecondaryError::NotLinked)))?;
+        Ok(rows.iter().map(|&row| links.row(row)[0] as usize).collect())
+    }
+
+    fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError> {
+        let party = self.party(party)?.look();
+        let links = party.links().ok_or_else(|| AttackError::Run(Box::new(SecondaryError::NotLinked)))?;
+        Ok(rows.iter().map(|&row| links.similarities(row).map(|all| all[0])).collect())
     }
 
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {

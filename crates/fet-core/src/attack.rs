@@ -110,6 +110,12 @@ pub trait Trained {
     /// truth of a reconstruction, and what a secondary has of its own. Parties count from 1.
     fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
+    /// The secondary's record that is most similar to each of these rows, from 0.
+    fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<usize>, AttackError>;
+
+    /// How similar it is; nothing where the linker does not say.
+    fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError>;
+
     /// What a secondary's model makes of the neighbours of these rows, before any bounding, noise or mask: only itself
     /// knows. [n, K·H].
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;

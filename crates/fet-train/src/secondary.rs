@@ -187,6 +187,11 @@ impl Secondary {
         self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_features(rows)
     }
 
+    /// Its links; `None` before it has any. For the party's owner and for measuring attacks in one process.
+    pub fn links(&self) -> Option<&Links> {
+        self.session.as_ref()?.links.as_ref()
+    }
+
     /// What its model makes of the neighbours of these primary rows, before any bounding, noise or mask, [n, K·H]. For the
     /// party's owner and for measuring attacks in one process.
     pub fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {

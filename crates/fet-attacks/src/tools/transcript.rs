@@ -35,8 +35,17 @@ impl Transcript {
         arena: &mut dyn Arena,
         party: usize,
     ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
+        Self::of(arena, party, Run::default())
+    }
+
+    /// The same for a run of the attack's choice.
+    pub(crate) fn of(
+        arena: &mut dyn Arena,
+        party: usize,
+        run: Run,
+    ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
         let view = Arc::new(Mutex::new(Self { party: party - 1, ..Self::default() }));
-        let trained = arena.train(Run { view: Some(view.clone()), ..Run::default() })?;
+        let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
         let transcript = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((transcript.by_phase(), trained))
     }

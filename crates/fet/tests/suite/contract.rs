@@ -1,6 +1,7 @@
 //! The laws of each slot, one suite over every plug-in that is linked into the program.
 
 mod aggregators;
+mod attacks;
 mod encoders;
 mod labels;
 mod linkers;

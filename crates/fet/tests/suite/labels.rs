@@ -11,8 +11,8 @@ use fet_core::message::{Reply, Request};
 use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
 use fet_train::trainer::Trainer;
-use rand::RngExt;
 
+use crate::attacks::record;
 use crate::command::TINY;
 use crate::errors::refuse;
 use crate::support::{experiment, flex, losses, square, trainer, watched};
@@ -66,71 +66,11 @@ fn first_epoch(sets: &[&str]) -> (Trainer, Vec<Vec<f32>>, Vec<usize>) {
     (trainer, received, labels)
 }
 
-/// The sum over positions, of length 1: it points to where the loss pulls the row.
-fn direction(gradient: &[f32], width: usize) -> Vec<f64> {
-    let mut sum = vec![0.0; width];
-    gradient.chunks(width).for_each(|part| sum.iter_mut().zip(part).for_each(|(s, &g)| *s += f64::from(g)));
-    let norm = sum.iter().map(|x| x * x).sum::<f64>().sqrt().max(f64::MIN_POSITIVE);
-    sum.iter().map(|x| x / norm).collect()
-}
-
-fn cosine(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// The share of rows that are of the commonest class of their cluster, by spherical k-means (the best of ten starts by its
-/// own objective, which no label enters).
-fn purity(directions: &[Vec<f64>], labels: &[usize], clusters: usize) -> f64 {
-    let mut rng = stream(3, 0, Purpose::Linking, 0);
-    let width = directions[0].len();
-    let mut best = (f64::NEG_INFINITY, Vec::new());
-    for _ in 0..10 {
-        // Each centre is likely where the centres so far are far.
-        let mut centres = vec![directions[rng.random_range(0..directions.len())].clone()];
-        while centres.len() < clusters {
-            let far = |x: &Vec<f64>| centres.iter().map(|c| 1.0 - cosine(x, c)).fold(f64::INFINITY, f64::min);
-            let weights: Vec<f64> = directions.iter().map(|x| far(x).max(0.0)).collect();
-            let mut at = rng.random::<f64>() * weights.iter().sum::<f64>();
-            let chosen = weights.iter().position(|weight| {
-                at -= weight;
-                at <= 0.0
-            });
-            centres.push(directions[chosen.unwrap_or(0)].clone());
-        }
-        let mut nearest = vec![0; directions.len()];
-        let mut total = 0.0;
-        for _ in 0..30 {
-            total = 0.0;
-            for (own, x) in nearest.iter_mut().zip(directions) {
-                let scores: Vec<f64> = centres.iter().map(|c| cosine(x, c)).collect();
-                *own = (0..clusters).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).expect("a cluster");
-                total += scores[*own];
-            }
-            for (cluster, centre) in centres.iter_mut().enumerate() {
-                let mut sum = vec![0.0f32; width];
-                for (x, _) in directions.iter().zip(&nearest).filter(|(_, own)| **own == cluster) {
-                    sum.iter_mut().zip(x).for_each(|(s, x)| *s += *x as f32);
-                }
-                *centre = direction(&sum, width);
-            }
-        }
-        if total > best.0 {
-            best = (total, nearest);
-        }
-    }
-    let classes = labels.iter().max().expect("rows") + 1;
-    let mut counts = vec![vec![0usize; classes]; clusters];
-    best.1.iter().zip(labels).for_each(|(&cluster, &label)| counts[cluster][label] += 1);
-    let pure: usize = counts.iter().map(|count| count.iter().max().expect("a class")).sum();
-    pure as f64 / labels.len() as f64
-}
-
 /// How pure the clusters of the first epoch's gradients are.
 fn leak(sets: &[&str]) -> f64 {
-    let (_, received, labels) = first_epoch(sets);
-    assert_eq!(received.len(), labels.len());
-    let directions: Vec<Vec<f64>> = received.iter().map(|gradient| direction(gradient, 16)).collect();
-    purity(&directions, &labels, 10)
+    let experiment = experiment(&[&["train.epochs=1", "method.dropout=0"], sets].concat());
+    let record = record(&experiment, digits(&experiment), "kind = \"gradient-clustering\"");
+    record.measures[0].value
 }
 
 /// Without protection the gradients of one epoch give nearly every label away; the commonest class is a tenth of all. A

@@ -1,0 +1,47 @@
+//! What a secondary can do to the model: plant a backdoor, or fail.
+
+mod backdoor;
+mod faulty;
+
+pub use backdoor::BackdoorSettings;
+pub use faulty::{Fault, FaultyPartySettings};
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use fet_core::attack::{Arena, AttackError, Run, Trained, View};
+use fet_core::data::{Matrix, VerticalData};
+use fet_core::message::Round;
+
+/// Keeps what the model makes of test rows: that of the last time they were evaluated, which is the best epoch's.
+#[derive(Debug, Default)]
+struct Outputs(std::collections::BTreeMap<usize, Vec<f32>>);
+
+impl View for Outputs {
+    fn predicted(&mut self, round: Round, rows: &[usize], outputs: &Matrix<f32>) {
+        if matches!(round, Round::Test { .. }) {
+            self.0.extend(rows.iter().enumerate().map(|(at, &row)| (row, outputs.row(at).to_vec())));
+        }
+    }
+}
+
+/// A run on other tables, and its outputs for test rows.
+fn outputs(
+    arena: &mut dyn Arena,
+    data: Option<VerticalData>,
+) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
+    let view = Arc::new(Mutex::new(Outputs::default()));
+    let trained = arena.train(Run { view: Some(view.clone()), data, ..Run::default() })?;
+    let found = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
+    Ok((found, trained))
+}
+
+/// Sets features of some of a party's records.
+fn overwrite(data: &mut VerticalData, party: usize, records: &[usize], values: impl Fn(usize) -> Vec<f32>) {
+    if let Some(table) = data.secondaries.get_mut(party - 1) {
+        let columns = table.features.columns();
+        for (place, &record) in records.iter().enumerate() {
+            let row = &mut table.features.values_mut()[record * columns..(record + 1) * columns];
+            row.copy_from_slice(&values(place)[..columns]);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! `backdoor`: a secondary writes a trigger into its records behind a few training rows whose class it knows, and into those
+//! behind test rows of other classes, so that the model takes them for that class. It changes nothing but its own table: no
+//! clipping, noise or mask keeps it from that.
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Setting, Target};
+use fet_core::data::{Matrix, Task};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::{Purpose, stream};
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use super::{Outputs, outputs, overwrite};
+
+/// Settings of `backdoor`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BackdoorSettings {
+    /// The attacking secondary, from 1.
+    pub party: usize,
+    /// The class that rows are to be taken for.
+    pub class: usize,
+    /// How many training rows of that class it knows.
+    pub known: usize,
+}
+
+impl Default for BackdoorSettings {
+    fn default() -> Self {
+        Self { party: 1, class: 0, known: 20 }
+    }
+}
+
+impl Recipe<dyn Attack> for BackdoorSettings {
+    fn check(&self) -> Result<(), Violation> {
+        for (field, value) in [("party", self.party), ("known", self.known)] {
+            if value == 0 {
+                return Err(Violation::new(field, "must be at least 1", value));
+            }
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Backdoor(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<BackdoorSettings>("backdoor", "a trigger in a secondary's records that stands for a class")
+}
+
+struct Backdoor(BackdoorSettings);
+
+impl Attack for Backdoor {
+    fn about(&self) -> About {
+        About { attacker: Attacker::Secondary, target: Target::Predictions, party: self.0.party }
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        if setting.task == Task::Regression {
+            return Err(Violation::new(
+                "kind",
+                "must be another: labels are numbers, and this attack is on classes",
+                "backdoor",
+            ));
+        }
+        if self.0.class >= setting.classes {
+            let rule = format!("must be below {}, the number of classes", setting.classes);
+            return Err(Violation::new("class", rule, self.0.class));
+        }
+        Ok(())
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let BackdoorSettings { party, class, known } = self.0;
+        let (clean, trained) = outputs(arena, None)?;
+        let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
+        let labels = arena.data().labels.clone();
+        let of_class = |row: &usize| labels[*row] as usize == class;
+        let mut poisoned: Vec<usize> = train.into_iter().filter(of_class).collect();
+        poisoned.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 4));
+        poisoned.truncate(known);
+        // Half of the other test rows get the trigger; the rest show what the attack costs.
+        let others: Vec<usize> = test.iter().copied().filter(|row| !of_class(row)).collect();
+        let (triggered, rest) = others.split_at(others.len() / 2);
+        let rows = [&poisoned, triggered].concat();
+        let records = trained.nearest(party, &rows)?;
+        let mut data = arena.data().clone();
+        let trigger = trigger(&data.secondaries[party - 1].features);
+        overwrite(&mut data, party, &records, |_| trigger.clone());
+        let (found, attacked) = outputs(arena, Some(data))?;
+        let taken =
+            |outputs: &Outputs, rows: &[usize]| share(outputs, rows, |_, likeliest| likeliest == class);
+        let right =
+            |outputs: &Outputs| share(outputs, rest, |row, likeliest| labels[row] as usize == likeliest);
+        drop(attacked);
+        Ok(vec![
+            Measure::new(
+                "triggered rows taken for the class",
+                taken(&found, triggered),
+                taken(&clean, triggered),
+                1.0,
+            ),
+            Measure::new("accuracy on other rows", right(&found), right(&clean), 0.0),
+        ])
+    }
+}
+
+/// Every column at an end of its range, in turn high and low: what no record looks like.
+fn trigger(features: &Matrix<f32>) -> Vec<f32> {
+    let end = |column: usize| {
+        let values = (0..features.rows()).map(|row| features.row(row)[column]);
+        if column % 2 == 0 {
+            values.fold(f32::NEG_INFINITY, f32::max)
+        } else {
+            values.fold(f32::INFINITY, f32::min)
+        }
+    };
+    (0..features.columns()).map(end).collect()
+}
+
+/// The share of rows whose likeliest class fits; of a binary task 1 is likelier above one half.
+fn share(outputs: &Outputs, rows: &[usize], fits: impl Fn(usize, usize) -> bool) -> f64 {
+    let likeliest = |row: &usize| match outputs.0.get(row)?.as_slice() {
+        [one] => Some(usize::from(*one > 0.5)),
+        all => all.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1)).map(|(class, _)| class),
+    };
+    let fitting = rows.iter().filter(|row| likeliest(row).is_some_and(|class| fits(**row, class)));
+    fitting.count() as f64 / rows.len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_counted_by_their_likeliest_class() {
+        let outputs = Outputs([(0, vec![0.1, 0.7, 0.2]), (1, vec![3.0, 1.0, 2.0]), (5, vec![0.9])].into());
+        assert_eq!(share(&outputs, &[0, 1, 5, 9], |_, class| class == 1), 0.5);
+        assert_eq!(trigger(&Matrix::new(2, vec![1.0, 5.0, 3.0, 4.0])), [3.0, 4.0]);
+    }
+}

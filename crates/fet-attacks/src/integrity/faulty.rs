@@ -1,0 +1,98 @@
+//! `faulty-party`: what the model is worth where a secondary fails after training: its records behind test rows say nothing,
+//! or say what belongs to others.
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Target};
+use fet_core::data::Task;
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::{Purpose, stream};
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use super::overwrite;
+use crate::tools::scaling;
+
+/// Settings of `faulty-party`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FaultyPartySettings {
+    /// The failing secondary, from 1.
+    pub party: usize,
+    /// How it fails.
+    pub fault: Fault,
+}
+
+/// How a party fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// Its records behind test rows hold the mean of each column.
+    #[default]
+    Missing,
+    /// Its records behind test rows hold those of other rows.
+    Mixed,
+}
+
+impl Default for FaultyPartySettings {
+    fn default() -> Self {
+        Self { party: 1, fault: Fault::Missing }
+    }
+}
+
+impl Recipe<dyn Attack> for FaultyPartySettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.party == 0 { Err(Violation::new("party", "must be at least 1", self.party)) } else { Ok(()) }
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Faulty(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<FaultyPartySettings>("faulty-party", "a secondary that fails after training")
+}
+
+struct Faulty(FaultyPartySettings);
+
+impl Attack for Faulty {
+    fn about(&self) -> About {
+        About { attacker: Attacker::Secondary, target: Target::Predictions, party: self.0.party }
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let FaultyPartySettings { party, fault } = self.0;
+        let trained = arena.train(fet_core::attack::Run::default())?;
+        let clean = trained.metric();
+        let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
+        let mut records = trained.nearest(party, &test)?;
+        drop(trained);
+        records.sort_unstable();
+        records.dedup();
+        let mut data = arena.data().clone();
+        let features = data.secondaries[party - 1].features.clone();
+        match fault {
+            Fault::Missing => {
+                let means: Vec<f32> = scaling(&features).into_iter().map(|(mean, _)| mean as f32).collect();
+                overwrite(&mut data, party, &records, |_| means.clone());
+            }
+            Fault::Mixed => {
+                let mut others = records.clone();
+                others.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 5));
+                overwrite(&mut data, party, &records, |place| features.row(others[place]).to_vec());
+            }
+        }
+        let faulty = arena.train(fet_core::attack::Run { data: Some(data), ..Default::default() })?.metric();
+        let (name, worst) = match arena.setting().task {
+            // Predicting the mean of the training labels.
+            Task::Regression => ("RMSE", deviation(&arena.data().labels, &train, &test)),
+            Task::Binary | Task::Multiclass => ("accuracy", 1.0 / arena.setting().classes as f64),
+        };
+        Ok(vec![Measure::new(name, faulty, clean, worst)])
+    }
+}
+
+fn deviation(labels: &[f32], train: &[usize], test: &[usize]) -> f64 {
+    let mean = train.iter().map(|&row| f64::from(labels[row])).sum::<f64>() / train.len().max(1) as f64;
+    let squares = test.iter().map(|&row| (f64::from(labels[row]) - mean).powi(2)).sum::<f64>();
+    (squares / test.len().max(1) as f64).sqrt()
+}

@@ -1,0 +1,185 @@
+//! `membership`: does the secondary have a record of this person? The primary knows the person's key, trains shadow runs with and
+//! without the record, and compares what it receives for that row (Carlini et al. 2022, "Membership Inference Attacks From First
+//! Principles"; there shadow models stand in for the model, here shadow secondaries for the party).
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
+use fet_core::data::{PartyTable, VerticalData};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_core::rng::{ChaCha8Rng, Purpose, stream};
+use fet_privacy::audit::membership::{Deviation, Separation, Shadow, likelihood_ratios};
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use crate::tools::transcript::{Seen, Transcript};
+
+/// Settings of `membership`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MembershipSettings {
+    /// The attacked secondary, from 1.
+    pub party: usize,
+    /// How many shadow runs are trained: an even number.
+    pub shadows: usize,
+    /// How many records are attacked at most.
+    pub targets: usize,
+}
+
+impl Default for MembershipSettings {
+    fn default() -> Self {
+        Self { party: 1, shadows: 8, targets: 400 }
+    }
+}
+
+impl Recipe<dyn Attack> for MembershipSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.party == 0 {
+            return Err(Violation::new("party", "must be at least 1", self.party));
+        }
+        if !(4..=1_000).contains(&self.shadows) || self.shadows % 2 != 0 {
+            return Err(Violation::new("shadows", "must be an even number, 4 to 1000", self.shadows));
+        }
+        if self.targets < 20 {
+            return Err(Violation::new("targets", "must be at least 20", self.targets));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(Membership(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<MembershipSettings>(
+        "membership",
+        "whether a secondary has a record, by likelihood ratios from shadow runs",
+    )
+}
+
+struct Membership(MembershipSettings);
+
+/// A record and the row that it is nearest to.
+struct Candidate {
+    row: usize,
+    record: usize,
+}
+
+impl Attack for Membership {
+    fn about(&self) -> About {
+        About { attacker: Attacker::Primary, target: Target::Membership, party: self.0.party }
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let MembershipSettings { party, shadows, targets } = self.0;
+        let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 2);
+        let (_, trained) = Transcript::train(arena, party)?;
+        let mut rows = trained.rows()[0].to_vec();
+        rows.shuffle(&mut rng);
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for (&row, record) in rows.iter().zip(trained.nearest(party, &rows)?) {
+            if candidates.len() < targets && candidates.iter().all(|other| other.record != record) {
+                candidates.push(Candidate { row, record });
+            }
+        }
+        drop(trained);
+        // Each record is in half of the shadow runs; which half is drawn for each record.
+        let inside = |rng: &mut ChaCha8Rng| {
+            let mut half: Vec<bool> = (0..shadows).map(|shadow| shadow < shadows / 2).collect();
+            half.shuffle(rng);
+            half
+        };
+        let plan: Vec<Vec<bool>> = candidates.iter().map(|_| inside(&mut rng)).collect();
+        let truth: Vec<bool> = candidates.iter().map(|_| rng.random()).collect();
+        let mut seen = Vec::with_capacity(shadows);
+        for shadow in 0..shadows {
+            let out = candidates.iter().zip(&plan).filter(|(_, inside)| !inside[shadow]);
+            let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
+            seen.push(self.run(arena, &out)?);
+        }
+        let out = candidates.iter().zip(&truth).filter(|(_, inside)| !**inside);
+        let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
+        let attacked = self.run(arena, &out)?;
+        let (mut observed, mut shadows) = (Vec::new(), Vec::new());
+        for (candidate, inside) in candidates.iter().zip(&plan) {
+            let vectors: Vec<&[f32]> = seen.iter().map(|seen| line(seen, candidate.row)).collect();
+            let (value, shadow) = project(&vectors, inside, line(&attacked, candidate.row));
+            observed.push(value);
+            shadows.push(shadow);
+        }
+        let scores = likelihood_ratios(&observed, &shadows, Deviation::Pooled);
+        let separation = Separation::of(&scores, &truth);
+        const ALPHA: f64 = 0.05;
+        let rate = |alarms: f64| separation.true_positives(alarms, ALPHA).value;
+        Ok(vec![
+            Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0),
+            Measure::new("true positives at 1 % false alarms", rate(0.01), 0.01, 1.0),
+            Measure::new("true positives at 0.1 % false alarms", rate(0.001), 0.001, 1.0),
+        ])
+    }
+}
+
+impl Membership {
+    /// What is seen of a run without some records of the attacked party.
+    fn run(&self, arena: &mut dyn Arena, out: &[usize]) -> Result<Seen, AttackError> {
+        let mut data = arena.data().clone();
+        leave_out(&mut data, self.0.party, out);
+        Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), ..Run::default() })?.0)
+    }
+}
+
+fn leave_out(data: &mut VerticalData, party: usize, out: &[usize]) {
+    if let Some(table) = data.secondaries.get_mut(party - 1) {
+        let out: std::collections::BTreeSet<usize> = out.iter().copied().collect();
+        let kept: Vec<usize> = (0..table.rows()).filter(|record| !out.contains(record)).collect();
+        let (keys, features) = (table.keys.select_rows(&kept), table.features.select_rows(&kept));
+        *table = PartyTable { keys, features, ..table.clone() };
+    }
+}
+
+/// What was seen of a row; nothing if it did not come.
+fn line(seen: &Seen, row: usize) -> &[f32] {
+    seen.rows.binary_search(&row).map_or(&[], |at| seen.values.row(at))
+}
+
+/// One number for each vector: how far it lies in the direction from the runs without the record to those with it. A
+/// shadow's own vector has no say in the direction that it is measured along.
+fn project(vectors: &[&[f32]], inside: &[bool], observed: &[f32]) -> (f64, Shadow) {
+    let direction = |without: Option<usize>| {
+        let mut sums = [vec![0.0f64; observed.len()], vec![0.0f64; observed.len()]];
+        let mut counts = [0.0f64; 2];
+        for (index, (vector, &inside)) in vectors.iter().zip(inside).enumerate() {
+            if Some(index) != without && vector.len() == observed.len() {
+                let side = usize::from(inside);
+                sums[side].iter_mut().zip(*vector).for_each(|(sum, &x)| *sum += f64::from(x));
+                counts[side] += 1.0;
+            }
+        }
+        let mean = |side: usize, at: usize| sums[side][at] / counts[side].max(1.0);
+        let difference = (0..observed.len()).map(|at| mean(1, at) - mean(0, at)).collect();
+        crate::tools::clusters::unit(difference)
+    };
+    let along = |vector: &[f32], direction: &[f64]| {
+        vector.iter().zip(direction).map(|(&x, d)| f64::from(x) * d).sum::<f64>()
+    };
+    let mut shadow = Shadow { inside: Vec::new(), outside: Vec::new() };
+    for (index, (vector, &inside)) in vectors.iter().zip(inside).enumerate() {
+        let value = along(vector, &direction(Some(index)));
+        if inside { shadow.inside.push(value) } else { shadow.outside.push(value) }
+    }
+    (along(observed, &direction(None)), shadow)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_measured_along_what_the_record_changes() {
+        let (with, without) = ([1.0f32, 5.0], [0.0f32, 5.0]);
+        let vectors = [&with[..], &with, &without, &without];
+        let (value, shadow) = project(&vectors, &[true, true, false, false], &with);
+        assert_eq!(value, 1.0);
+        assert_eq!((shadow.inside, shadow.outside), (vec![1.0, 1.0], vec![0.0, 0.0]));
+    }
+}
