@@ -19,4 +19,4 @@ pub use labels::{
     ClusteringSettings, CompletionSettings, CosineSettings, NeighbourSettings, NormSettings, SignSettings,
 };
 pub use records::{LinkageSettings, MembershipSettings};
-pub use stage::{Stage, attack};
+pub use stage::{Stage, attack, check};

@@ -15,18 +15,24 @@ use fet_train::secondary::SecondaryError;
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{Machine, RunError, Trainer};
 
+/// Refuses an attack that does not fit the experiment, before anything trains.
+pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {
+    let attack = slot.build(&())?;
+    let (party, secondaries) = (attack.about().party, stage.setting.secondaries);
+    let within = |violation: Violation| violation.within("attack");
+    if !(1..=secondaries).contains(&party) {
+        let rule = format!("must be 1 to {secondaries}, the number of secondaries");
+        return Err(within(Violation::new("party", rule, party)).into());
+    }
+    Ok(attack.check(&stage.setting).map_err(within)?)
+}
+
 /// Puts an experiment to an attack.
 pub fn attack(stage: &mut Stage<'_>, slot: &Slot<dyn Attack>) -> Result<AttackRecord, AttackError> {
+    check(stage, slot)?;
     let attack = slot.build(&())?;
-    let about = attack.about();
-    let secondaries = stage.setting.secondaries;
-    let within = |violation: Violation| violation.within("attack");
-    if !(1..=secondaries).contains(&about.party) {
-        let rule = format!("must be 1 to {secondaries}, the number of secondaries");
-        return Err(within(Violation::new("party", rule, about.party)).into());
-    }
-    attack.check(&stage.setting).map_err(within)?;
     let measures = attack.attack(stage)?;
+    let about = attack.about();
     let (attacker, target, party) = (about.attacker, about.target, about.party);
     Ok(AttackRecord { attack: slot.kind().into(), attacker, target, party, runs: stage.runs, measures })
 }

@@ -114,7 +114,16 @@ impl Experiment {
         method.check(&slots)?;
         let plan = method.plan();
         if !plan.secondaries {
-            return Ok(());
+            return match &self.attack {
+                Some(attack) => {
+                    let rule = format!(
+                        "must be missing for the method \"{}\": it has no secondaries",
+                        self.method.kind()
+                    );
+                    Err(Violation::new("attack", rule, format!("\"{}\"", attack.kind())))
+                }
+                None => Ok(()),
+            };
         }
         if !linker.about().similarities {
             let wants = [

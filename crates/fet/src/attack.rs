@@ -42,17 +42,34 @@ pub fn attack(
     Ok(records)
 }
 
-/// What the experiment's own attack finds: nothing if it names none, and no answer if it was interrupted.
-pub(crate) fn of(
-    experiment: &Experiment,
-    backend: &Backend,
-    stop: &AtomicBool,
-) -> anyhow::Result<Option<Option<AttackRecord>>> {
-    let Some(slot) = &experiment.attack else { return Ok(Some(None)) };
-    match one(experiment, backend, load(experiment)?, slot, stop) {
-        Ok(record) => Ok(Some(Some(record))),
-        Err(AttackError::Interrupted) => Ok(None),
-        Err(error) => Err(failed(error)),
+/// The attack that an experiment names, checked against its data before anything trains.
+pub(crate) struct Planned {
+    slot: Slot<dyn Attack>,
+    data: VerticalData,
+}
+
+impl Planned {
+    /// The experiment's attack, if it names one.
+    pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
+        let Some(slot) = experiment.attack.clone() else { return Ok(None) };
+        let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), run::machine(backend));
+        let stage = Stage::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
+        fet_attacks::check(&stage, &slot).map_err(failed)?;
+        Ok(Some(Self { slot, data }))
+    }
+
+    /// What it finds; nothing if it was interrupted.
+    pub(crate) fn run(
+        self,
+        experiment: &Experiment,
+        backend: &Backend,
+        stop: &AtomicBool,
+    ) -> anyhow::Result<Option<AttackRecord>> {
+        match one(experiment, backend, self.data, &self.slot, stop) {
+            Ok(record) => Ok(Some(record)),
+            Err(AttackError::Interrupted) => Ok(None),
+            Err(error) => Err(failed(error)),
+        }
     }
 }
 

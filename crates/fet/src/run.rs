@@ -60,6 +60,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
+    let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
@@ -110,8 +111,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         phases: trainer.phases(),
         peak_memory_bytes: peak_memory(),
     };
-    let Some(attack) = attack::of(experiment, &backend, stop)? else {
-        return Ok(Outcome::Interrupted(folder.to_path_buf()));
+    let attack = match planned.map(|planned| planned.run(experiment, &backend, stop)).transpose()? {
+        Some(None) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
+        found => found.flatten(),
     };
     let report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
     trainer.finish()?;
