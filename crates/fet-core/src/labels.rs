@@ -14,9 +14,9 @@ use crate::rng::ChaCha8Rng;
 
 /// Protects training labels from the parties that receive gradients.
 ///
-/// Laws, checked by the contract suite for every plug-in: the privacy map never understates the loss; a protection of
-/// gradients gives every row a bounded part in what is sent; the same generator gives the same values, so that a resumed
-/// run sends nothing that the interrupted one did not.
+/// Laws, checked by the contract suite for every plug-in: the privacy map never understates the loss, and claims one only
+/// where something random is drawn; the same generator gives the same values, so that a resumed run sends nothing that the
+/// interrupted one did not.
 pub trait LabelProtection: Send + Sync {
     /// Whether [`LabelProtection::gradients`] changes them; they then pass through the host.
     fn changes_gradients(&self) -> bool {

@@ -1,11 +1,15 @@
 //! The protections of labels. To add one, copy `none.rs` and add one `mod` line.
 
+mod compressed_gradients;
 mod laplace;
+mod max_norm;
 mod noisy_gradients;
 mod none;
 mod randomised_response;
 
+pub use compressed_gradients::CompressedGradientsSettings;
 pub use laplace::LaplaceSettings;
+pub use max_norm::MaxNormSettings;
 pub use noisy_gradients::{Account, NoisyGradientsSettings};
 pub use none::OpenSettings;
 pub use randomised_response::RandomisedResponseSettings;
