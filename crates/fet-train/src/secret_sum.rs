@@ -31,7 +31,7 @@ pub(crate) const REPRESENTATION: u32 = 0;
 pub(crate) const PARAMETERS: u32 = 1;
 
 /// A digest of what a sum of representations is over: these rows, in blocks of this shape.
-pub(crate) fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
+pub fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
     let mut hash = Sha256::new().chain_update(b"fet sum of representations, 1");
     shape.iter().for_each(|&size| hash.update((size as u64).to_le_bytes()));
     rows.iter().for_each(|row| hash.update(row.to_le_bytes()));

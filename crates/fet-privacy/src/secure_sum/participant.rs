@@ -76,9 +76,12 @@ impl Participant {
         &self.agreement.parties
     }
 
-    /// Refuses an attempt over too few of the `scheduled` parties, which all know that the round has.
+    /// Refuses an attempt before keys are confirmed, or over too few of the `scheduled` parties, which all know that the round has.
     pub fn check_quorum(&self, active: &[usize], scheduled: &[usize]) -> Result<(), SumError> {
-        let Agreement { terms, parties, .. } = &self.agreement;
+        let Agreement { terms, parties, confirmed, .. } = &self.agreement;
+        if !confirmed {
+            return Err(SumError::NotAgreed);
+        }
         let of = scheduled.iter().filter(|party| parties.binary_search(party).is_ok()).count();
         let needed = quorum(of, terms.colluding).max(terms.least);
         if active.len() < needed {
@@ -98,11 +101,9 @@ impl Participant {
         id: &SumId<'_>,
         scheduled: &[usize],
     ) -> Result<Commitment, SumError> {
-        let Agreement { terms, member, parties, confirmed } = &self.agreement;
-        if !confirmed {
-            return Err(SumError::NotAgreed);
-        }
+        let Agreement { terms, member, parties, .. } = &self.agreement;
         let active = id.active;
+        self.check_quorum(active, scheduled)?;
         let known = |party: &usize| parties.binary_search(party).is_ok() && scheduled.contains(party);
         if !active.is_sorted_by(|a, b| a < b)
             || !active.iter().all(known)
@@ -110,7 +111,6 @@ impl Participant {
         {
             return Err(SumError::Parties);
         }
-        self.check_quorum(active, scheduled)?;
         if MaskGraph::new(active.len(), id.degree).tolerates() < terms.colluding {
             let (degree, colluding, active) = (id.degree, terms.colluding, active.len());
             return Err(SumError::Degree { degree, colluding, active });

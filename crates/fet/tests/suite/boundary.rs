@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use fet_core::data::{Task, VerticalData};
+use fet_core::data::Task;
 use fet_core::message::{
     Agreed, Answer, Backups, Backward, Block, Forward, Joined, LARGEST_FRAME, Linked, LoadParameters, Masked,
     PublicKeys, Reply, Request, Round, Saved, ShareParameters, SignedKey, Terms, Words, decode, encode,
@@ -20,7 +20,7 @@ use fet_train::secondary::{Own, Secondary, Store};
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::Trainer;
 
-use crate::support::{Vanishing, experiment, flex, losses, model, square, trainer, watched};
+use crate::support::{Vanishing, experiment, flex, losses, model, square, square_of, trainer, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 const NOISE: &str = "privacy.kind=discrete-gaussian";
@@ -429,17 +429,6 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     check(&[], |_, _| Err(Failure::Gone), &["Join", "no longer answers"]);
 }
 
-/// The same data with so many secondaries, of which those from the third on hold what the first does.
-fn square_of(parties: usize) -> VerticalData {
-    let mut data = square(100, Task::Regression);
-    for number in 3..=parties {
-        let mut more = data.secondaries[0].clone();
-        more.name = format!("number {number}");
-        data.secondaries.push(more);
-    }
-    data
-}
-
 /// A party that has joined and is linked, and its trainer's terms.
 fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
     crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
@@ -649,7 +638,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &step(6, None)), &["active", "party 1", "left it out"]);
 
     // Of the attempts at a sum one is opened: the last that was sent.
-    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(3), &flex());
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 3), &flex());
     let party_one = &mut parties[0];
     let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
     let open =
@@ -691,7 +680,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
 
     // For the attempt that it opened itself a party helps to open as many as vanished, and for no other; it answers no attempt over
     // fewer than three of four, whoever vanishes.
-    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(4), &flex());
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
     let party_one = &mut parties[0];
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
     refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "it takes 3"]);
