@@ -9,6 +9,7 @@ pub mod codec;
 mod keys;
 mod parameters;
 mod round;
+mod sums;
 
 use std::fmt;
 
@@ -20,9 +21,10 @@ use crate::parameters::Parameters;
 pub use block::{Block, ShapeError};
 pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode};
 pub use round::Round;
+pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};
 
 /// The version of the messages and of their frame. If a message changes, bump it.
-pub const PROTOCOL_VERSION: u16 = 2;
+pub const PROTOCOL_VERSION: u16 = 3;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,13 +38,13 @@ pub enum Request {
     Answer(Sealed),
     /// Generate a key pair for secure sums, and send the public key.
     MakeKey,
-    /// Share keys with these parties, the receiver among them; the reply is a backup for each of them.
+    /// Share keys with these parties, the receiver among them; the reply is a backup for each of them, and a signature.
     AgreeOnKeys(PublicKeys),
-    /// Keep these backups, one of each party that the receiver holds one for.
-    KeepBackups(Backups),
+    /// All parties signed the same keys: keep their backups, and take part in sums.
+    KeepBackups(Confirmed),
     /// Take the own mask off the message of this attempt at a secure sum: the messages of all parties are there.
     Open(Open),
-    /// Send the backup of a party that vanished before it opened its message of this attempt.
+    /// Compute what your share makes of this attempt, in the place of a party that vanished before it opened its message.
     Reveal(Reveal),
     /// Represent the neighbours of these primary records.
     Forward(Forward),
@@ -79,96 +81,24 @@ pub enum Reply {
     Challenge(Sealed),
     /// A signed public key.
     Key(SignedKey),
-    /// Encrypted shares of the secret of its own masks, one for each holder.
-    Backups(Backups),
+    /// It agrees on keys.
+    Agreed(Agreed),
     /// What takes its own mask off its message of one attempt.
     Opening(PublicKey),
-    /// The share of another party's secret that it keeps.
-    Backup(Backup),
+    /// Its share of another party's opening of one attempt.
+    Share(PublicKey),
     /// A representation.
     Representation(Block),
     /// A representation's share of a secure sum.
     Masked(Masked),
     /// The parameters that the method averages.
     Parameters(Parameters),
-    /// Their share of a secure sum, as fixed-point words modulo 2^64.
+    /// Their part of a secure sum, as fixed-point words modulo 2^64.
     MaskedParameters(Words),
     /// The identity of what was saved.
     Saved(Saved),
     /// Done; no content.
     Done,
-}
-
-/// An X25519 public key, or another 32 bytes.
-pub type PublicKey = [u8; 32];
-
-/// A party's public key for secure sums, signed by its identity: who relays it cannot put another in its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SignedKey {
-    /// X25519.
-    pub key: PublicKey,
-    /// A commitment to the secret of its own masks.
-    pub commitment: [u8; 32],
-    /// 64 bytes, Ed25519, over the hash of the settings, the party's number, key and commitment.
-    #[serde(with = "array")]
-    pub signature: Vec<u8>,
-}
-
-/// The signed public keys of all parties; a party that has left has none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PublicKeys {
-    /// The numbers of the present parties, ascending from 0.
-    #[serde(with = "array")]
-    pub parties: Vec<u32>,
-    /// One for each of them.
-    pub keys: Vec<SignedKey>,
-}
-
-/// Encrypted shares of secrets, all of one length: from one party to each of `parties`, or from each of them to one.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backups {
-    /// The other parties' numbers, from 0.
-    #[serde(with = "array")]
-    pub parties: Vec<u32>,
-    /// All shares, one after another.
-    #[serde(with = "array")]
-    pub sealed: Vec<u8>,
-}
-
-impl fmt::Debug for Backups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Backups[{}]", self.parties.len())
-    }
-}
-
-/// A share of a secret, decrypted. `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Backup(#[serde(with = "array")] pub Vec<u8>);
-
-impl fmt::Debug for Backup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Backup")
-    }
-}
-
-/// An attempt at a secure sum that is to be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open {
-    /// The round of the sum.
-    pub round: Round,
-    /// The attempt.
-    pub attempt: u32,
-}
-
-/// A party that vanished before it opened its message of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Reveal {
-    /// The round of the sum.
-    pub round: Round,
-    /// The attempt.
-    pub attempt: u32,
-    /// Who vanished, from 0.
-    pub party: u32,
 }
 
 /// The terms that all parties agree on before anything is computed.
@@ -250,24 +180,6 @@ pub struct Backward {
     pub learning_rate: f64,
 }
 
-/// One party's encoded neighbours as masked integers: alone, they are uniformly distributed.
-#[derive(Clone, PartialEq, Serialize, Deserialize)]
-pub struct Masked {
-    /// [B, K, H].
-    pub shape: [usize; 3],
-    /// Modulo 2^bits.
-    #[serde(with = "array")]
-    pub words: Vec<u32>,
-    /// Bits of a word.
-    pub bits: u32,
-}
-
-impl fmt::Debug for Masked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Masked{:?}", self.shape)
-    }
-}
-
 /// How to send the averaged parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareParameters {
@@ -289,16 +201,6 @@ pub struct LoadParameters {
     pub parameters: Parameters,
 }
 
-/// Words of a secure sum. `Debug` shows their number, never their values.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Words(#[serde(with = "array")] pub Vec<u64>);
-
-impl fmt::Debug for Words {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Words[{}]", self.0.len())
-    }
-}
-
 /// An epoch, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
@@ -315,8 +217,10 @@ pub struct Saved {
     pub hash: [u8; 32],
 }
 
-/// The bytes of a key, a commitment and a signature.
-const SIGNED_KEY: u64 = 128;
+/// The bytes of a key and a signature.
+const SIGNED_KEY: u64 = 96;
+/// The bytes of a commitment, an opening or a share of one.
+const OPENING: u64 = 32;
 
 impl Request {
     /// Its name in messages.
@@ -364,7 +268,7 @@ impl Request {
             Self::Forward(message) => 4 * message.rows.len() as u64,
             Self::Backward(message) => 4 * message.gradient.values().len() as u64,
             Self::AgreeOnKeys(message) => SIGNED_KEY * message.keys.len() as u64,
-            Self::KeepBackups(message) => message.sealed.len() as u64,
+            Self::KeepBackups(message) => (message.backups.sealed.len() + message.signatures.len()) as u64,
             Self::LoadParameters(message) => 4 * message.parameters.values().len() as u64,
             _ => 0,
         }
@@ -379,9 +283,9 @@ impl Reply {
             Self::Linked(_) => "Linked",
             Self::Challenge(_) => "Challenge",
             Self::Key(_) => "Key",
-            Self::Backups(_) => "Backups",
+            Self::Agreed(_) => "Agreed",
             Self::Opening(_) => "Opening",
-            Self::Backup(_) => "Backup",
+            Self::Share(_) => "Share",
             Self::Representation(_) => "Representation",
             Self::Masked(_) => "Masked",
             Self::Parameters(_) => "Parameters",
@@ -400,12 +304,13 @@ impl Reply {
                 message.similarities.as_ref().map_or(0, |similarities| 4 * similarities.values().len() as u64)
             }
             Self::Challenge(message) => message.bytes().len() as u64,
-            Self::Masked(message) => (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8),
+            Self::Masked(message) => {
+                (message.words.len() as u64 * u64::from(message.bits)).div_ceil(8) + OPENING
+            }
             Self::Key(_) => SIGNED_KEY,
-            Self::Backups(message) => message.sealed.len() as u64,
-            Self::Opening(_) => 32,
-            Self::Backup(share) => share.0.len() as u64,
-            Self::MaskedParameters(words) => 8 * words.0.len() as u64,
+            Self::Agreed(message) => (message.backups.sealed.len() + message.signature.len()) as u64,
+            Self::Opening(_) | Self::Share(_) => OPENING,
+            Self::MaskedParameters(message) => 8 * message.words.len() as u64 + OPENING,
             Self::Joined(_) | Self::Saved(_) | Self::Done => 0,
         }
     }

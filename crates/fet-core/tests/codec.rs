@@ -4,9 +4,9 @@
 use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
-    Answer, Backup, Backups, Backward, Block, CodecError, Epoch, Forward, Joined, LARGEST_FRAME, LinkKeys,
-    Linked, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, Saved, ShareParameters,
-    SignedKey, Terms, Words, decode, encode,
+    Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, LARGEST_FRAME,
+    LinkKeys, Linked, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, Saved,
+    ShareParameters, SignedKey, Terms, Words, decode, encode,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -48,7 +48,10 @@ fn requests() -> Vec<Request> {
         Request::Answer(Sealed::new(0, 1, Vec::new())),
         Request::MakeKey,
         Request::AgreeOnKeys(PublicKeys { parties: vec![0, 2], keys: vec![signed(5), signed(6)] }),
-        Request::KeepBackups(Backups { parties: vec![2], sealed: vec![4; 49] }),
+        Request::KeepBackups(Confirmed {
+            backups: Backups { parties: vec![2], sealed: vec![4; 48] },
+            signatures: vec![5; 128],
+        }),
         Request::Open(Open { round, attempt: 2 }),
         Request::Reveal(Reveal { round, attempt: 2, party: 1 }),
         Request::Forward(Forward { round, rows: vec![3, 1, 4], active: vec![0, 1], attempt: Some(2) }),
@@ -77,7 +80,7 @@ fn requests() -> Vec<Request> {
 }
 
 fn signed(byte: u8) -> SignedKey {
-    SignedKey { key: [byte; 32], commitment: [byte + 1; 32], signature: vec![byte; 64] }
+    SignedKey { key: [byte; 32], signature: vec![byte; 64] }
 }
 
 fn answers() -> Vec<Answer> {
@@ -89,13 +92,21 @@ fn answers() -> Vec<Answer> {
         Ok(Reply::Linked(Linked { available: 2, similarities: None })),
         Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),
         Ok(Reply::Key(signed(8))),
-        Ok(Reply::Backups(Backups { parties: vec![1, 2], sealed: vec![3; 98] })),
+        Ok(Reply::Agreed(Agreed {
+            backups: Backups { parties: vec![1, 2], sealed: vec![3; 96] },
+            signature: vec![6; 64],
+        })),
         Ok(Reply::Opening([7; 32])),
-        Ok(Reply::Backup(Backup(vec![1; 33]))),
+        Ok(Reply::Share([1; 32])),
         Ok(Reply::Representation(block)),
-        Ok(Reply::Masked(Masked { shape: [1, 1, 2], words: vec![u32::MAX, 1], bits: 32 })),
+        Ok(Reply::Masked(Masked {
+            shape: [1, 1, 2],
+            words: vec![u32::MAX, 1],
+            bits: 32,
+            commitment: [2; 32],
+        })),
         Ok(Reply::Parameters(parameters())),
-        Ok(Reply::MaskedParameters(Words(vec![u64::MAX, 0]))),
+        Ok(Reply::MaskedParameters(Words { words: vec![u64::MAX, 0], commitment: [2; 32] })),
         Ok(Reply::Saved(Saved { epoch: 1, hash: [1; 32] })),
         Ok(Reply::Done),
         Err(Refusal::new("`rows` must be below 100; it is 200")),
@@ -135,7 +146,7 @@ fn the_frame_is_the_documented_one() {
     let active = [4, 0, 0, 0, 0];
     let attempt = [0];
     let body = [&variant[..], &round, &rows, &active, &attempt].concat();
-    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 2, 0, 0, 0]);
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 3, 0, 0, 0]);
     assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());

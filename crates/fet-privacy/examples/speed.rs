@@ -4,10 +4,14 @@
 
 #![expect(clippy::print_stdout, reason = "it prints what it measured")]
 
+use std::sync::Arc;
 use std::time::Instant;
 
+use fet_privacy::identity::Identity;
 use fet_privacy::noise::DiscreteGaussian;
-use fet_privacy::secure_sum::{Member, Opening, SumId, holders, total, unmask};
+use fet_privacy::secure_sum::{
+    Agreed, Member, Opening, Participant, SumId, Terms, quorum, recover, total, unmask,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
@@ -20,50 +24,92 @@ fn median(mut run: impl FnMut(u64) -> f64) -> f64 {
     times[5]
 }
 
-fn sums(parties: usize, degree: usize) -> (f64, f64) {
-    let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let mut members: Vec<Member> = (0..parties).map(|index| Member::new(index, &mut rng)).collect();
-    let keys: Vec<_> = members.iter().map(|member| Some(member.public())).collect();
-    let start = Instant::now();
-    members.par_iter_mut().for_each(|member| member.agree(&keys, b"speed").expect("honest keys"));
+/// How long the parts of a session take, in milliseconds.
+struct Times {
+    /// Keys, their signatures and shares, of all parties together.
+    agreeing: f64,
+    /// A round: masking by all, summing, opening and checking.
+    round: f64,
+    /// Of it, what all parties' points and their products take.
+    points: f64,
+    /// Opening a message in the place of one party.
+    recovery: f64,
+}
+
+fn sums(parties: usize, degree: usize) -> Times {
+    let identity = |party: usize| Identity::from_secret([party as u8; 32]);
+    let roster: Arc<[_]> = (0..parties).map(|party| identity(party).public()).collect();
+    let terms = Terms { context: [0; 32], roster, least: 2, colluding: 0 };
     let active: Vec<usize> = (0..parties).collect();
-    for from in 0..parties {
-        let sealed = members[from].backups(&active);
-        for (holder, sealed) in holders(&active, from).into_iter().zip(sealed) {
-            members[holder].keep_backup(from, &sealed).expect("sealed for this party");
-        }
-    }
-    let agreed = start.elapsed().as_secs_f64();
+    let secret = |party: usize| [party as u8 ^ 0x55; 32];
+    let start = Instant::now();
+    let mut all: Vec<Participant> =
+        active.iter().map(|&party| Participant::new(party, secret(party), terms.clone())).collect();
+    let keys: Vec<_> = active.iter().map(|&party| (party, all[party].signed_key(&identity(party)))).collect();
+    let agree = |(party, one): (usize, &mut Participant)| one.agree(&keys, &identity(party)).expect("sound");
+    let agreed: Vec<_> = all.par_iter_mut().enumerate().map(agree).collect();
+    let signatures: Vec<_> = agreed.iter().map(|agreed| agreed.signature).enumerate().collect();
+    all.par_iter_mut().enumerate().for_each(|(party, one)| {
+        let from = |(from, agreed): (usize, &'_ Agreed)| {
+            let sealed = agreed.sealed.iter().find(|(to, _)| *to == party);
+            sealed.map(|(_, sealed)| (from, sealed.clone()))
+        };
+        let sealed: Vec<_> = agreed.iter().enumerate().filter_map(from).collect();
+        let sealed: Vec<_> = sealed.iter().map(|(from, sealed)| (*from, sealed.as_slice())).collect();
+        one.confirm(&sealed, &signatures).expect("all were told the same");
+    });
+    let agreeing = start.elapsed().as_secs_f64();
+    let id = |round| SumId { round, name: 0, attempt: 0, active: &active, over: [0; 32], bits: 32, degree };
     let round = median(|round| {
         let values = vec![vec![7u32; LENGTH]; parties];
-        let id = SumId { round, name: 0, attempt: 0, active: &active, over: [0; 32], bits: 32, degree };
+        let id = id(round);
         let start = Instant::now();
-        let messages: Vec<Vec<u32>> = members
-            .par_iter()
-            .zip(values)
-            .map(|(member, mut words)| {
-                member.mask(&mut words, &id);
-                words
-            })
-            .collect();
-        let mut sum = total(messages, 32).expect("of one length");
-        let openings: Vec<Opening> = members.iter().map(|member| member.opening(&id)).collect();
+        let mask = |(one, mut words): (&mut Participant, Vec<u32>)| {
+            let commitment = one.mask(&mut words, &id, &active).expect("it is agreed");
+            (words, commitment)
+        };
+        let messages: Vec<_> = all.par_iter_mut().zip(values).map(mask).collect();
+        let (words, commitments): (Vec<_>, Vec<_>) = messages.into_iter().unzip();
+        let mut sum = total(words, 32).expect("of one length");
+        let openings: Vec<Opening> = all.iter_mut().map(|one| one.open(round, 0).expect("sent")).collect();
+        assert!(openings.iter().zip(&commitments).all(|(opening, sent)| opening.commitment() == *sent));
         unmask(&mut sum, &openings, 32);
         let elapsed = start.elapsed().as_secs_f64();
         assert!(sum.iter().all(|&word| word == 7 * parties as u32));
         elapsed
     });
-    (1e3 * agreed, 1e3 * round)
+    let members: Vec<Member> =
+        active.iter().map(|&party| Member::from_secret(party, secret(party))).collect();
+    let points = median(|round| {
+        let start = Instant::now();
+        let found = members.par_iter().map(|member| member.opening(&id(round))).collect::<Vec<_>>();
+        assert_eq!(found.len(), parties);
+        start.elapsed().as_secs_f64()
+    });
+    // The last round that was opened; its first party is replaced.
+    let last = id(10);
+    let commitment = members[0].opening(&last).commitment();
+    let needed = quorum(parties, 0);
+    let recovery = median(|_| {
+        let start = Instant::now();
+        let reveal = |&holder: &usize| Some((holder, all[holder].reveal(10, 0, 0).ok()?));
+        let shares: Vec<_> = active.par_iter().filter_map(reveal).collect();
+        let found = recover(0, needed, &shares, &commitment, &last);
+        assert_eq!(found.is_ok(), parties > needed, "with two parties nobody is replaced");
+        start.elapsed().as_secs_f64()
+    });
+    let [agreeing, round, points, recovery] = [agreeing, round, points, recovery].map(|time| 1e3 * time);
+    Times { agreeing, round, points, recovery }
 }
 
 fn main() {
-    println!("parties | degree | keys and backups, ms | masking, summing and opening {LENGTH} words, ms");
-    for parties in [2, 5, 10, 20, 50, 100] {
-        let (agreed, round) = sums(parties, 8);
-        println!("{parties:7} | {:6} | {agreed:20.1} | {round:6.2}", 8.min(parties - 1));
+    println!("of all parties together, ms: a round is masking, summing and opening {LENGTH} words");
+    println!("parties | degree | keys, signatures, shares | round | of it points | replacing a party");
+    for (parties, degree) in [(2, 8), (5, 8), (10, 8), (20, 8), (50, 8), (100, 8), (100, 99), (128, 8)] {
+        let Times { agreeing, round, points, recovery } = sums(parties, degree);
+        let degree = degree.min(parties - 1);
+        println!("{parties:7} | {degree:6} | {agreeing:24.1} | {round:5.2} | {points:12.2} | {recovery:8.2}");
     }
-    let (agreed, round) = sums(100, 99);
-    println!("{:7} | {:6} | {agreed:20.1} | {round:6.2}", 100, 99);
     println!("noise, units | million values a second");
     for deviation in [100.0, 1_000.0, 10_000.0, 100_000.0] {
         let sampler = DiscreteGaussian::new(deviation).expect("in range");

@@ -137,9 +137,8 @@ impl Federation {
         }
     }
 
-    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all replies, in the same
-    /// order. A lost party has no reply; a refusal is an error.
-    pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
+    /// Sends each of the parties numbered `to` (ascending, from 0) its request, and waits for all answers, in the same order.
+    pub fn ask_each(&mut self, to: &[usize], requests: Vec<Request>) -> Vec<(Asked, Result<Reply, Problem>)> {
         let mut asked = Vec::with_capacity(to.len());
         for (&party, request) in to.iter().zip(&requests) {
             self.traffic[party].sent += request.payload();
@@ -159,19 +158,27 @@ impl Federation {
         } else {
             on_threads(work, self.threads)
         };
-        let mut answered = Vec::with_capacity(to.len());
-        for ((&party, asked), answer) in to.iter().zip(asked).zip(answers) {
-            let reply = match answer {
-                Ok(reply) => Some(reply),
-                Err(Failure::Gone) => None,
-                Err(Failure::Refused(refusal)) => return Err(asked.failed(Problem::Refused(refusal))),
-                Err(Failure::Unreadable(error)) => return Err(asked.failed(Problem::Unreadable(error))),
-                Err(other) => return Err(asked.failed(Problem::Refused(Refusal::new(other)))),
-            };
-            self.traffic[party].received += reply.as_ref().map_or(0, Reply::payload);
-            answered.push((asked, reply));
+        let problem = |failure| match failure {
+            Failure::Gone => Problem::Gone,
+            Failure::Refused(refusal) => Problem::Refused(refusal),
+            Failure::Unreadable(error) => Problem::Unreadable(error),
+            other => Problem::Refused(Refusal::new(other)),
+        };
+        for (&party, answer) in to.iter().zip(&answers) {
+            self.traffic[party].received += answer.as_ref().map_or(0, Reply::payload);
         }
-        Ok(answered)
+        asked.into_iter().zip(answers).map(|(asked, answer)| (asked, answer.map_err(problem))).collect()
+    }
+
+    /// Sends each of the parties its request. A lost party has no reply; a refusal is an error.
+    pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
+        let answers = self.ask_each(to, requests).into_iter();
+        let answered = answers.map(|(asked, answer)| match answer {
+            Ok(reply) => Ok((asked, Some(reply))),
+            Err(Problem::Gone) => Ok((asked, None)),
+            Err(problem) => Err(asked.failed(problem)),
+        });
+        answered.collect()
     }
 
     /// The same, except that a lost party is an error.

@@ -7,12 +7,14 @@
 mod error;
 mod guard;
 mod join;
+mod keys;
 mod linking;
 mod release;
 mod represent;
 mod selection;
 mod serving;
 mod state;
+mod sums;
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +32,7 @@ use fet_core::policy::Policy;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::{Identity, PublicIdentity};
-use fet_privacy::secure_sum::Member;
+use fet_privacy::secure_sum::Participant;
 
 use crate::prepare::PreparedParty;
 
@@ -117,14 +119,8 @@ struct Session {
     /// The blocks that held NaN or infinity and were sent as zeros; told to the operator, never sent.
     blanked: u64,
     scratch: Vec<u32>,
-    /// Its part in secret sums, if there are any.
-    member: Option<Member>,
-    /// The parties that it shares keys with, from 0, including itself.
-    agreed: Vec<u32>,
-    /// Its last message of a secret sum.
-    sent: Option<release::Sent>,
-    /// The party whose backup it gave out, from 0: it gives out one in a session.
-    revealed: Option<usize>,
+    /// Its part in secure sums, once it has made a key.
+    sums: Option<Participant>,
     /// Its best model so far; empty before the first.
     best: Parameters,
 }
@@ -207,10 +203,10 @@ impl Secondary {
             Request::Link(message) => session.link(message),
             Request::Answer(message) => session.link_answered(&message),
             Request::MakeKey => session.make_key().map(Reply::Key),
-            Request::AgreeOnKeys(keys) => session.agree_on_keys(&keys).map(Reply::Backups),
+            Request::AgreeOnKeys(keys) => session.agree_on_keys(&keys).map(Reply::Agreed),
             Request::KeepBackups(message) => session.keep_backups(&message).map(|()| Reply::Done),
             Request::Open(message) => session.open(message).map(Reply::Opening),
-            Request::Reveal(message) => session.reveal(message).map(Reply::Backup),
+            Request::Reveal(message) => session.reveal(message).map(Reply::Share),
             Request::Forward(message) => session.forward(message),
             Request::Backward(message) => session.learn(message).map(|()| Reply::Done),
             Request::ShareParameters(message) => session.share_parameters(message),

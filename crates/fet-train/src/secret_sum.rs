@@ -31,7 +31,7 @@ pub(crate) const REPRESENTATION: u32 = 0;
 pub(crate) const PARAMETERS: u32 = 1;
 
 /// A digest of what a sum of representations is over: these rows, in blocks of this shape.
-pub(crate) fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
+pub fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
     let mut hash = Sha256::new().chain_update(b"fet sum of representations, 1");
     shape.iter().for_each(|&size| hash.update((size as u64).to_le_bytes()));
     rows.iter().for_each(|row| hash.update(row.to_le_bytes()));
@@ -42,17 +42,4 @@ pub(crate) fn over_rows(rows: &[u32], shape: [usize; 3]) -> [u8; 32] {
 pub(crate) fn over_parameters(length: usize) -> [u8; 32] {
     let hash = Sha256::new().chain_update(b"fet sum of parameters, 1");
     hash.chain_update((length as u64).to_le_bytes()).finalize().into()
-}
-
-/// The purpose of a signature on a public key for sums.
-pub(crate) const SIGNS_KEY: &str = "fet secure sum key, 1";
-
-/// What a party signs: which run its public key is for, and whose it is.
-pub(crate) fn signed_key(
-    settings_hash: &[u8; 32],
-    party: usize,
-    key: &[u8; 32],
-    commitment: &[u8; 32],
-) -> Vec<u8> {
-    [&settings_hash[..], &(party as u64).to_le_bytes(), key, commitment].concat()
 }

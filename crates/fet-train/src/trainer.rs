@@ -25,7 +25,7 @@ use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
-use fet_core::message::{Backward, Block, Epoch, Request, Round, SignedKey};
+use fet_core::message::{Backward, Block, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
@@ -63,8 +63,8 @@ pub struct Trainer {
     federation: Federation,
     aggregator: Arc<dyn Aggregator>,
     privacy: Box<dyn PrivacyMechanism>,
-    /// The signed keys of the secondaries that share masks; none where no sums are secret.
-    keys: Vec<Option<SignedKey>>,
+    /// The secondaries that agreed on keys, from 0; none where no sums are secret.
+    agreed: Vec<usize>,
     /// The memory of every row, if each row is released once in the whole run.
     released: Option<Memory>,
     plan: Plan,

@@ -3,10 +3,12 @@
 //!
 //! A party opens one attempt at a sum and no other, so that of all attempts one sum becomes known at most: whoever claims that
 //! a party has vanished, or gets its message late, does not learn two sums of one round that differ by that party's part. A party that
-//! vanishes before the opening is left out and the round is done again. One that vanishes within the opening stays in the
-//! sum: the others open its mask from the shares that they keep ([`super::recover`]).
+//! vanishes before the opening is left out and the round is done again. One that vanishes within the opening, or opens its
+//! message wrongly, stays in the sum: the others open its mask from the shares that they keep ([`super::recover`]).
 
-use super::member::{Opening, unmask};
+use super::backup::Recovered;
+use super::member::unmask;
+use super::prf::{Commitment, Opening};
 use super::word::Word;
 
 /// One attempt at a sum.
@@ -25,8 +27,19 @@ pub struct Collected<W> {
     pub sum: Vec<W>,
     /// Who took part in it, and at which attempt.
     pub attempt: Attempt,
-    /// Who took part and has vanished since.
+    /// Who took part and has vanished since, or opened its message wrongly.
     pub lost: Vec<usize>,
+    /// Who sent an opening, or a share of one, that does not fit.
+    pub wrong: Vec<usize>,
+}
+
+/// A masked message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message<W> {
+    /// Modulo 2^bits.
+    pub words: Vec<W>,
+    /// To the opening.
+    pub commitment: Commitment,
 }
 
 /// Why there is no sum.
@@ -34,14 +47,23 @@ pub struct Collected<W> {
 #[non_exhaustive]
 pub enum CollectError {
     /// Too few parties for a sum to hide anything.
-    #[error(
-        "a secure sum needs two parties or more; {left} of {of} are left: the sum would be the value itself"
-    )]
+    #[error("a secure sum needs {needed} parties or more here; {left} of {of} are left")]
     TooFew {
         /// How many are left.
         left: usize,
         /// How many there were.
         of: usize,
+        /// How many it takes.
+        needed: usize,
+    },
+    /// A party opened its message wrongly, and the others cannot open it in its place.
+    #[error(
+        "party {party} sent an opening that is not the one that its message commits to, and the others could not open the message in \
+         its place"
+    )]
+    Opening {
+        /// The party, from 1.
+        party: usize,
     },
     /// Messages of different lengths.
     #[error("a party sent {found} words, not {expected}")]
@@ -59,7 +81,7 @@ pub trait Parties<W> {
     type Error: From<CollectError>;
 
     /// The masked message of each active party.
-    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<W>>>, Self::Error>;
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<W>>>, Self::Error>;
 
     /// The opening of each active party's own mask.
     fn opened(&mut self, attempt: &Attempt) -> Result<Vec<Option<Opening>>, Self::Error>;
@@ -70,25 +92,32 @@ pub trait Parties<W> {
         attempt: &Attempt,
         party: usize,
         others: &[usize],
-    ) -> Result<Opening, Self::Error>;
+        commitment: &Commitment,
+    ) -> Result<Recovered, Self::Error>;
 }
 
-/// Sums what the active parties send, without those who vanish before they have sent it.
+/// Sums what the active parties send, without those who vanish before they have sent it, while `needed` are left, two at
+/// least ([`super::quorum`]).
 pub fn collect<W: Word, P: Parties<W>>(
     active: &[usize],
+    needed: usize,
     bits: u32,
     parties: &mut P,
 ) -> Result<Collected<W>, P::Error> {
-    let of = active.len();
+    let (of, needed) = (active.len(), needed.max(2));
     let mut attempt = Attempt { number: 0, active: active.to_vec() };
     loop {
-        if attempt.active.len() < 2 {
-            return Err(CollectError::TooFew { left: attempt.active.len(), of }.into());
+        if attempt.active.len() < needed {
+            return Err(CollectError::TooFew { left: attempt.active.len(), of, needed }.into());
         }
         let messages = parties.masked(&attempt)?;
         if messages.iter().all(Option::is_some) {
-            let sum = total(messages.into_iter().flatten().collect(), bits)?;
-            return open(sum, attempt, bits, parties);
+            let (words, commitments) = messages
+                .into_iter()
+                .flatten()
+                .map(|Message { words, commitment }| (words, commitment))
+                .unzip();
+            return open(total(words, bits)?, commitments, attempt, bits, parties);
         }
         let answered = messages.iter().map(Option::is_some);
         let left = attempt.active.iter().zip(answered).filter_map(|(&party, here)| here.then_some(party));
@@ -98,26 +127,39 @@ pub fn collect<W: Word, P: Parties<W>>(
 
 fn open<W: Word, P: Parties<W>>(
     mut sum: Vec<W>,
+    commitments: Vec<Commitment>,
     attempt: Attempt,
     bits: u32,
     parties: &mut P,
 ) -> Result<Collected<W>, P::Error> {
     let replies = parties.opened(&attempt)?;
-    let (mut openings, mut here, mut lost) = (Vec::new(), Vec::new(), Vec::new());
-    for (&party, reply) in attempt.active.iter().zip(replies) {
+    let (mut openings, mut here, mut lost, mut wrong) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for ((&party, commitment), reply) in attempt.active.iter().zip(commitments).zip(replies) {
         match reply {
-            Some(opening) => {
+            Some(opening) if opening.commitment() == commitment => {
                 openings.push(opening);
                 here.push(party);
             }
-            None => lost.push(party),
+            other => {
+                lost.push((party, commitment));
+                wrong.extend(other.map(|_| party));
+            }
         }
     }
-    for &party in &lost {
-        openings.push(parties.recovered(&attempt, party, &here)?);
+    for (party, commitment) in &lost {
+        let recovered = parties.recovered(&attempt, *party, &here, commitment);
+        let recovered = match recovered {
+            Err(_) if wrong.contains(party) => return Err(CollectError::Opening { party: party + 1 }.into()),
+            recovered => recovered?,
+        };
+        openings.push(recovered.opening);
+        wrong.extend(recovered.wrong);
     }
     unmask(&mut sum, &openings, bits);
-    Ok(Collected { sum, attempt, lost })
+    wrong.sort_unstable();
+    wrong.dedup();
+    let lost = lost.into_iter().map(|(party, _)| party).collect();
+    Ok(Collected { sum, attempt, lost, wrong })
 }
 
 /// The sum of all messages modulo 2^bits; it still bears the parties' own masks.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use chacha20::ChaCha20Rng;
+use curve25519_dalek::scalar::Scalar;
 use rand::{Rng, SeedableRng};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
@@ -11,36 +12,26 @@ use x25519_dalek::StaticSecret;
 
 use super::graph::MaskGraph;
 use super::id::SumId;
+use super::prf::{Opening, evaluate, opening, scalar};
 use super::word::Word;
 
 /// A party's public key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; 32]);
 
-/// What a party says in advance about the secret of its own masks, so that shares of it can be checked.
-pub type Commitment = [u8; 32];
-
-/// What takes a party's own mask off one of its messages, and off no other. `Debug` does not show it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Opening(pub [u8; 32]);
-
-impl fmt::Debug for Opening {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Opening")
-    }
-}
-
 /// A party of a secure sum. `Debug` shows no secret.
 pub struct Member {
     index: usize,
     secret: StaticSecret,
-    /// The secret of its own masks.
-    own: [u8; 32],
+    /// The secret behind its own masks.
+    own: Scalar,
     public: PublicKey,
     /// Keys shared with each other party; nothing at its own place.
     keys: Vec<Option<[u8; 32]>>,
-    /// Shares of other parties' mask secrets.
-    pub(super) backups: BTreeMap<usize, Vec<u8>>,
+    /// A digest of all that was agreed on.
+    transcript: [u8; 32],
+    /// Shares of the secrets behind other parties' masks.
+    pub(super) backups: BTreeMap<usize, Scalar>,
 }
 
 /// Words that one thread masks at a time; a multiple of a ChaCha block.
@@ -58,10 +49,11 @@ impl Member {
 
     /// Party `index`, with 32 secret random bytes.
     pub fn from_secret(index: usize, secret: [u8; 32]) -> Self {
-        let own = labelled(b"fet secure sum, own masks, 1", &secret);
+        let own = scalar(b"fet secure sum, own masks, 2", &secret);
         let secret = StaticSecret::from(labelled(b"fet secure sum, key pair, 1", &secret));
         let public = PublicKey(x25519_dalek::PublicKey::from(&secret).to_bytes());
-        Self { index, secret, own, public, keys: Vec::new(), backups: BTreeMap::new() }
+        let (keys, transcript) = (Vec::new(), [0; 32]);
+        Self { index, secret, own, public, keys, transcript, backups: BTreeMap::new() }
     }
 
     /// What the others are told.
@@ -69,21 +61,17 @@ impl Member {
         self.public
     }
 
-    /// What the others are told about the secret of its own masks.
-    pub fn commitment(&self) -> Commitment {
-        commit(&self.own)
+    /// A digest of the context and of all keys that were agreed on: parties with the same one were told the same.
+    pub fn transcript(&self) -> &[u8; 32] {
+        &self.transcript
     }
 
     pub(super) fn index(&self) -> usize {
         self.index
     }
 
-    pub(super) fn mask_secret(&self) -> &[u8; 32] {
+    pub(super) fn own(&self) -> &Scalar {
         &self.own
-    }
-
-    pub(super) fn backup_rng(&self) -> ChaCha20Rng {
-        ChaCha20Rng::from_seed(labelled(b"fet secure sum, shares, 1", &self.own))
     }
 
     pub(super) fn has_key_with(&self, party: usize) -> bool {
@@ -111,7 +99,7 @@ impl Member {
                 None => transcript.update([0u8]),
             }
         }
-        let transcript = transcript.finalize();
+        let transcript: [u8; 32] = transcript.finalize().into();
         let derive = |(index, theirs): (usize, &Option<PublicKey>)| {
             let Some(theirs) = theirs.as_ref().filter(|_| index != self.index) else { return Ok(None) };
             let shared = self.secret.diffie_hellman(&x25519_dalek::PublicKey::from(theirs.0));
@@ -126,16 +114,17 @@ impl Member {
             Ok(Some(hash.chain_update(low.to_le_bytes()).chain_update(high.to_le_bytes()).finalize().into()))
         };
         self.keys = all.iter().enumerate().map(derive).collect::<Result<_, _>>()?;
+        self.transcript = transcript;
         self.backups.clear();
         Ok(())
     }
 
     /// Masks `words` in place: by the masks that it shares with its neighbours among the active parties, which cancel in
-    /// the sum, and by one of its own, which [`Member::opening`] takes off.
+    /// the sum, and by one of its own, which the opening that it returns takes off ([`Member::opening`]).
     ///
     /// # Panics
     /// If the party does not take part, is alone, or has not agreed on keys with the others.
-    pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) {
+    pub fn mask<W: Word>(&self, words: &mut [W], id: &SumId<'_>) -> Opening {
         let active = id.active;
         let place = active.iter().position(|&party| party == self.index).expect("the party takes part");
         assert!(active.len() >= 2, "a sum over one party is its value");
@@ -147,14 +136,16 @@ impl Member {
         let neighbours = MaskGraph::new(active.len(), id.degree).neighbours(place);
         let mut masks: Vec<(bool, [u8; 32])> =
             neighbours.into_iter().map(|other| (place < other, pair(other))).collect();
-        masks.push((true, self.opening(id).0));
+        let opening = self.opening(id);
+        masks.push((true, opening.0));
         apply(words, &masks, id.bits);
+        opening
     }
 
     /// What takes this party's own mask off its message of one sum. Whoever has the openings of all messages learns the
     /// sum: a party opens one attempt at a sum, and no other afterwards.
     pub fn opening(&self, id: &SumId<'_>) -> Opening {
-        opening(&self.own, id)
+        opening(&evaluate(&self.own, id), id)
     }
 }
 
@@ -185,15 +176,6 @@ fn apply<W: Word>(words: &mut [W], masks: &[(bool, [u8; 32])], bits: u32) {
         }
         words.iter_mut().for_each(|word| *word = word.low(bits));
     });
-}
-
-pub(super) fn opening(own: &[u8; 32], id: &SumId<'_>) -> Opening {
-    let hash = Sha256::new().chain_update(b"fet secure sum, own mask, 1").chain_update(own);
-    Opening(hash.chain_update(id.digest()).finalize().into())
-}
-
-pub(super) fn commit(own: &[u8; 32]) -> Commitment {
-    labelled(b"fet secure sum, commitment, 1", own)
 }
 
 fn labelled(label: &[u8], secret: &[u8; 32]) -> [u8; 32] {

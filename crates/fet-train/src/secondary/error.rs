@@ -4,7 +4,7 @@ use fet_core::linker::LinkError;
 use fet_core::message::Round;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
-use fet_privacy::secure_sum::{BackupError, BudgetError};
+use fet_privacy::secure_sum::{BudgetError, SumError};
 
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
@@ -105,9 +105,6 @@ pub enum SecondaryError {
     /// The operating system gave no randomness for keys.
     #[error("the operating system gave no randomness for keys: {0}")]
     NoRandomness(String),
-    /// A secret sum was asked for before keys were agreed on.
-    #[error("a secret sum was asked for before keys were agreed on")]
-    NoKeys,
     /// Neighbours must be chosen for each batch, but the linker conceals keys.
     #[error(
         "`linker.kind` must be one that sends keys in the clear where `privacy.sample_rate` or \
@@ -117,47 +114,12 @@ pub enum SecondaryError {
     /// A secret sum over one party.
     #[error("a secret sum over one party was asked for: the sum would be its value")]
     Alone,
-    /// Keys were agreed on, and a run does so once.
-    #[error("keys were agreed on already; a run agrees once")]
-    AgreedAlready,
-    /// A public key that its party's identity did not sign for this run.
-    #[error(
-        "the public key of party {party} is not signed by the identity that this party knows: whoever relays keys may have \
-         put another in its place"
-    )]
-    Unsigned {
-        /// The party, from 1.
-        party: usize,
-    },
-    /// A backup that cannot be used.
+    /// What its part in secure sums refuses.
     #[error(transparent)]
-    Backup(#[from] BackupError),
-    /// It gave out one backup already.
-    #[error(
-        "this party gave out the backup of another party already: with more than one in a run, several attempts at a sum \
-         could be opened"
-    )]
-    RevealedAlready,
+    Sum(#[from] SumError),
     /// A prediction would need a secure sum of its own.
     #[error("predictions are not made by secure sums yet: `aggregator.kind` must be one that sees the parts")]
     SummedPrediction,
-    /// There is no backup for this party.
-    #[error("this party keeps no backup of party {party}")]
-    NoBackup {
-        /// The party, from 1.
-        party: usize,
-    },
-    /// An attempt at a sum is to be opened that is not the last that the party sent, or was not opened.
-    #[error(
-        "attempt {attempt} at the sum of {round} is not the last that this party sent and may open: of all attempts at a sum \
-         one is opened"
-    )]
-    NotSent {
-        /// The round.
-        round: Round,
-        /// The attempt.
-        attempt: u32,
-    },
     /// Its policy forbids what the settings ask for.
     #[error("its policy forbids the run: `policy.{field}` {rule}; it is {value}")]
     Policy {
@@ -174,12 +136,6 @@ pub enum SecondaryError {
     /// The rows cannot be divided.
     #[error(transparent)]
     Data(#[from] fet_core::data::DataError),
-    /// A public key of small order, which no honest party has.
-    #[error("the public key of party {party} is of small order: no honest party has such a key")]
-    BadKey {
-        /// The party, from 1.
-        party: usize,
-    },
     /// A gradient came, but no training representation of its round was sent.
     #[error("a gradient for {round} came, but no training representation of that round was sent")]
     NothingToLearn {

@@ -91,6 +91,15 @@ impl Guard {
         }
     }
 
+    /// The parties that the schedule has in a round, whoever has left since.
+    pub(super) fn scheduled(&self, round: Round) -> Vec<usize> {
+        self.schedule.active(round)
+    }
+
+    pub(super) fn least_summed(&self) -> usize {
+        self.least_summed
+    }
+
     /// The reply to the last request, if it is asked once more.
     pub(super) fn repeated(&self, asked: &Asked) -> Option<Reply> {
         self.last.as_ref().filter(|(last, _)| last == asked).map(|(_, reply)| reply.clone())

@@ -177,10 +177,7 @@ impl Parts {
             chosen: None,
             pending: None,
             blanked: 0,
-            member: None,
-            agreed: Vec::new(),
-            sent: None,
-            revealed: None,
+            sums: None,
             best: Parameters::default(),
         }
     }

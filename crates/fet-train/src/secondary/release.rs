@@ -1,163 +1,20 @@
 //! What a secondary sends: noisy representations, alone or hidden in a sum, and averaged parameters.
 
-use fet_core::message::{
-    Backup, Backups, Block, Forward, LoadParameters, Masked, Open, PublicKeys, Reply, Reveal, Round,
-    ShareParameters, SignedKey, Words,
-};
+use fet_core::message::{Block, Forward, LoadParameters, Masked, Reply, Round, ShareParameters, Words};
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{Release, Share};
 use fet_core::rng::Purpose;
-use fet_privacy::secure_sum::{Member, PublicKey, SumId, Word, holders};
+use fet_privacy::secure_sum::{SumError, Word};
 use sha2::{Digest, Sha256};
 
 use super::guard::Asked;
+use super::sums::Attempt;
 use super::{SecondaryError, Session};
-use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION, SIGNS_KEY};
-
-/// A secret sum that the party is asked to take part in.
-struct Attempt<'a> {
-    round: Round,
-    active: &'a [u32],
-    number: u32,
-    /// A digest of what the sum is over.
-    over: [u8; 32],
-}
-
-/// A message of a secret sum that has left.
-pub(super) struct Sent {
-    open: Open,
-    name: u32,
-    active: Vec<usize>,
-    over: [u8; 32],
-    bits: u32,
-    degree: usize,
-    /// Whether its mask was taken off.
-    opened: bool,
-}
-
-impl Sent {
-    fn id(&self) -> SumId<'_> {
-        SumId {
-            round: self.open.round.key(),
-            name: self.name,
-            attempt: self.open.attempt,
-            active: &self.active,
-            over: self.over,
-            bits: self.bits,
-            degree: self.degree,
-        }
-    }
-}
+use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
 
 impl Session {
-    /// A key for secret sums, from the operating system's randomness. A sum does not depend on its masks, so runs still
-    /// repeat.
-    pub(super) fn make_key(&mut self) -> Result<SignedKey, SecondaryError> {
-        if !self.agreed.is_empty() {
-            return Err(SecondaryError::AgreedAlready);
-        }
-        let mut secret = [0u8; 32];
-        getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
-        let member = Member::from_secret(self.number - 1, secret);
-        let (key, commitment) = (member.public().0, member.commitment());
-        let message = secret_sum::signed_key(&self.settings_hash, self.number, &key, &commitment);
-        let signature = self.identity.sign(SIGNS_KEY, &message).to_vec();
-        self.member = Some(member);
-        Ok(SignedKey { key, commitment, signature })
-    }
-
-    /// Derives keys from those of the others, all of which bear the signatures of the identities that it knows.
-    pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<Backups, SecondaryError> {
-        if message.keys.len() != message.parties.len() {
-            let rule = format!("must be one for each of {} parties", message.parties.len());
-            let value = message.keys.len().to_string();
-            return Err(SecondaryError::Message { field: "keys", rule, value });
-        }
-        self.check_parties("parties", &message.parties)?;
-        if !self.agreed.is_empty() {
-            return Err(SecondaryError::AgreedAlready);
-        }
-        let mut all = vec![None; self.parties];
-        let mut context = self.settings_hash.to_vec();
-        for (&party, signed) in message.parties.iter().zip(&message.keys) {
-            let number = party as usize + 1;
-            let SignedKey { key, commitment, signature } = signed;
-            let bytes = secret_sum::signed_key(&self.settings_hash, number, key, commitment);
-            let identity = self.roster.get(number - 1).ok_or(SecondaryError::Unsigned { party: number })?;
-            let sound = signature.as_slice().try_into().is_ok_and(|s| identity.signed(SIGNS_KEY, &bytes, s));
-            if !sound {
-                return Err(SecondaryError::Unsigned { party: number });
-            }
-            all[party as usize] = Some(PublicKey(*key));
-            context.extend(commitment);
-        }
-        let own = message.parties.iter().position(|&party| party as usize == self.number - 1);
-        let member = self.member.as_mut().ok_or(SecondaryError::NoKeys)?;
-        if own.is_none_or(|place| message.keys[place].key != member.public().0) {
-            return Err(SecondaryError::Unsigned { party: self.number });
-        }
-        member.agree(&all, &context).map_err(|party| SecondaryError::BadKey { party: party + 1 })?;
-        self.agreed = message.parties.clone();
-        let parties: Vec<usize> = self.agreed.iter().map(|&party| party as usize).collect();
-        let sealed = member.backups(&parties).concat();
-        let holders = holders(&parties, self.number - 1).into_iter().map(|party| party as u32).collect();
-        Ok(Backups { parties: holders, sealed })
-    }
-
-    /// Keeps the shares of the others' secrets.
-    pub(super) fn keep_backups(&mut self, message: &Backups) -> Result<(), SecondaryError> {
-        let member =
-            self.member.as_mut().filter(|_| !self.agreed.is_empty()).ok_or(SecondaryError::NoKeys)?;
-        let count = message.parties.len();
-        let known = message.parties.iter().all(|party| self.agreed.binary_search(party).is_ok());
-        if !known || count == 0 || !message.sealed.len().is_multiple_of(count) || message.sealed.is_empty() {
-            let rule =
-                "must be shares of one length, each of a party that keys were agreed on with".to_string();
-            let value = format!("{} bytes of {count} parties", message.sealed.len());
-            return Err(SecondaryError::Message { field: "sealed", rule, value });
-        }
-        let shares = message.sealed.chunks_exact(message.sealed.len() / count);
-        for (&party, sealed) in message.parties.iter().zip(shares) {
-            member.keep_backup(party as usize, sealed)?;
-        }
-        Ok(())
-    }
-
-    /// Takes its own mask off its last message of a sum; that sum's other attempts stay masked for ever.
-    pub(super) fn open(&mut self, message: Open) -> Result<[u8; 32], SecondaryError> {
-        let not_sent = SecondaryError::NotSent { round: message.round, attempt: message.attempt };
-        let (Some(sent), Some(member)) = (&mut self.sent, &self.member) else { return Err(not_sent) };
-        if sent.open != message {
-            return Err(not_sent);
-        }
-        sent.opened = true;
-        self.guard.opened(message.round);
-        Ok(member.opening(&sent.id()).0)
-    }
-
-    /// Gives the share that it keeps of the secret of a party that vanished before it opened its message of an attempt that
-    /// this party has opened. That party is gone from then on.
-    pub(super) fn reveal(&mut self, message: Reveal) -> Result<Backup, SecondaryError> {
-        let open = Open { round: message.round, attempt: message.attempt };
-        let party = message.party as usize;
-        let took_part = |sent: &&Sent| {
-            sent.open == open && sent.opened && party != self.number - 1 && sent.active.contains(&party)
-        };
-        let not_sent = SecondaryError::NotSent { round: message.round, attempt: message.attempt };
-        self.sent.as_ref().filter(took_part).ok_or(not_sent)?;
-        // A share opens every attempt of a party. Whoever had enough shares of all could open two attempts at a sum.
-        if self.revealed.is_some_and(|revealed| revealed != party) {
-            return Err(SecondaryError::RevealedAlready);
-        }
-        let share = self.member.as_ref().and_then(|member| member.backup_of(party));
-        let share = share.ok_or(SecondaryError::NoBackup { party: party + 1 })?.to_vec();
-        self.revealed = Some(party);
-        self.guard.lost(party);
-        Ok(Backup(share))
-    }
-
     /// Refuses a set of parties that this one does not belong to.
-    fn check_parties(&self, field: &'static str, parties: &[u32]) -> Result<(), SecondaryError> {
+    pub(super) fn check_parties(&self, field: &'static str, parties: &[u32]) -> Result<(), SecondaryError> {
         let own = self.number as u32 - 1;
         let sound = parties.is_sorted_by(|a, b| a < b)
             && parties.last().is_some_and(|&last| (last as usize) < self.parties)
@@ -188,6 +45,9 @@ impl Session {
         }
         if attempt.is_some() && active.len() < 2 {
             return Err(SecondaryError::Alone);
+        }
+        if attempt.is_some() {
+            self.check_quorum(round, active)?;
         }
         Ok(())
     }
@@ -243,7 +103,7 @@ impl Session {
         shape: [usize; 3],
         attempt: &Attempt<'_>,
     ) -> Result<Masked, SecondaryError> {
-        let sum = self.sum.ok_or(SecondaryError::NoKeys)?;
+        let sum = self.sum.ok_or(SumError::NotAgreed)?;
         let active = attempt.active.len();
         let form = self.privacy.form(active, shape[1] * shape[2]);
         let units = secret_sum::units(sum, form, active)?;
@@ -255,8 +115,8 @@ impl Session {
                 values.into_iter().map(|value| u32::from_signed(units.round(value))).collect()
             }
         };
-        self.mask(&mut words, units.bits, attempt, REPRESENTATION)?;
-        Ok(Masked { shape, words, bits: units.bits })
+        let commitment = self.mask(&mut words, units.bits, attempt, REPRESENTATION)?;
+        Ok(Masked { shape, words, bits: units.bits, commitment })
     }
 
     /// The parameters that the method averages, in the clear or hidden in a sum.
@@ -281,8 +141,8 @@ impl Session {
         check_range(parameters.values(), PARAMETER_RANGE, "parameter")?;
         let mut words: Vec<u64> =
             parameters.values().iter().map(|&value| u64::from_signed(units.round(value))).collect();
-        self.mask(&mut words, units.bits, &attempt, PARAMETERS)?;
-        Ok(Reply::MaskedParameters(Words(words)))
+        let commitment = self.mask(&mut words, units.bits, &attempt, PARAMETERS)?;
+        Ok(Reply::MaskedParameters(Words { words, commitment }))
     }
 
     /// Takes averaged parameters; refuses any that the method does not average.
@@ -308,24 +168,6 @@ impl Session {
     fn shared_parameters(&self) -> Result<Parameters, SecondaryError> {
         let prefix = self.shared.ok_or(SecondaryError::NothingShared)?;
         Ok(self.encoder.learner().parameters().with_prefix(prefix))
-    }
-
-    fn mask<W: Word>(
-        &mut self,
-        words: &mut [W],
-        bits: u32,
-        attempt: &Attempt<'_>,
-        name: u32,
-    ) -> Result<(), SecondaryError> {
-        let degree = self.sum.ok_or(SecondaryError::NoKeys)?.degree;
-        let agreed = attempt.active.iter().all(|party| self.agreed.binary_search(party).is_ok());
-        let member = self.member.as_ref().filter(|_| agreed).ok_or(SecondaryError::NoKeys)?;
-        let active: Vec<usize> = attempt.active.iter().map(|&party| party as usize).collect();
-        let open = Open { round: attempt.round, attempt: attempt.number };
-        let sent = Sent { open, name, active, over: attempt.over, bits, degree, opened: false };
-        member.mask(words, &sent.id());
-        self.sent = Some(sent);
-        Ok(())
     }
 }
 

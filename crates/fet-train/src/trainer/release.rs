@@ -155,13 +155,14 @@ impl Trainer {
         aggregation: &mut Aggregation,
     ) -> Result<Tensor<3>, RunError> {
         let of = aggregation.active.len();
-        let &first = aggregation.active.first().ok_or(CollectError::TooFew { left: 0, of })?;
+        let &first = aggregation.active.first().ok_or(CollectError::TooFew { left: 0, of, needed: 2 })?;
         let shape = self.shape(first, rows.len());
+        let needed = self.fewest(round);
         let mut parts = Parts { trainer: self, round, rows: &short(rows), shape, sum };
-        let collected = collect(&aggregation.active, sum.bits, &mut parts)?;
+        let collected = collect(&aggregation.active, needed, sum.bits, &mut parts)?;
         let active = collected.attempt.active;
         self.note(round, &aggregation.active, &active);
-        self.progress.gone.extend(collected.lost);
+        self.note_opening(round, collected.lost, &collected.wrong);
         let left = active.len();
         let units = secret_sum::units(sum, self.privacy.form(left, shape[1] * shape[2]), left)?;
         aggregation.shapes = vec![shape; left];
@@ -278,11 +279,11 @@ impl Trainer {
         length: usize,
     ) -> Result<(Vec<f64>, usize), RunError> {
         let here = self.here();
-        let degree = sum.degree;
+        let (degree, needed) = (sum.degree, self.fewest(round));
         let mut parts = SharedParameters { trainer: self, round, length, degree };
-        let collected = collect(&here, u64::BITS, &mut parts)?;
+        let collected = collect(&here, needed, u64::BITS, &mut parts)?;
         self.note(round, &here, &collected.attempt.active);
-        self.progress.gone.extend(collected.lost);
+        self.note_opening(round, collected.lost, &collected.wrong);
         let active = collected.attempt.active.len();
         let units = secret_sum::parameters(active)?;
         let values = collected.sum.iter().map(|word| units.value(*word as i64));

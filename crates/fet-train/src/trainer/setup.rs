@@ -4,7 +4,9 @@
 use fet_core::data::{Keys, Standardise};
 use fet_core::experiment::Experiment;
 use fet_core::learning_rate::Plateau;
-use fet_core::message::{Backups, LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms};
+use fet_core::message::{
+    Agreed, Backups, Confirmed, LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms,
+};
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
@@ -103,7 +105,7 @@ impl Trainer {
             federation: Federation::new(parties, machine.party_threads),
             aggregator: aggregator.into(),
             privacy,
-            keys: (0..secondaries).map(|_| None).collect(),
+            agreed: Vec::new(),
             released: None,
             neighbours,
             available: Vec::new(),
@@ -170,15 +172,16 @@ impl Trainer {
             let Reply::Key(key) = reply else { return Err(asked.unexpected(&reply).into()) };
             keys.push(key);
         }
-        for (&party, key) in everyone.iter().zip(&keys) {
-            self.keys[party] = Some(key.clone());
-        }
+        self.agreed = everyone.clone();
         let parties = everyone.iter().map(|&party| party as u32).collect();
         let request = Request::AgreeOnKeys(PublicKeys { parties, keys });
         let replies = self.federation.exchange_all(&everyone, vec![request; everyone.len()])?;
         let mut kept = vec![Backups { parties: Vec::new(), sealed: Vec::new() }; self.federation.len()];
+        let mut signatures = Vec::with_capacity(64 * everyone.len());
         for (&from, (asked, reply)) in everyone.iter().zip(replies) {
-            let Reply::Backups(backups) = reply else { return Err(asked.unexpected(&reply).into()) };
+            let Reply::Agreed(Agreed { backups, signature }) = reply else {
+                return Err(asked.unexpected(&reply).into());
+            };
             let expected: Vec<u32> = holders(&everyone, from).into_iter().map(|party| party as u32).collect();
             let count = expected.len();
             if backups.parties != expected || backups.sealed.len() != SEALED_SHARE * count {
@@ -187,14 +190,21 @@ impl Trainer {
                 let value = format!("{} bytes for {:?}", backups.sealed.len(), backups.parties);
                 return Err(asked.wrong("sealed", rule, value).into());
             }
+            if signature.len() != 64 {
+                return Err(asked.wrong("signature", "must be 64 bytes", signature.len()).into());
+            }
+            signatures.extend(signature);
             for (&holder, share) in expected.iter().zip(backups.sealed.chunks_exact(SEALED_SHARE)) {
                 let kept = &mut kept[holder as usize];
                 kept.parties.push(from as u32);
                 kept.sealed.extend(share);
             }
         }
-        let requests = everyone.iter().map(|&party| Request::KeepBackups(kept[party].clone())).collect();
-        Ok(self.federation.command(&everyone, requests)?)
+        let confirmed = |&party: &usize| {
+            let (backups, signatures) = (kept[party].clone(), signatures.clone());
+            Request::KeepBackups(Confirmed { backups, signatures })
+        };
+        Ok(self.federation.command(&everyone, everyone.iter().map(confirmed).collect())?)
     }
 
     /// Links every secondary to the primary's keys, once for the whole run. A linker uses all cores, so parties link

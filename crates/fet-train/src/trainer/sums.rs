@@ -2,12 +2,14 @@
 //! others open for a party that vanished.
 
 use fet_core::aggregator::SecureSum;
-use fet_core::message::{Forward, Masked, Open, Reply, Request, Reveal, Round, ShareParameters};
-use fet_privacy::secure_sum::{Attempt, Opening, Parties, SumId, holders, recover};
+use fet_core::message::{Forward, Masked, Open, Reply, Request, Reveal, Round, ShareParameters, Words};
+use fet_privacy::secure_sum::{
+    Attempt, Commitment, Message, Opening, Parties, Recovered, SumId, holders, quorum, recover,
+};
 
 use super::release::short;
 use super::{RunError, Trainer};
-use crate::federation::{Asked, PartyError};
+use crate::federation::{Asked, PartyError, Problem};
 use crate::secret_sum;
 
 /// A secret sum of representations.
@@ -29,7 +31,7 @@ impl Parts<'_> {
 impl Parties<u32> for Parts<'_> {
     type Error = RunError;
 
-    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u32>>>, RunError> {
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u32>>>, RunError> {
         let bits = self.bits(attempt)?;
         let message = Forward {
             round: self.round,
@@ -53,7 +55,13 @@ impl Parties<u32> for Parts<'_> {
         self.trainer.open(self.round, attempt)
     }
 
-    fn recovered(&mut self, attempt: &Attempt, party: usize, others: &[usize]) -> Result<Opening, RunError> {
+    fn recovered(
+        &mut self,
+        attempt: &Attempt,
+        party: usize,
+        others: &[usize],
+        commitment: &Commitment,
+    ) -> Result<Recovered, RunError> {
         let over = secret_sum::over_rows(self.rows, self.shape);
         let id = SumId {
             round: self.round.key(),
@@ -64,7 +72,7 @@ impl Parties<u32> for Parts<'_> {
             bits: self.bits(attempt)?,
             degree: self.sum.degree,
         };
-        self.trainer.recover(self.round, party, others, &id)
+        self.trainer.recover(self.round, party, others, commitment, &id)
     }
 }
 
@@ -79,15 +87,17 @@ pub(super) struct SharedParameters<'a> {
 impl Parties<u64> for SharedParameters<'_> {
     type Error = RunError;
 
-    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u64>>>, RunError> {
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u64>>>, RunError> {
         let active = short(&attempt.active);
         let message = ShareParameters { round: self.round, active, attempt: Some(attempt.number) };
         let requests = vec![Request::ShareParameters(message); attempt.active.len()];
         let answered = self.trainer.federation.exchange(&attempt.active, requests)?;
         let words = answered.into_iter().map(|(asked, reply)| match reply {
-            Some(Reply::MaskedParameters(words)) if words.0.len() == self.length => Ok(Some(words.0)),
-            Some(Reply::MaskedParameters(words)) => {
-                Err(asked.wrong("words", format!("must be {}", self.length), words.0.len()))
+            Some(Reply::MaskedParameters(Words { words, commitment })) if words.len() == self.length => {
+                Ok(Some(Message { words, commitment }))
+            }
+            Some(Reply::MaskedParameters(message)) => {
+                Err(asked.wrong("words", format!("must be {}", self.length), message.words.len()))
             }
             Some(other) => Err(asked.unexpected(&other)),
             None => Ok(None),
@@ -99,7 +109,13 @@ impl Parties<u64> for SharedParameters<'_> {
         self.trainer.open(self.round, attempt)
     }
 
-    fn recovered(&mut self, attempt: &Attempt, party: usize, others: &[usize]) -> Result<Opening, RunError> {
+    fn recovered(
+        &mut self,
+        attempt: &Attempt,
+        party: usize,
+        others: &[usize],
+        commitment: &Commitment,
+    ) -> Result<Recovered, RunError> {
         let id = SumId {
             round: self.round.key(),
             name: secret_sum::PARAMETERS,
@@ -109,7 +125,7 @@ impl Parties<u64> for SharedParameters<'_> {
             bits: secret_sum::parameters(attempt.active.len())?.bits,
             degree: self.degree,
         };
-        self.trainer.recover(self.round, party, others, &id)
+        self.trainer.recover(self.round, party, others, commitment, &id)
     }
 }
 
@@ -127,39 +143,59 @@ impl Trainer {
         Ok(openings.collect::<Result<_, PartyError>>()?)
     }
 
-    /// Opens the mask of a party that vanished, from the shares of `others`.
+    /// Opens the mask of a party that vanished, from what the shares of `others` give. Whoever refuses, or sends something else,
+    /// gives nothing.
     fn recover(
         &mut self,
         round: Round,
         party: usize,
         others: &[usize],
+        commitment: &Commitment,
         id: &SumId<'_>,
-    ) -> Result<Opening, RunError> {
-        let agreed: Vec<usize> = (0..self.keys.len()).filter(|&party| self.keys[party].is_some()).collect();
-        let all = holders(&agreed, party);
+    ) -> Result<Recovered, RunError> {
         // Parties that took no part in the sum have opened nothing, and reveal nothing.
-        let ask: Vec<usize> = others.iter().copied().filter(|other| all.contains(other)).collect();
+        let ask = holders(others, party);
         let request = Request::Reveal(Reveal { round, attempt: id.attempt, party: party as u32 });
-        let mut shares = Vec::with_capacity(ask.len());
-        for (asked, reply) in self.federation.exchange(&ask, vec![request; ask.len()])? {
-            match reply {
-                Some(Reply::Backup(share)) => shares.push(share.0),
-                Some(other) => return Err(asked.unexpected(&other).into()),
-                None => {}
-            }
+        let answers = self.federation.ask_each(&ask, vec![request; ask.len()]);
+        let share = |(&holder, (_, answer)): (&usize, (Asked, Result<Reply, Problem>))| match answer {
+            Ok(Reply::Share(share)) => Some((holder, share)),
+            _ => None,
+        };
+        let shares: Vec<_> = ask.iter().zip(answers).filter_map(share).collect();
+        let needed = quorum(self.agreed.len(), self.privacy.colluding());
+        Ok(recover(party, needed, &shares, commitment, id)?)
+    }
+
+    /// The fewest parties that make a secure sum in a round.
+    pub(super) fn fewest(&self, round: Round) -> usize {
+        let scheduled = self.schedule.active(round);
+        let of = scheduled.iter().filter(|party| self.agreed.contains(party)).count();
+        quorum(of, self.privacy.colluding())
+    }
+
+    /// Takes note of who vanished within the opening of a sum, and of who sent what does not fit.
+    pub(super) fn note_opening(&mut self, round: Round, lost: Vec<usize>, wrong: &[usize]) {
+        self.progress.gone.extend(lost);
+        for &party in wrong {
+            let name = self.federation.name(party);
+            let warning = format!(
+                "party {} (\"{name}\") sent an opening of the secure sum of {round}, or a share of one, that does not fit; the \
+                 sum is right without it",
+                party + 1
+            );
+            self.warnings.push(warning.clone());
+            self.progress.warnings.push(warning);
         }
-        let commitment = self.keys[party].as_ref().map_or([0; 32], |key| key.commitment);
-        Ok(recover(party, all.len(), &shares, &commitment, id)?)
     }
 }
 
 /// The words of a share, if it has the form of the sum.
-fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Vec<u32>, PartyError> {
+fn words(asked: Asked, masked: Masked, shape: [usize; 3], bits: u32) -> Result<Message<u32>, PartyError> {
     let length = shape.iter().product::<usize>();
     if (masked.shape, masked.words.len(), masked.bits) != (shape, length, bits) {
         let rule = format!("must have the shape {shape:?}, {length} words of {bits} bits");
         let value = format!("{:?}, {} words of {} bits", masked.shape, masked.words.len(), masked.bits);
         return Err(asked.wrong("words", rule, value));
     }
-    Ok(masked.words)
+    Ok(Message { words: masked.words, commitment: masked.commitment })
 }

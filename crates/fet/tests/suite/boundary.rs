@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use fet_core::data::Task;
 use fet_core::message::{
-    Answer, Backups, Backward, Block, Forward, Joined, LARGEST_FRAME, Linked, LoadParameters, Masked,
+    Agreed, Answer, Backups, Backward, Block, Forward, Joined, LARGEST_FRAME, Linked, LoadParameters, Masked,
     PublicKeys, Reply, Request, Round, Saved, ShareParameters, SignedKey, Terms, Words, decode, encode,
 };
 use fet_core::parameters::Parameters;
@@ -20,7 +20,7 @@ use fet_train::secondary::{Own, Secondary, Store};
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::Trainer;
 
-use crate::support::{Vanishing, experiment, flex, losses, model, square, trainer, watched};
+use crate::support::{Vanishing, experiment, flex, losses, model, square, square_of, trainer, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 const NOISE: &str = "privacy.kind=discrete-gaussian";
@@ -395,7 +395,9 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     check(
         &[SECURE, "method.pe_average_every=1"],
         |_, reply| match reply {
-            Reply::MaskedParameters(_) => Ok(Reply::MaskedParameters(Words(vec![1]))),
+            Reply::MaskedParameters(_) => {
+                Ok(Reply::MaskedParameters(Words { words: vec![1], commitment: [0; 32] }))
+            }
             reply => Ok(reply),
         },
         &["ShareParameters", "words", "it is 1"],
@@ -411,7 +413,9 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
     check(
         &[SECURE],
         |_, reply| match reply {
-            Reply::Backups(backups) => Ok(Reply::Backups(Backups { sealed: vec![1], ..backups })),
+            Reply::Agreed(Agreed { backups, signature }) => {
+                Ok(Reply::Agreed(Agreed { backups: Backups { sealed: vec![1], ..backups }, signature }))
+            }
             reply => Ok(reply),
         },
         &["AgreeOnKeys", "sealed", "1 bytes"],
@@ -566,10 +570,11 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[], &[Request::Load(Saved { epoch: 3, hash: [0; 32] })], &["no saved state of epoch 3"]);
     check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
     let keys = |parties: &[u32], count: usize| {
-        let key = SignedKey { key: [9; 32], commitment: [0; 32], signature: vec![0; 64] };
+        let key = SignedKey { key: [9; 32], signature: vec![0; 64] };
         Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
     };
-    check(&[], &[keys(&[0, 1], 2)], &["party 1", "not signed"]);
+    check(&[], &[keys(&[0, 1], 2)], &["before keys were agreed on"]);
+    check(&[], &[Request::MakeKey, keys(&[0, 1], 2)], &["party 1", "not signed"]);
     check(&[SECURE], &[keys(&[0, 1], 3)], &["keys", "2 parties"]);
     check(&[SECURE], &[keys(&[0, 7], 2)], &["parties", "below 2"]);
     check(&[SECURE], &[keys(&[1], 1)], &["parties", "party 0"]);
@@ -633,11 +638,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &step(6, None)), &["active", "party 1", "left it out"]);
 
     // Of the attempts at a sum one is opened: the last that was sent.
-    let mut data = square(100, Task::Regression);
-    let mut third = data.secondaries[0].clone();
-    third.name = "third".to_string();
-    data.secondaries.push(third);
-    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), data, &flex());
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 3), &flex());
     let party_one = &mut parties[0];
     let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
     let open =
@@ -660,7 +661,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     for (party, number) in [(0, 1), (1, 1), (2, 0)] {
         refused(party_one.ask(reveal(party, number)), &["attempt"]);
     }
-    assert!(matches!(party_one.ask(reveal(2, 1)), Ok(Reply::Backup(_))), "it took part and vanished");
+    assert!(matches!(party_one.ask(reveal(2, 1)), Ok(Reply::Share(_))), "it took part and vanished");
     let next = Forward { active: vec![0, 2], ..step(1, Some(0)) };
     refused(ask(party_one, &next), &["active", "party 2"]);
     let share = ShareParameters { round: Round::Train { step: 1 }, active: vec![0, 2], attempt: Some(0) };
@@ -677,21 +678,21 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     }
     assert!(matches!(parties[0].ask(share(Round::Average { epoch: 1 })), Ok(Reply::Parameters(_))));
 
-    // One backup leaves in a session: with more, several attempts could be opened.
-    let mut data = square(100, Task::Regression);
-    for name in ["third", "fourth"] {
-        let mut more = data.secondaries[0].clone();
-        more.name = name.to_string();
-        data.secondaries.push(more);
-    }
-    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), data, &flex());
+    // For the attempt that it opened itself a party helps to open as many as vanished, and for no other; it answers no attempt over
+    // fewer than three of four, whoever vanishes.
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
     let party_one = &mut parties[0];
     ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
+    refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "it takes 3"]);
     party_one.ask(open(0)).expect("it was sent");
-    for _ in 0..2 {
-        assert!(matches!(party_one.ask(reveal(2, 0)), Ok(Reply::Backup(_))));
-    }
-    refused(party_one.ask(reveal(1, 0)), &["backup of another party already"]);
+    let share = |party: &mut Watched, of| match party.ask(reveal(of, 0)) {
+        Ok(Reply::Share(share)) => share,
+        other => panic!("{other:?}"),
+    };
+    let (second, third) = (share(party_one, 2), share(party_one, 1));
+    assert_ne!(second, third);
+    assert_eq!(share(party_one, 2), second);
+    refused(ask(party_one, &Forward { active: vec![0, 3], ..step(1, Some(0)) }), &["too few"]);
 }
 
 /// A party that vanishes between its message and its opening stays in that sum, which the others open, and in no other.
@@ -762,7 +763,7 @@ fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
     }
     let error = second.ask(agree([&two, &two])).expect_err("not party 1's").to_string();
     assert!(error.contains("party 1 is not signed"), "{error}");
-    assert!(matches!(first.ask(agree([&one, &two])), Ok(Reply::Backups(_))));
+    assert!(matches!(first.ask(agree([&one, &two])), Ok(Reply::Agreed(_))));
 }
 
 /// A party's own randomness, links and weights stay where they are: its `Debug` shows none of them.

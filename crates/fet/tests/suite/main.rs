@@ -8,6 +8,7 @@ mod contract;
 mod equivalence;
 mod errors;
 mod golden;
+mod hostile;
 mod labels;
 mod learning;
 mod link;

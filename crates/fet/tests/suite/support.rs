@@ -79,6 +79,17 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
     }
 }
 
+/// The same for a regression with so many secondaries, of which those from the third on hold what the first does.
+pub(crate) fn square_of(rows: usize, parties: usize) -> VerticalData {
+    let mut data = square(rows, Task::Regression);
+    for number in 3..=parties {
+        let mut more = data.secondaries[0].clone();
+        more.name = format!("number {number}");
+        data.secondaries.push(more);
+    }
+    data
+}
+
 /// A small, quick experiment; `sets` change it as the command line would.
 pub(crate) fn experiment(sets: &[&str]) -> Experiment {
     let mut table = toml::Table::new();

@@ -6,7 +6,8 @@ use fet_core::parameters::host;
 use fet_core::privacy::Form;
 use fet_core::registry::Slot;
 use fet_privacy::secure_sum::{
-    Attempt, CollectError, Member, Opening, Parties, SumId, Units, Word, collect, total, unmask,
+    Attempt, CollectError, Commitment, Member, Message, Opening, Parties, Recovered, SumId, Units, Word,
+    collect, total, unmask,
 };
 use fet_train::secret_sum;
 
@@ -78,11 +79,11 @@ impl Room<'_> {
 impl Parties<u32> for Room<'_> {
     type Error = CollectError;
 
-    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Vec<u32>>>, CollectError> {
+    fn masked(&mut self, attempt: &Attempt) -> Result<Vec<Option<Message<u32>>>, CollectError> {
         let answer = |&party: &usize| {
             let mut words = (self.words)(party, &attempt.active);
-            self.members[party].mask(&mut words, &self.id(attempt));
-            (!self.vanished.contains(&party)).then_some(words)
+            let commitment = self.members[party].mask(&mut words, &self.id(attempt)).commitment();
+            (!self.vanished.contains(&party)).then_some(Message { words, commitment })
         };
         Ok(attempt.active.iter().map(answer).collect())
     }
@@ -92,7 +93,13 @@ impl Parties<u32> for Room<'_> {
         Ok(attempt.active.iter().map(|&party| Some(self.members[party].opening(&id))).collect())
     }
 
-    fn recovered(&mut self, _: &Attempt, _: usize, _: &[usize]) -> Result<Opening, CollectError> {
+    fn recovered(
+        &mut self,
+        _: &Attempt,
+        _: usize,
+        _: &[usize],
+        _: &Commitment,
+    ) -> Result<Recovered, CollectError> {
         panic!("all parties open");
     }
 }
@@ -169,7 +176,7 @@ fn a_secret_sum_gives_the_mean_of_the_parties_that_answered() {
                 values.iter().map(|&value| u32::from_signed(own.round(value))).collect()
             };
             let mut room = Room { members: &members, vanished, bits, degree: secure.degree, words: &words };
-            let collected = collect(asked, bits, &mut room).expect("enough are left");
+            let collected = collect(asked, 2, bits, &mut room).expect("enough are left");
             let left: Vec<usize> = asked.iter().copied().filter(|party| !vanished.contains(party)).collect();
             assert_eq!(collected.attempt.active, left, "{name}");
             let count = left.len();

@@ -1,0 +1,147 @@
+//! How parties come to the same keys, past a relay that none of them trusts.
+//!
+//! Each signs its fresh public key; then each signs the transcript of all keys that it was told, its own among them. A
+//! participant sends nothing before it has the signatures of all under its own transcript. A relay that puts its own key in a
+//! party's place lacks the first signature; one that tells parties different keys or sets, or repeats a key of an earlier session,
+//! lacks the second, which an honest party gives for the key that it holds now and once in a session.
+
+use std::sync::Arc;
+
+use super::backup::holders;
+use super::error::SumError;
+use super::member::{Member, PublicKey};
+use super::quorum::quorum;
+use crate::identity::{Identity, PublicIdentity, Signature};
+
+/// What a participant knows before it hears from the relay.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// What the session is about: parties with another context agree on nothing.
+    pub context: [u8; 32],
+    /// The identities of all parties.
+    pub roster: Arc<[PublicIdentity]>,
+    /// Its own policy: the fewest parties that it sums with.
+    pub least: usize,
+    /// How many parties may collude with the receiver.
+    pub colluding: usize,
+}
+
+/// A public key with its party's signature.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SignedKey {
+    /// X25519.
+    pub key: PublicKey,
+    /// Over context, party and key.
+    pub signature: Signature,
+}
+
+/// What a participant gives once it was told all keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreed {
+    /// A sealed share for each of the other parties, in their order.
+    pub sealed: Vec<(usize, Vec<u8>)>,
+    /// Its signature under the transcript.
+    pub signature: Signature,
+}
+
+const SIGNS_KEY: &str = "fet secure sum key, 2";
+const SIGNS_TRANSCRIPT: &str = "fet secure sum transcript, 1";
+
+/// One party's side of the agreement.
+#[derive(Debug)]
+pub(super) struct Agreement {
+    pub(super) terms: Terms,
+    pub(super) member: Member,
+    /// The parties that keys were agreed on with, this one among them.
+    pub(super) parties: Vec<usize>,
+    pub(super) confirmed: bool,
+}
+
+impl Agreement {
+    pub(super) fn new(member: Member, terms: Terms) -> Self {
+        Self { terms, member, parties: Vec::new(), confirmed: false }
+    }
+
+    /// So many holders open a mask together.
+    pub(super) fn threshold(&self) -> usize {
+        quorum(self.parties.len(), self.terms.colluding)
+    }
+
+    pub(super) fn signed_key(&self, identity: &Identity) -> SignedKey {
+        let key = self.member.public();
+        let message = numbered(&self.terms.context, self.member.index(), &key.0);
+        SignedKey { key, signature: identity.sign(SIGNS_KEY, &message) }
+    }
+
+    pub(super) fn agree(
+        &mut self,
+        keys: &[(usize, SignedKey)],
+        identity: &Identity,
+    ) -> Result<Agreed, SumError> {
+        if !self.parties.is_empty() {
+            return Err(SumError::AgreedAlready);
+        }
+        let (own, Terms { context, roster, least, colluding }) = (self.member.index(), &self.terms);
+        let known = keys.last().is_some_and(|(last, _)| *last < roster.len());
+        if !known || !keys.is_sorted_by(|a, b| a.0 < b.0) || !keys.iter().any(|(party, _)| *party == own) {
+            return Err(SumError::Parties);
+        }
+        let needed = (*least).max(colluding + 2);
+        if keys.len() < needed {
+            return Err(SumError::TooFew { what: "agreeing on keys", found: keys.len(), needed });
+        }
+        let mut all = vec![None; roster.len()];
+        for (party, SignedKey { key, signature }) in keys {
+            let message = numbered(context, *party, &key.0);
+            let sound = roster[*party].signed(SIGNS_KEY, &message, signature);
+            if !sound || (*party == own && *key != self.member.public()) {
+                return Err(SumError::Unsigned { party: party + 1 });
+            }
+            all[*party] = Some(*key);
+        }
+        self.member.agree(&all, context).map_err(|party| SumError::BadKey { party: party + 1 })?;
+        self.parties = keys.iter().map(|(party, _)| *party).collect();
+        let sealed = self.member.backups(&self.parties, self.threshold());
+        let message = numbered(context, own, self.member.transcript());
+        Ok(Agreed {
+            sealed: holders(&self.parties, own).into_iter().zip(sealed).collect(),
+            signature: identity.sign(SIGNS_TRANSCRIPT, &message),
+        })
+    }
+
+    /// Takes the signatures of all parties under the transcript, and a sealed share of each of the others.
+    pub(super) fn confirm(
+        &mut self,
+        sealed: &[(usize, &[u8])],
+        signatures: &[(usize, Signature)],
+    ) -> Result<(), SumError> {
+        if self.parties.is_empty() {
+            return Err(SumError::NotAgreed);
+        }
+        if self.confirmed {
+            return Err(SumError::AgreedAlready);
+        }
+        let others = holders(&self.parties, self.member.index());
+        if !signatures.iter().map(|(party, _)| party).eq(&self.parties)
+            || !sealed.iter().map(|(party, _)| party).eq(&others)
+        {
+            return Err(SumError::Parties);
+        }
+        for (party, signature) in signatures {
+            let message = numbered(&self.terms.context, *party, self.member.transcript());
+            if !self.terms.roster[*party].signed(SIGNS_TRANSCRIPT, &message, signature) {
+                return Err(SumError::Unconfirmed { party: party + 1 });
+            }
+        }
+        let needed = self.threshold();
+        for (from, sealed) in sealed {
+            self.member.keep_backup(*from, sealed, needed)?;
+        }
+        self.confirmed = true;
+        Ok(())
+    }
+}
+
+fn numbered(context: &[u8; 32], party: usize, content: &[u8; 32]) -> Vec<u8> {
+    [&context[..], &(party as u64).to_le_bytes(), content].concat()
+}

@@ -1,0 +1,249 @@
+//! A hostile receiver of secure sums, against the real participants: whatever it asks, whomever it drops at whatever moment, it
+//! can compute one sum of a round at most, over one set that was large enough; and a sum that it is given is exact.
+//!
+//! "Can compute" is linear algebra over all that it was sent ([`receiver`]). Vectors are three words long.
+
+mod keys;
+mod proof;
+mod receiver;
+mod room;
+
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::receiver::Receiver;
+use crate::room::{Id, Room};
+
+/// When a party is gone, or is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    Never,
+    /// Before its message of the first attempt is there, or of the second.
+    Masking(u32),
+    /// Before its opening is there.
+    Opening,
+    /// Before it helps to open for others.
+    Recovery,
+}
+
+const MOMENTS: [Moment; 5] =
+    [Moment::Never, Moment::Masking(0), Moment::Masking(1), Moment::Opening, Moment::Recovery];
+
+fn id(round: u64, attempt: u32, active: &[usize]) -> Id {
+    Id { round, attempt, active: active.to_vec(), over: 0 }
+}
+
+/// A round as it should go, with drop-outs; which attempt was summed, if one was.
+fn as_agreed(
+    room: &mut Room,
+    receiver: &mut Receiver,
+    round: u64,
+    scheduled: &[usize],
+    moments: &[Moment],
+) -> Option<Id> {
+    let mut sum = id(round, 0, scheduled);
+    loop {
+        // What is said to be lost comes all the same: too late.
+        let answered: Vec<bool> =
+            sum.active.iter().map(|&party| receiver.ask(room, party, &sum, scheduled)).collect();
+        if !answered.contains(&true) || (answered.contains(&false) && sum.attempt == 0) {
+            return None;
+        }
+        let lost = |party: &usize| moments[*party] == Moment::Masking(sum.attempt);
+        if answered.iter().all(|answered| *answered) && !sum.active.iter().any(lost) {
+            break;
+        }
+        let left: Vec<usize> = sum.active.iter().copied().filter(|party| !lost(party)).collect();
+        if left.len() == sum.active.len() || left.iter().all(|&party| room.is_corrupt(party)) {
+            return None;
+        }
+        sum = id(round, sum.attempt + 1, &left);
+    }
+    let gone: Vec<usize> =
+        sum.active.iter().copied().filter(|&party| moments[party] == Moment::Opening).collect();
+    for &party in sum.active.iter().filter(|party| !gone.contains(party)) {
+        assert!(receiver.open(room, party, round, sum.attempt), "what was sent last is opened");
+    }
+    for &party in &gone {
+        for &holder in &sum.active {
+            if matches!(moments[holder], Moment::Never | Moment::Masking(_)) {
+                receiver.reveal(room, holder, round, sum.attempt, party);
+            }
+        }
+    }
+    let found = receiver.sum(room, &sum)?;
+    assert_eq!(found, Room::expected(&sum.active, round), "{sum:?} {moments:?}");
+    Some(sum)
+}
+
+/// Whoever was said to be gone is asked for everything that could still be had.
+fn afterwards(room: &mut Room, receiver: &mut Receiver, round: u64, scheduled: &[usize]) {
+    let ids: Vec<Id> = receiver.ids().iter().filter(|id| id.round == round).cloned().collect();
+    for attempt in 0..3 {
+        for party in 0..room.parties {
+            receiver.open(room, party, round, attempt);
+        }
+        for (party, holder) in pairs(room.parties) {
+            receiver.reveal(room, holder, round, attempt, party);
+        }
+    }
+    for known in &ids {
+        let others: Vec<usize> = known.active[1..].to_vec();
+        for next in [
+            Id { over: 1, ..known.clone() },
+            Id { attempt: known.attempt + 1, ..known.clone() },
+            Id { attempt: known.attempt + 1, active: others.clone(), ..known.clone() },
+            Id { attempt: 0, active: others, ..known.clone() },
+        ] {
+            for party in room.honest().filter(|party| next.active.contains(party)) {
+                receiver.ask(room, party, &next, scheduled);
+                receiver.open(room, party, round, next.attempt);
+            }
+        }
+    }
+    for (party, holder) in pairs(room.parties) {
+        (0..4).for_each(|attempt| receiver.reveal(room, holder, round, attempt, party));
+    }
+}
+
+fn pairs(parties: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..parties).flat_map(move |party| (0..parties).map(move |holder| (party, holder)))
+}
+
+/// One round with these drop-outs, true or claimed: whether there was a sum.
+fn check(room: &mut Room, round: u64, scheduled: &[usize], moments: &[Moment]) -> bool {
+    let mut receiver = Receiver::default();
+    let agreed = as_agreed(room, &mut receiver, round, scheduled, moments);
+    afterwards(room, &mut receiver, round, scheduled);
+    let known = receiver.one_sum(room, round);
+    if let Some(sum) = &agreed {
+        let honest: Vec<usize> =
+            sum.active.iter().copied().filter(|&party| !room.is_corrupt(party)).collect();
+        assert_eq!(known, Some(honest), "the agreed sum: {moments:?}");
+    }
+    agreed.is_some()
+}
+
+/// With up to five parties every party has every moment; with up to eight every subset shares one.
+#[test]
+fn whoever_is_dropped_at_whatever_moment_one_exact_sum_is_known_or_none() {
+    let (mut sums, mut none) = (0, 0);
+    for parties in 2..=8usize {
+        for corrupt in 0..=(parties - 2).min(2) {
+            let mut room = Room::new(parties, corrupt, parties, corrupt);
+            let all: Vec<usize> = (0..parties).collect();
+            let mut round = 0;
+            let mut run = |moments: &[Moment]| {
+                round += 1;
+                *(if check(&mut room, round, &all, moments) { &mut sums } else { &mut none }) += 1;
+            };
+            if parties <= 5 {
+                for code in 0..MOMENTS.len().pow(parties as u32) {
+                    let moment = |party: &usize| MOMENTS[code / MOMENTS.len().pow(*party as u32) % 5];
+                    run(&all.iter().map(moment).collect::<Vec<_>>());
+                }
+                continue;
+            }
+            for (subset, moment) in
+                (0u32..1 << parties).flat_map(|s| MOMENTS[1..].iter().map(move |m| (s, *m)))
+            {
+                let of = |party: &usize| if subset >> party & 1 == 1 { moment } else { Moment::Never };
+                run(&all.iter().map(of).collect::<Vec<_>>());
+            }
+        }
+    }
+    assert!(sums > 3_000 && none > 3_000, "{sums} sums, {none} rounds without");
+}
+
+/// The same with many parties, of which some are dropped at random, up to as many as may be and beyond.
+#[test]
+fn with_up_to_128_parties_one_exact_sum_is_known_or_none() {
+    let mut sums = 0;
+    for parties in [16, 32, 64, 100, 128] {
+        let mut rng = ChaCha8Rng::seed_from_u64(parties as u64);
+        let kinds = [(5, 8), (parties / 4, parties), (0, 8)];
+        for (corrupt, degree) in kinds.into_iter().take(if parties > 64 { 2 } else { 3 }) {
+            let mut room = Room::new(parties, corrupt, degree, corrupt);
+            for round in 0..4 {
+                let mut moments = vec![Moment::Never; parties];
+                let most = [0.1, 0.2, 0.3, 0.6][round as usize];
+                let dropped = (most * parties as f64) as usize;
+                moments[..dropped].fill_with(|| MOMENTS[rng.random_range(1..5)]);
+                moments.shuffle(&mut rng);
+                let mut scheduled: Vec<usize> = (0..parties).collect();
+                if round == 1 {
+                    scheduled.shuffle(&mut rng);
+                    scheduled.truncate(parties - 3);
+                    scheduled.sort_unstable();
+                }
+                sums += usize::from(check(&mut room, round, &scheduled, &moments));
+            }
+        }
+    }
+    assert!(sums >= 30, "{sums}");
+}
+
+/// Each party is told something else at random: other sets, attempts, rows, openings, helpers, again and again, over rounds that
+/// leave other parties out.
+#[test]
+fn a_receiver_that_asks_at_random_knows_one_sum_of_a_round_at_most() {
+    let (mut known, mut largest) = (0, 0);
+    for (parties, games) in (2..=8).map(|n| (n, 150)).chain([(16, 20), (32, 10), (64, 4), (100, 2), (128, 2)])
+    {
+        for colluding in [0, 1, 3] {
+            if parties < colluding + 2 || (parties > 32 && colluding < 3) {
+                continue;
+            }
+            let mut room = Room::new(parties, colluding, 8, colluding);
+            let mut rng = ChaCha8Rng::seed_from_u64((parties + 1_000 * colluding) as u64);
+            let mut receiver = Receiver::default();
+            for round in 0..games {
+                let scheduled = chosen(&mut rng, &(0..parties).collect::<Vec<_>>(), 0.1);
+                // A few sets, nested or not, as a receiver would choose that divides the parties.
+                let first = chosen(&mut rng, &scheduled, 0.05);
+                let sets = [
+                    &scheduled[..],
+                    &first,
+                    &chosen(&mut rng, &first, 0.3),
+                    &chosen(&mut rng, &scheduled, 0.3),
+                ];
+                let ids: Vec<Id> = sets
+                    .iter()
+                    .flat_map(|set| {
+                        [(0, 0), (1, 0), (2, 0), (0, 1)].map(|(a, over)| Id { over, ..id(round, a, set) })
+                    })
+                    .collect();
+                for _ in 0..30 * parties {
+                    let party = rng.random_range(0..parties);
+                    let id = &ids[rng.random_range(0..ids.len())];
+                    match rng.random_range(0..4) {
+                        0 | 1 if id.active.contains(&party) => {
+                            receiver.ask(&mut room, party, id, &scheduled);
+                        }
+                        2 => {
+                            let round = round - u64::from(rng.random_bool(0.2) && round > 0);
+                            receiver.open(&mut room, party, round, id.attempt);
+                        }
+                        _ => receiver.reveal(&room, party, round, id.attempt, rng.random_range(0..parties)),
+                    }
+                }
+                for (party, holder) in pairs(parties) {
+                    (0..3).for_each(|attempt| receiver.reveal(&room, holder, round, attempt, party));
+                }
+                for old in round.saturating_sub(1)..=round {
+                    if let Some(of) = receiver.one_sum(&room, old) {
+                        known += 1;
+                        largest = largest.max(of.len());
+                    }
+                }
+            }
+        }
+    }
+    assert!(known > 100 && largest > 2, "{known} sums, of up to {largest} parties");
+}
+
+/// Those of some parties that are not left out, at random.
+fn chosen(rng: &mut ChaCha8Rng, of: &[usize], left_out: f64) -> Vec<usize> {
+    of.iter().copied().filter(|_| !rng.random_bool(left_out)).collect()
+}

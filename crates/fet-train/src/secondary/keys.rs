@@ -1,0 +1,74 @@
+//! How a secondary agrees on keys for secure sums: the messages of [`fet_privacy::secure_sum::Participant`]'s agreement.
+
+use fet_core::message::{Agreed, Backups, Confirmed, PublicKeys, SignedKey};
+use fet_privacy::secure_sum::{self, Participant, PublicKey, SEALED_SHARE, SumError, Terms};
+
+use super::{SecondaryError, Session};
+
+/// The bytes of a signature.
+const SIGNATURE: usize = 64;
+
+impl Session {
+    /// A key for secure sums, from the operating system's randomness. A sum does not depend on its masks, so runs still
+    /// repeat.
+    pub(super) fn make_key(&mut self) -> Result<SignedKey, SecondaryError> {
+        if self.sums.as_ref().is_some_and(|sums| !sums.parties().is_empty()) {
+            return Err(SumError::AgreedAlready.into());
+        }
+        let mut secret = [0u8; 32];
+        getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
+        let terms = Terms {
+            context: self.settings_hash,
+            roster: self.roster.clone(),
+            least: self.guard.least_summed(),
+            colluding: self.privacy.colluding(),
+        };
+        let participant = Participant::new(self.number - 1, secret, terms);
+        let secure_sum::SignedKey { key, signature } = participant.signed_key(&self.identity);
+        self.sums = Some(participant);
+        Ok(SignedKey { key: key.0, signature: signature.to_vec() })
+    }
+
+    /// Derives keys from those of the others, all of which bear the signatures of the identities that it knows.
+    pub(super) fn agree_on_keys(&mut self, message: &PublicKeys) -> Result<Agreed, SecondaryError> {
+        if message.keys.len() != message.parties.len() {
+            let rule = format!("must be one for each of {} parties", message.parties.len());
+            let value = message.keys.len().to_string();
+            return Err(SecondaryError::Message { field: "keys", rule, value });
+        }
+        self.check_parties("parties", &message.parties)?;
+        let mut keys = Vec::with_capacity(message.keys.len());
+        for (&party, SignedKey { key, signature }) in message.parties.iter().zip(&message.keys) {
+            let unsigned = SumError::Unsigned { party: party as usize + 1 };
+            let signature = signature.as_slice().try_into().map_err(|_| unsigned)?;
+            keys.push((party as usize, secure_sum::SignedKey { key: PublicKey(*key), signature }));
+        }
+        let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
+        let secure_sum::Agreed { sealed, signature } = sums.agree(&keys, &self.identity)?;
+        let parties = sealed.iter().map(|(party, _)| *party as u32).collect();
+        let sealed = sealed.into_iter().flat_map(|(_, sealed)| sealed).collect();
+        Ok(Agreed { backups: Backups { parties, sealed }, signature: signature.to_vec() })
+    }
+
+    /// Takes note that all parties were told the same keys, and keeps the shares of the others' secrets.
+    pub(super) fn keep_backups(&mut self, message: &Confirmed) -> Result<(), SecondaryError> {
+        let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
+        let Backups { parties, sealed } = &message.backups;
+        let refuse = |field, each, found: usize, count: usize| {
+            let rule = format!("must be {each} bytes for each party");
+            Err(SecondaryError::Message { field, rule, value: format!("{found} bytes of {count}") })
+        };
+        if sealed.len() != SEALED_SHARE * parties.len() {
+            return refuse("sealed", SEALED_SHARE, sealed.len(), parties.len());
+        }
+        let agreed = sums.parties().to_vec();
+        if message.signatures.len() != SIGNATURE * agreed.len() {
+            return refuse("signatures", SIGNATURE, message.signatures.len(), agreed.len());
+        }
+        let sealed: Vec<(usize, &[u8])> =
+            parties.iter().map(|&party| party as usize).zip(sealed.chunks_exact(SEALED_SHARE)).collect();
+        let (signatures, _) = message.signatures.as_chunks::<SIGNATURE>();
+        let signatures: Vec<_> = agreed.into_iter().zip(signatures.iter().copied()).collect();
+        Ok(sums.confirm(&sealed, &signatures)?)
+    }
+}

@@ -1,0 +1,60 @@
+//! A secondary's part in secure sums: it masks, opens one attempt, and helps to open it for a party that vanished.
+
+use fet_core::message::{Open, Reveal, Round};
+use fet_privacy::secure_sum::{Commitment, SumError, SumId, Word};
+
+use super::{SecondaryError, Session};
+
+/// A secure sum that the party is asked to take part in.
+pub(super) struct Attempt<'a> {
+    pub(super) round: Round,
+    pub(super) active: &'a [u32],
+    pub(super) number: u32,
+    /// A digest of what the sum is over.
+    pub(super) over: [u8; 32],
+}
+
+fn indices(parties: &[u32]) -> Vec<usize> {
+    parties.iter().map(|&party| party as usize).collect()
+}
+
+impl Session {
+    /// Refuses an attempt over too few of the parties that the schedule has in the round.
+    pub(super) fn check_quorum(&self, round: Round, active: &[u32]) -> Result<(), SecondaryError> {
+        let sums = self.sums.as_ref().ok_or(SumError::NotAgreed)?;
+        Ok(sums.check_quorum(&indices(active), &self.guard.scheduled(round))?)
+    }
+
+    pub(super) fn mask<W: Word>(
+        &mut self,
+        words: &mut [W],
+        bits: u32,
+        attempt: &Attempt<'_>,
+        name: u32,
+    ) -> Result<Commitment, SecondaryError> {
+        let degree = self.sum.ok_or(SumError::NotAgreed)?.degree;
+        let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
+        let Attempt { round, number, over, .. } = *attempt;
+        let (active, scheduled) = (indices(attempt.active), self.guard.scheduled(round));
+        let id = SumId { round: round.key(), name, attempt: number, active: &active, over, bits, degree };
+        Ok(sums.mask(words, &id, &scheduled)?)
+    }
+
+    /// Takes its own mask off its last message of a sum; that sum's other attempts stay masked for ever.
+    pub(super) fn open(&mut self, message: Open) -> Result<[u8; 32], SecondaryError> {
+        let not_sent = SumError::NotSent { attempt: message.attempt };
+        let opening = self.sums.as_mut().ok_or(not_sent)?.open(message.round.key(), message.attempt)?;
+        self.guard.opened(message.round);
+        Ok(opening.0)
+    }
+
+    /// What its share of a party's secret makes of the attempt that this party has opened, for a party that vanished before
+    /// it opened its own message. That party is gone from then on.
+    pub(super) fn reveal(&mut self, message: Reveal) -> Result<[u8; 32], SecondaryError> {
+        let (party, attempt) = (message.party as usize, message.attempt);
+        let sums = self.sums.as_ref().ok_or(SumError::NotSent { attempt })?;
+        let evaluation = sums.reveal(message.round.key(), attempt, party)?;
+        self.guard.lost(party);
+        Ok(evaluation)
+    }
+}

@@ -1,0 +1,359 @@
+//! A hostile primary against real secondaries, and hostile secondaries against a real trainer: of a round one exact sum becomes
+//! known or none, and who sends what does not fit is named. What a receiver can compute beyond, and keys in all constellations, is
+//! tested in `fet-privacy`, without models.
+
+use std::sync::Arc;
+
+use fet_core::aggregator::SecureSum;
+use fet_core::message::{
+    Agreed, Confirmed, Forward, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, SignedKey, Terms,
+};
+use fet_core::party::{Failure, Party, Refusal};
+use fet_core::rng::OwnSeed;
+use fet_privacy::identity::Identity;
+use fet_privacy::secure_sum::{Opening, SumId, quorum, recover, total, unmask};
+use fet_train::prepare::divide;
+use fet_train::secondary::{Own, Secondary, Store};
+use fet_train::secret_sum;
+use fet_train::simulation::Watched;
+use rand::seq::IteratorRandom;
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use crate::support::{experiment, flex, losses, open, square_of, watched};
+
+const SECURE: &str = "aggregator.kind=secure-average";
+const FORM: SecureSum = SecureSum { bits: 32, range: 16.0, degree: 8 };
+const ROUND: Round = Round::Train { step: 0 };
+
+/// The rows of the first step, and the parties that were asked to join.
+fn parties(count: usize) -> (Vec<u32>, Vec<Watched>) {
+    let form = [SECURE, "aggregator.bits=32", "aggregator.range=16", "aggregator.degree=8"];
+    let (trainer, parties) = open(&experiment(&form), square_of(60, count), &flex());
+    (trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect(), parties)
+}
+
+/// What each party holds of these rows: the same parties show it to an aggregator that sees the parts.
+fn parts(count: usize, rows: &[u32]) -> Vec<Vec<f32>> {
+    let (_, mut parties) = open(&experiment(&[]), square_of(60, count), &flex());
+    let active: Vec<u32> = (0..count as u32).collect();
+    let message = Forward { round: ROUND, rows: rows.to_vec(), active, attempt: None };
+    let part = |party: &mut Watched| match party.ask(Request::Forward(message.clone())) {
+        Ok(Reply::Representation(block)) => block.into_values(),
+        other => panic!("{other:?}"),
+    };
+    parties.iter_mut().map(part).collect()
+}
+
+/// What a primary has of one attempt.
+struct Attempt {
+    number: u32,
+    active: Vec<usize>,
+    messages: Vec<Option<Masked>>,
+    openings: Vec<Option<Opening>>,
+    shares: Vec<Vec<(usize, [u8; 32])>>,
+}
+
+impl Attempt {
+    fn ask(number: u32, active: &[usize], rows: &[u32], parties: &mut [Watched]) -> Self {
+        let short: Vec<u32> = active.iter().map(|&party| party as u32).collect();
+        let request = Forward { round: ROUND, rows: rows.to_vec(), active: short, attempt: Some(number) };
+        let mut message = |&party: &usize| match parties[party].ask(Request::Forward(request.clone())) {
+            Ok(Reply::Masked(masked)) => Some(masked),
+            Err(Failure::Refused(_)) => None,
+            other => panic!("{other:?}"),
+        };
+        let messages = active.iter().map(&mut message).collect();
+        let (openings, shares) = (vec![None; active.len()], vec![Vec::new(); active.len()]);
+        Self { number, active: active.to_vec(), messages, openings, shares }
+    }
+
+    /// Has these parties open it, and help to open it for all others.
+    fn open(&mut self, by: &[usize], parties: &mut [Watched]) {
+        let attempt = self.number;
+        for &party in by {
+            let answer = parties[party].ask(Request::Open(Open { round: ROUND, attempt }));
+            let place = self.active.iter().position(|&other| other == party);
+            if let (Ok(Reply::Opening(opening)), Some(place)) = (answer, place) {
+                self.openings[place] = Some(Opening(opening));
+            }
+        }
+        for (place, &of) in self.active.iter().enumerate() {
+            for &holder in by {
+                let reveal = Reveal { round: ROUND, attempt, party: of as u32 };
+                if let Ok(Reply::Share(share)) = parties[holder].ask(Request::Reveal(reveal)) {
+                    self.shares[place].push((holder, share));
+                }
+            }
+        }
+    }
+
+    /// The sum in units, if all of it can be opened.
+    fn sum(&self, rows: &[u32], agreed: usize) -> Option<Vec<u32>> {
+        let shape = self.messages.first()?.as_ref()?.shape;
+        let bits = self.messages[0].as_ref()?.bits;
+        let id = SumId {
+            round: ROUND.key(),
+            name: 0,
+            attempt: self.number,
+            active: &self.active,
+            over: secret_sum::over_rows(rows, shape),
+            bits,
+            degree: FORM.degree,
+        };
+        let mut openings = Vec::new();
+        for (place, message) in self.messages.iter().enumerate() {
+            let commitment = message.as_ref()?.commitment;
+            let direct = self.openings[place].filter(|opening| opening.commitment() == commitment);
+            let shares = &self.shares[place];
+            let recovered = || recover(self.active[place], quorum(agreed, 0), shares, &commitment, &id).ok();
+            openings.push(direct.or_else(|| recovered().map(|recovered| recovered.opening))?);
+        }
+        let words = self.messages.iter().flatten().map(|message| message.words.clone()).collect();
+        let mut sum = total(words, bits).expect("of one length");
+        unmask(&mut sum, &openings, bits);
+        Some(sum)
+    }
+
+    fn expected(&self, parts: &[Vec<f32>]) -> Vec<u32> {
+        let units = secret_sum::units(FORM, None, self.active.len()).expect("room");
+        let mut sum = vec![0u32; parts[0].len()];
+        for &party in &self.active {
+            sum.iter_mut().zip(&parts[party]).for_each(|(sum, &value)| {
+                *sum = sum.wrapping_add(units.round(value) as u32);
+            });
+        }
+        sum
+    }
+}
+
+/// Some parties are said to have vanished, and are not told: they open the first attempt, and help to open it for the others, who open
+/// the second. Every subset of few parties, some of many.
+#[test]
+fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
+    let (mut whole, mut divided) = (0, 0);
+    for count in [2usize, 3, 4, 5, 6, 8, 16, 32, 128] {
+        let mut rng = ChaCha8Rng::seed_from_u64(count as u64);
+        let subsets: Vec<Vec<usize>> = match count {
+            2..=4 => (0..1 << count)
+                .map(|set: u32| (0..count).filter(|party| set >> party & 1 == 1).collect())
+                .collect(),
+            _ => [count / 2 - 1, count / 2, (count / 2 + 1) % 65]
+                .into_iter()
+                .take(if count > 8 { 1 } else { 3 })
+                .map(|dropped| (0..count).sample(&mut rng, dropped))
+                .collect(),
+        };
+        let everyone: Vec<usize> = (0..count).collect();
+        let mut expected = None;
+        for dropped in subsets {
+            let (rows, mut parties) = parties(count);
+            let parts = expected.get_or_insert_with(|| parts(count, &rows));
+            let left: Vec<usize> =
+                everyone.iter().copied().filter(|party| !dropped.contains(party)).collect();
+            let mut first = Attempt::ask(0, &everyone, &rows, &mut parties);
+            let mut second = Attempt::ask(1, &left, &rows, &mut parties);
+            second.open(&left, &mut parties);
+            first.open(&dropped, &mut parties);
+            // Whoever is left over opens what it sent last, whichever that was.
+            first.open(&left, &mut parties);
+            second.open(&dropped, &mut parties);
+            let sums = [first, second].map(|attempt| {
+                let sum = attempt.sum(&rows, count);
+                let found = sum.is_some();
+                if let Some(sum) = sum {
+                    assert_eq!(sum, attempt.expected(parts), "{count} parties without {dropped:?}");
+                }
+                found
+            });
+            assert_ne!(sums, [true, true], "{count} parties without {dropped:?}: two sums");
+            whole += usize::from(sums[0]);
+            divided += usize::from(sums[1]);
+        }
+    }
+    assert!(whole > 3 && divided > 5, "{whole} first attempts, {divided} second");
+}
+
+/// Two sessions of the same parties under the same settings, up to their keys.
+fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
+    let experiment = experiment(&[SECURE]);
+    let settings = experiment.common().to_toml();
+    let identity = |party: usize| Identity::from_secret([party as u8 + 1; 32]);
+    let machine = fet::run::machine(&flex());
+    let (_, tables) = divide(square_of(60, count));
+    let join = |(party, table): (usize, fet_core::data::PartyTable)| {
+        let name = table.name.clone();
+        let mut secondary = Secondary::new(Own {
+            table,
+            settings: experiment.common(),
+            seed: OwnSeed::new([7; 32]),
+            identity: identity(party),
+            roster: (0..count).map(|party| identity(party).public()).collect(),
+            policy: experiment.policy.clone(),
+            device: machine.device.clone(),
+            computation: Default::default(),
+            store: Store::Memory(Vec::new()),
+            tell: Arc::new(|_| ()),
+        });
+        let terms = Terms {
+            protocol: fet_core::message::PROTOCOL_VERSION,
+            results: fet_train::report::RESULTS_VERSION,
+            settings_hash: fet_files::sha256(settings.as_bytes()),
+            settings: settings.clone(),
+            name,
+            number: party + 1,
+            parties: count,
+            rows: 60,
+            standardise: fet_core::data::Standardise::ALL,
+        };
+        secondary.ask(Request::Join(terms)).expect("its own terms");
+        match secondary.ask(Request::MakeKey).expect("a key") {
+            Reply::Key(key) => (secondary, key),
+            other => panic!("{other:?}"),
+        }
+    };
+    tables.into_iter().enumerate().map(join).collect()
+}
+
+/// A signed key of an earlier session in the place of a party's: that party refuses, the others miss its signature, and no request
+/// for a sum is answered. The same if a party is told of another set.
+#[test]
+fn keys_of_an_earlier_session_or_other_sets_end_in_no_sum() {
+    let count = 3;
+    let agree = |party: &mut Secondary, keys: &[SignedKey], of: &[u32]| {
+        let keys = of.iter().map(|&party| keys[party as usize].clone()).collect();
+        party.ask(Request::AgreeOnKeys(PublicKeys { parties: of.to_vec(), keys }))
+    };
+    let forward =
+        Request::Forward(Forward { round: ROUND, rows: vec![1], active: vec![0, 1, 2], attempt: Some(0) });
+    let refused = |answer: Result<Reply, Failure>, why: &str| {
+        let error = answer.expect_err(why).to_string();
+        assert!(error.contains(why), "{why} in {error}");
+    };
+    let old: Vec<SignedKey> = joined(count).into_iter().map(|(_, key)| key).collect();
+    for replay in [true, false] {
+        let mut now = joined(count);
+        let mut keys: Vec<SignedKey> = now.iter().map(|(_, key)| key.clone()).collect();
+        let told: [&[u32]; 3] = if replay {
+            keys[2] = old[2].clone();
+            [&[0, 1, 2]; 3]
+        } else {
+            [&[0, 1, 2], &[0, 1, 2], &[1, 2]]
+        };
+        let mut agreed: Vec<Agreed> = Vec::new();
+        for (place, (party, _)) in now.iter_mut().enumerate() {
+            match agree(party, &keys, told[place]) {
+                Ok(Reply::Agreed(answer)) => agreed.push(answer),
+                answer => refused(answer, "party 3 is not signed"),
+            }
+        }
+        assert_eq!(agreed.len(), if replay { 2 } else { 3 });
+        let last = agreed.get(2).unwrap_or(&agreed[1]).signature.clone();
+        for place in 0..2 {
+            let others = [1 - place, 2];
+            let mut backups = agreed[place].backups.clone();
+            backups.parties = others.map(|party| party as u32).to_vec();
+            let signatures = [&agreed[0].signature[..], &agreed[1].signature, &last].concat();
+            let party = &mut now[place].0;
+            refused(party.ask(forward.clone()), "before keys were agreed on and confirmed");
+            let short = Confirmed { backups: backups.clone(), signatures: signatures[64..].to_vec() };
+            refused(party.ask(Request::KeepBackups(short)), "`signatures` must be 64 bytes");
+            let confirmed = Request::KeepBackups(Confirmed { backups, signatures });
+            refused(party.ask(confirmed), "party 3 did not sign the keys");
+            refused(party.ask(forward.clone()), "before keys were agreed on and confirmed");
+            refused(agree(party, &keys, &[0, 1, 2]), "agreed on already");
+            refused(party.ask(Request::MakeKey), "agreed on already");
+        }
+    }
+}
+
+/// What a secondary answers in place of what it should.
+struct Twisted<P>(P, fn(&Request, Reply) -> Result<Reply, Failure>);
+
+impl<P: Party> Party for Twisted<P> {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        let late = request.round().is_some_and(|round| round >= Round::Train { step: 1 });
+        let reply = self.0.ask(request.clone())?;
+        if late { (self.1)(&request, reply) } else { Ok(reply) }
+    }
+}
+
+fn vanishes(request: &Request, reply: Reply) -> Result<Reply, Failure> {
+    if matches!(request, Request::Open(_) | Request::Reveal(_)) { Err(Failure::Gone) } else { Ok(reply) }
+}
+
+fn lies(_: &Request, reply: Reply) -> Result<Reply, Failure> {
+    Ok(match reply {
+        Reply::Opening(_) => Reply::Opening([5; 32]),
+        reply => reply,
+    })
+}
+
+fn spoils(_: &Request, reply: Reply) -> Result<Reply, Failure> {
+    Ok(match reply {
+        // A sound point, and no share of any.
+        Reply::Share(_) => Reply::Share([0; 32]),
+        reply => reply,
+    })
+}
+
+fn refuses(_: &Request, reply: Reply) -> Result<Reply, Failure> {
+    if let Reply::Share(_) = reply { Err(Refusal::new("no").into()) } else { Ok(reply) }
+}
+
+/// Some vanish within an opening, some open wrongly, some spoil the recovery: the sum of that step is what it would have been, while
+/// enough answer soundly; and if they do not, the error says who is missing.
+#[test]
+fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() {
+    type Twist = fn(&Request, Reply) -> Result<Reply, Failure>;
+    let run = |count: usize, twists: &[(usize, Twist)]| {
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            match twists.iter().find(|(of, _)| *of == index) {
+                Some((_, twist)) => Box::new(Twisted(party, *twist)),
+                None => Box::new(party),
+            }
+        };
+        let experiment = experiment(&[SECURE, "train.epochs=1"]);
+        let (mut trainer, _) = watched(&experiment, square_of(100, count), &flex(), wrap).expect("a trainer");
+        let mut losses = Vec::new();
+        let done = trainer.epoch(&mut |step| {
+            losses.push(step.loss);
+            true
+        });
+        let warnings = trainer.warnings().join("\n");
+        (
+            losses,
+            trainer.progress().gone.clone(),
+            warnings,
+            done.map(|_| ()).map_err(|error| error.to_string()),
+        )
+    };
+    type Case<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
+    let cases: [Case<'_>; 4] = [
+        (5, &[(1, vanishes), (3, vanishes)], &[1, 3], &[]),
+        (4, &[(1, lies)], &[1], &["party 2"]),
+        (6, &[(2, vanishes), (4, refuses)], &[2], &[]),
+        (7, &[(5, vanishes), (0, spoils), (6, lies)], &[5, 6], &["party 1 ", "party 7"]),
+    ];
+    for (count, twists, gone, named) in cases {
+        let (whole, lossy) = (run(count, &[]), run(count, twists));
+        assert_eq!(lossy.3, Ok(()), "{count}: {gone:?}");
+        let mut lost: Vec<usize> = lossy.1.into_iter().collect();
+        lost.sort_unstable();
+        assert_eq!((whole.1.len(), &lost[..]), (0, gone));
+        assert_eq!(whole.0[..2], lossy.0[..2], "the sum of the step in which they vanished is the same");
+        assert!(whole.2.is_empty() && named.iter().all(|name| lossy.2.contains(name)), "{}", lossy.2);
+        assert_eq!(lossy.2.is_empty(), named.is_empty(), "{}", lossy.2);
+    }
+    let few = run(5, &[(1, vanishes), (3, vanishes), (4, refuses)]).3.expect_err("two of three holders");
+    assert!(
+        few.contains("2 sound shares of the opening of party 2") && few.contains("3 are needed"),
+        "{few}"
+    );
+    let lied = run(2, &[(1, lies)]).3.expect_err("nobody can replace it");
+    assert!(lied.contains("party 2 sent an opening that is not the one"), "{lied}");
+}
