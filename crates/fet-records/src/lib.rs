@@ -12,7 +12,7 @@ mod report;
 mod show;
 
 pub use event::Event;
-pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Spent};
+pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
 pub use report::{
     Best, Cost, DataRecord, Direction, EpochReport, Metric, MetricName, PartyTraffic, Phases, Program,
     Report, Rows, Traffic,

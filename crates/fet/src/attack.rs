@@ -71,7 +71,7 @@ fn prepare(experiment: &Experiment, backend: &Backend) -> anyhow::Result<(Traine
         return Err(run::InputError(message).into());
     };
     let parties = parties.into_iter().map(|party| simulation.wired(party)).collect();
-    let trainer = Trainer::new(experiment, primary, parties, Vec::new(), &machine).map_err(|e| input(&e))?;
+    let trainer = simulation.trainer(primary, parties).map_err(|e| input(&e))?;
     backend.share(trainer.federation().len());
     Ok((trainer, victim))
 }
