@@ -57,7 +57,8 @@ impl<'a> Simulation<'a> {
         Trainer::with_own_seed(self.experiment, primary, parties, gone, self.machine, own)
     }
 
-    /// Where party `number` keeps its state: the primary (0), whose place holds its own seed alone, or a secondary, from 1.
+    /// Where a party keeps its state, below `folder` or in memory: the primary (0), whose place holds its seed alone, or a
+    /// secondary, from 1.
     pub fn store(folder: Option<&Path>, number: usize) -> Store {
         let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
         folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::Folder(folder.join(name)))

@@ -12,161 +12,19 @@
 //!
 //! The ledger is of one run, which its settings identify; runs with others have ledgers of their own.
 
-use std::collections::{HashMap, HashSet};
+mod counted;
+mod record;
+
+use std::collections::HashSet;
 use std::path::Path;
 
-use fet_core::privacy::Tally;
 use fet_files::{Journal, JournalError, PAYLOAD};
 
+use self::counted::Counted;
+use self::record::Record;
+pub(super) use self::record::{Digest, Entry};
 use crate::report::RESULTS_VERSION;
 use crate::state_file::StateError;
-
-/// A digest of a release.
-pub(super) type Digest = [u8; 24];
-
-/// One release.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Entry {
-    /// `Round::key` of its round.
-    pub(super) round: u64,
-    pub(super) attempt: u32,
-    /// How many parties took part.
-    pub(super) active: usize,
-    pub(super) digest: Digest,
-}
-
-/// A line of the ledger.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Record {
-    /// A session begins: the run, and the start of the machine that it runs on.
-    Start {
-        boot: [u8; 16],
-        run: [u8; 16],
-    },
-    /// So many releases with at least so many parties may follow before more is on the disk.
-    Reserve {
-        count: u64,
-        active: usize,
-    },
-    Release(Entry),
-    /// So many releases of an earlier session whose records were lost.
-    Lost {
-        count: u64,
-        active: usize,
-    },
-    /// The session ended, and nothing else was released in it.
-    Close,
-}
-
-impl Record {
-    fn to_bytes(self) -> [u8; PAYLOAD] {
-        let mut bytes = [0; PAYLOAD];
-        let mut numbers = |kind: u8, active: usize, number: u64| {
-            bytes[0] = kind;
-            bytes[4..8].copy_from_slice(&(active as u32).to_le_bytes());
-            bytes[8..16].copy_from_slice(&number.to_le_bytes());
-        };
-        match self {
-            Self::Start { boot, run } => {
-                numbers(1, 0, 0);
-                bytes[16..32].copy_from_slice(&boot);
-                bytes[32..].copy_from_slice(&run);
-            }
-            Self::Reserve { count, active } => numbers(2, active, count),
-            Self::Release(Entry { round, attempt, active, digest }) => {
-                numbers(3, active, round);
-                bytes[16..20].copy_from_slice(&attempt.to_le_bytes());
-                bytes[24..].copy_from_slice(&digest);
-            }
-            Self::Lost { count, active } => numbers(4, active, count),
-            Self::Close => numbers(5, 0, 0),
-        }
-        bytes
-    }
-
-    fn of_bytes(bytes: &[u8; PAYLOAD]) -> Option<Self> {
-        let active = u32::from_le_bytes(bytes[4..8].try_into().ok()?) as usize;
-        let number = u64::from_le_bytes(bytes[8..16].try_into().ok()?);
-        Some(match bytes[0] {
-            1 => Self::Start { boot: bytes[16..32].try_into().ok()?, run: bytes[32..].try_into().ok()? },
-            2 => Self::Reserve { count: number, active },
-            3 => {
-                let attempt = u32::from_le_bytes(bytes[16..20].try_into().ok()?);
-                Self::Release(Entry { round: number, attempt, active, digest: bytes[24..].try_into().ok()? })
-            }
-            4 => Self::Lost { count: number, active },
-            5 => Self::Close,
-            _ => return None,
-        })
-    }
-}
-
-/// What was released so far.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Counted {
-    frozen: bool,
-    tally: Tally,
-    /// If the party is frozen: the fewest parties of each pass over the rows, and how often each portion was released.
-    passes: Vec<usize>,
-    portions: HashMap<u64, usize>,
-    /// The last release, which another attempt at its sum may replace.
-    open: Option<Entry>,
-}
-
-impl Counted {
-    fn new(frozen: bool) -> Self {
-        Self { frozen, ..Self::default() }
-    }
-
-    /// Adds a release; the one that it replaces, if it is another attempt at the same sum.
-    fn add(&mut self, entry: Entry) -> Option<Entry> {
-        let again = |open: &Entry| open.round == entry.round && entry.attempt == open.attempt + 1;
-        let replaced = self.open.filter(again);
-        if replaced.is_none() {
-            self.settle();
-        }
-        self.open = Some(entry);
-        replaced
-    }
-
-    /// The last release is not replaced any more.
-    fn settle(&mut self) {
-        let Some(entry) = self.open.take() else { return };
-        if !self.frozen {
-            return self.tally.add(entry.active, 1);
-        }
-        let released = self.portions.entry(entry.round).or_default();
-        let pass = *released;
-        *released += 1;
-        match self.passes.get_mut(pass) {
-            Some(fewest) => *fewest = entry.active.min(*fewest),
-            None => self.passes.push(entry.active),
-        }
-    }
-
-    fn lose(&mut self, count: u64, active: usize) {
-        if self.frozen {
-            self.passes.push(active);
-        } else {
-            self.tally.add(active, count);
-        }
-    }
-
-    /// The releases as a mechanism accounts for them: all together, or a tally for each pass of a frozen party.
-    pub(super) fn tallies(&self) -> Vec<Tally> {
-        let mut all = self.clone();
-        all.settle();
-        if !self.frozen {
-            return vec![all.tally];
-        }
-        let pass = |fewest| {
-            let mut tally = Tally::default();
-            tally.add(fewest, 1);
-            tally
-        };
-        all.passes.into_iter().map(pass).collect()
-    }
-}
 
 /// The ledger of one run.
 pub(super) struct Ledger {
@@ -375,6 +233,7 @@ fn boot() -> [u8; 16] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fet_core::privacy::Tally;
 
     const SETTINGS: [u8; 32] = [3; 32];
 
@@ -388,20 +247,6 @@ mod tests {
 
     fn counts(ledger: &Ledger) -> Vec<(usize, u64)> {
         ledger.counted.tallies()[0].iter().collect()
-    }
-
-    #[test]
-    fn records_become_bytes_and_back() {
-        for record in [
-            Record::Start { boot: [1; 16], run: [2; 16] },
-            Record::Reserve { count: u64::MAX, active: 3 },
-            Record::Release(Entry { round: 1 << 60, attempt: 7, active: 4, digest: [9; 24] }),
-            Record::Lost { count: 6, active: 2 },
-            Record::Close,
-        ] {
-            assert_eq!(Record::of_bytes(&record.to_bytes()), Some(record));
-        }
-        assert_eq!(Record::of_bytes(&[7; PAYLOAD]), None);
     }
 
     /// The process is killed: nothing runs after the last release. On the same machine its records are there; if the machine
