@@ -101,8 +101,7 @@ impl Arena for Stage<'_> {
             }
             _ => simulation.wired(party),
         });
-        let mut trainer = Trainer::new(&self.experiment, primary, wired.collect(), Vec::new(), self.machine)
-            .map_err(failed)?;
+        let mut trainer = simulation.trainer(primary, wired.collect()).map_err(failed)?;
         if let Some(view) = run.view {
             trainer.observe(view);
         }

@@ -22,6 +22,7 @@ use crate::registry::{SettingsError, Slot, Violation};
 
 pub use changes::{overlay, set};
 pub use common::CommonSettings;
+pub use fet_records::Randomness;
 pub use train::{Batches, Kernels, TrainSettings, Wire};
 
 /// Everything that a run depends on, except its data files.
@@ -205,10 +206,10 @@ impl Experiment {
 
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
-        let TrainSettings { recompute, kernels, wire, .. } = TrainSettings::default();
+        let TrainSettings { recompute, kernels, wire, randomness, .. } = TrainSettings::default();
         CommonSettings {
             seed: self.seed,
-            train: TrainSettings { recompute, kernels, wire, ..self.train.clone() },
+            train: TrainSettings { recompute, kernels, wire, randomness, ..self.train.clone() },
             method: self.method.clone(),
             linker: self.linker.clone(),
             encoder: self.encoder.clone(),

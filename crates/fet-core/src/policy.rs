@@ -15,6 +15,9 @@ pub struct Policy {
     pub linkers: Vec<String>,
     /// The privacy mechanisms that it takes part with, "none" among them if it may be; all where the list is empty.
     pub mechanisms: Vec<String>,
+    /// The aggregators that it takes part with; all where the list is empty. A party that wants its part hidden in a sum names
+    /// those that are secure sums.
+    pub aggregators: Vec<String>,
     /// The largest ε of a run; 0 for no limit.
     pub most_epsilon: f64,
     /// The least noise of a run, in units of the clipping norm; 0 for none.
@@ -36,6 +39,7 @@ impl Default for Policy {
         Self {
             linkers: Vec::new(),
             mechanisms: Vec::new(),
+            aggregators: Vec::new(),
             most_epsilon: 0.0,
             least_noise: 0.0,
             least_summed: 2,

@@ -11,7 +11,7 @@ use burn::tensor::Tensor;
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
-pub use account::{Guarantee, Learning, Neighbouring, Releases, Spent, Tally};
+pub use account::{Guarantee, Learning, Neighbouring, Randomness, Releases, Spent, Tally};
 
 /// Bounds a representation, adds noise to it, and accounts for it.
 ///
@@ -56,12 +56,25 @@ pub trait PrivacyMechanism: Send + Sync {
     /// protect.
     fn prepare(&mut self, releases: &Releases) -> Result<(), Violation>;
 
-    /// The privacy loss of any one record in the releases that were made, one tally for each epoch.
+    /// Refuses releases in which so many parties take part that it cannot make the noise that it accounts for; asked before
+    /// every release, since a run may lose parties.
+    fn check_parties(&self, _releases: &Releases, _active: usize) -> Result<(), Violation> {
+        Ok(())
+    }
+
+    /// The privacy loss of any one record in the releases that were made, one tally for each epoch. Where secondaries are
+    /// frozen, each tally that is not empty is a pass: a release of every row once.
     fn spent(&self, releases: &Releases, tallies: &[Tally]) -> Spent;
 
-    /// Whether the loss of these releases keeps to the target of the settings; always, if there is none.
-    fn within_target(&self, _releases: &Releases, _made: &Tally) -> bool {
-        true
+    /// ε of `spent` alone, infinite where it is not bounded. Law: it does not fall as releases are added, nor as one is
+    /// replaced by one with fewer parties.
+    fn epsilon(&self, releases: &Releases, tallies: &[Tally]) -> f64 {
+        self.spent(releases, tallies).epsilon.unwrap_or(f64::INFINITY)
+    }
+
+    /// The ε that the settings say no run must pass, if they say any.
+    fn target(&self) -> Option<f64> {
+        None
     }
 }
 

@@ -52,6 +52,9 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
     ChaCha8Rng::from_seed(key)
 }
 
+/// The first bytes of the file of a seed.
+const MAGIC: &[u8] = b"fet own seed, 1\n";
+
 /// The seed of a party's private randomness. `Debug` does not show it.
 #[derive(Clone)]
 pub struct OwnSeed {
@@ -63,6 +66,17 @@ impl OwnSeed {
     /// 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self { bytes, simulated: false }
+    }
+
+    /// The seed as the bytes of a file that only its party may read; nothing for a simulated one, which needs no file.
+    pub fn to_file(&self) -> Option<Vec<u8>> {
+        (!self.simulated).then(|| [MAGIC, &self.bytes, &keyed(&self.bytes, &[MAGIC])].concat())
+    }
+
+    /// The seed of such a file; nothing where the bytes are not as they were written.
+    pub fn from_file(file: &[u8]) -> Option<Self> {
+        let seed = Self::new(file.strip_prefix(MAGIC)?.get(..32)?.try_into().ok()?);
+        (seed.to_file()? == file).then_some(seed)
     }
 
     /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run

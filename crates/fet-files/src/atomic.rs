@@ -16,14 +16,24 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_with(path, |file| file.write_all(bytes))
 }
 
+/// Writes `bytes` to `path` so that, where the system has such permissions, only the file's owner may read it (mode 0600);
+/// creates the folder where it is missing.
+pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, true, |file| file.write_all(bytes))
+}
+
 /// Writes to `path` what `fill` writes; creates the folder where it is missing. Returns what `fill` returns.
 ///
 /// If anything fails, the temporary file is removed and `path` is as it was.
 pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    place(path, false, fill)
+}
+
+fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    let (temporary, file) = create_beside(path)?;
+    let (temporary, file) = create_beside(path, private)?;
     let written = fill_and_rename(file, &temporary, path, fill);
     if written.is_err() {
         // The first error is the one to report; a temporary file that stays does no harm.
@@ -47,18 +57,31 @@ fn fill_and_rename<T>(
 
 /// A new file beside `path`. Its name is unique among the threads of this process and the processes of this machine; a
 /// name that a process of another machine has taken on a shared folder is skipped.
-fn create_beside(path: &Path) -> io::Result<(PathBuf, File)> {
+fn create_beside(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     loop {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         let mut name = path.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".{}-{number}.part", std::process::id()));
         let temporary = path.with_file_name(name);
-        match File::create_new(&temporary) {
+        match create_new(&temporary, private) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             file => return Ok((temporary, file?)),
         }
     }
+}
+
+/// A new file; a private one is never, not for a moment, readable by others.
+fn create_new(path: &Path, private: bool) -> io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    if private {
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = private;
+    options.open(path)
 }
 
 #[cfg(test)]
@@ -112,8 +135,24 @@ mod tests {
     fn a_name_that_is_taken_is_skipped() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("file");
-        let (first, _) = create_beside(&path).expect("created");
-        let (second, _) = create_beside(&path).expect("created");
+        let (first, _) = create_beside(&path, false).expect("created");
+        let (second, _) = create_beside(&path, false).expect("created");
         assert!(first != second && first.exists() && second.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_private_file_is_read_by_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let mode = |name: &str| {
+            let metadata = fs::metadata(folder.path().join(name)).expect("there");
+            metadata.permissions().mode() & 0o777
+        };
+        write(&folder.path().join("open"), b"text").expect("written");
+        write(&folder.path().join("secret"), b"text").expect("written");
+        write_private(&folder.path().join("secret"), b"secret").expect("written over the other");
+        assert_eq!(mode("secret"), 0o600);
+        assert_ne!(mode("open") & 0o044, 0, "the other may be read, so that the comparison says something");
     }
 }

@@ -14,7 +14,7 @@ mod show;
 
 pub use attack::{AttackRecord, Attacker, Measure, Target};
 pub use event::Event;
-pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Spent};
+pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
 pub use report::{
     Best, Cost, DataRecord, Direction, EpochReport, Metric, MetricName, PartyTraffic, Phases, Program,
     Report, Rows, Traffic,

@@ -65,6 +65,12 @@ pub struct Guarantee {
     pub colluding: usize,
     /// How many releases were counted.
     pub releases: u64,
+    /// ε if the sums failed to hide the parts and the primary saw every party's share of a release by itself; nothing where
+    /// no sum hides them, or where the loss is not bounded.
+    #[serde(deserialize_with = "nullable::given")]
+    pub epsilon_if_sum_fails: Option<f64>,
+    /// What the noise follows from.
+    pub randomness: Randomness,
     /// ε by Rényi divergences, for comparison; infinite where it is not bounded.
     #[serde(deserialize_with = "nullable::infinite")]
     pub epsilon_by_rdp: f64,
@@ -73,6 +79,17 @@ pub struct Guarantee {
     pub epsilon_by_epoch: Vec<f64>,
     /// What must hold, one sentence each.
     pub assumptions: Vec<String>,
+}
+
+/// What the parties' private randomness follows from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Randomness {
+    /// The experiment's seed, which its report prints: a run repeats, and whoever knows the seed can subtract the noise.
+    #[default]
+    Experiment,
+    /// Each party's own secret seed, from the operating system.
+    Own,
 }
 
 /// Which data sets are to be indistinguishable, and how far apart their sums can be for one row.

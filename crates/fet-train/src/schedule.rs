@@ -9,7 +9,7 @@ use fet_core::data::DataError;
 use fet_core::experiment::{Batches, TrainSettings};
 use fet_core::message::Round;
 use fet_core::method::Plan;
-use fet_core::privacy::Releases;
+use fet_core::privacy::{Randomness, Releases};
 use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 use rand::seq::{SliceRandom, index};
@@ -187,6 +187,7 @@ pub fn releases(
         active: parties,
         block,
         summed,
+        randomness: Randomness::Experiment,
     })
 }
 

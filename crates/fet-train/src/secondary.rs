@@ -4,10 +4,12 @@
 //! settings and the terms that it agreed to, and sends only what the privacy mechanism has processed. A peer's message is
 //! data: an invalid request is refused with a reason.
 
+mod account;
 mod error;
 mod guard;
 mod join;
 mod keys;
+mod ledger;
 mod linking;
 mod release;
 mod represent;
@@ -36,10 +38,12 @@ use fet_privacy::secure_sum::Participant;
 
 use crate::prepare::PreparedParty;
 
+use self::account::Account;
 pub use self::error::SecondaryError;
 use self::guard::Guard;
 pub use self::linking::linking_seed;
 pub use self::state::Store;
+pub(crate) use self::state::has_entries;
 
 /// One party that helps the primary.
 pub struct Secondary {
@@ -103,9 +107,14 @@ struct Session {
     identity: Identity,
     roster: Arc<[PublicIdentity]>,
     guard: Guard,
+    account: Account,
     store: Store,
+    /// Whether its own seed is in its place.
+    seed_kept: bool,
     tell: Tell,
     records: PreparedParty,
+    /// Whether keys were linked, or an attempt at it has failed.
+    linked: bool,
     /// A linker's challenge that the primary has not answered yet.
     unlinked: Option<Challenged>,
     links: Option<Links>,

@@ -7,14 +7,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fet_core::data::{DatasetContext, PartyTable, VerticalData};
-use fet_core::experiment::{Experiment, Wire};
+use fet_core::experiment::{Experiment, Randomness, Wire};
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
 
-use crate::prepare::divide;
-use crate::secondary::{Own, Secondary, Store, Tell};
+use crate::prepare::{PrimaryData, divide};
+use crate::secondary::{Own, Secondary, Store, Tell, has_entries};
 use crate::trainer::{Machine, RunError, Trainer};
 
 /// A simulation: its experiment, its device, and where its parties keep their state.
@@ -48,7 +48,32 @@ impl<'a> Simulation<'a> {
     pub fn start(&self, data: VerticalData) -> Result<Trainer, RunError> {
         let (primary, tables) = divide(data);
         let parties = self.secondaries(tables)?.into_iter().map(|party| self.wired(party)).collect();
-        Trainer::new(self.experiment, primary, parties, self.gone.clone(), self.machine)
+        self.trainer(primary, parties)
+    }
+
+    /// The primary's side, with the parties as it reaches them.
+    pub fn trainer(&self, primary: PrimaryData, parties: Vec<Box<dyn Party>>) -> Result<Trainer, RunError> {
+        let (own, gone) = (self.seed(0)?, self.gone.clone());
+        Trainer::with_own_seed(self.experiment, primary, parties, gone, self.machine, own)
+    }
+
+    /// Where a party keeps its state, below `folder` or in memory: the primary (0), whose place holds its seed alone, or a
+    /// secondary, from 1.
+    pub fn store(folder: Option<&Path>, number: usize) -> Store {
+        let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
+        folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::Folder(folder.join(name)))
+    }
+
+    /// The seed of a party's own randomness: of the primary (0) or of a secondary, from 1.
+    fn seed(&self, number: usize) -> Result<OwnSeed, RunError> {
+        match self.experiment.train.randomness {
+            Randomness::Experiment => Ok(OwnSeed::simulated(self.experiment.seed, number)),
+            // The primary's seed is the first that is put in its place.
+            Randomness::Own => {
+                let begun = number == 0 && self.folder.is_some_and(has_entries);
+                Ok(Self::store(self.folder, number).own_seed(begun)?)
+            }
+        }
     }
 
     /// The secondaries, before they join; none if the method uses the primary alone.
@@ -56,28 +81,25 @@ impl<'a> Simulation<'a> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
         }
-        let seed = |number| OwnSeed::simulated(self.experiment.seed, number);
-        let identity = |number| Identity::from_secret(seed(number).secret("identity"));
-        let roster: Arc<[_]> = (1..=tables.len()).map(|number| identity(number).public()).collect();
-        let party = |(index, table): (usize, PartyTable)| {
-            let number = index + 1;
+        let seeds: Vec<OwnSeed> =
+            (1..=tables.len()).map(|number| self.seed(number)).collect::<Result<_, _>>()?;
+        let identity = |seed: &OwnSeed| Identity::from_secret(seed.secret("identity"));
+        let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
+        let party = |((index, table), seed): ((usize, PartyTable), OwnSeed)| {
             Secondary::new(Own {
                 table,
                 settings: self.experiment.common(),
-                seed: seed(number),
-                identity: identity(number),
+                identity: identity(&seed),
+                seed,
                 roster: Arc::clone(&roster),
                 policy: self.experiment.policy.clone(),
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
-                store: self.folder.map_or_else(
-                    || Store::Memory(Vec::new()),
-                    |folder| Store::Folder(folder.join(format!("party{number}"))),
-                ),
+                store: Self::store(self.folder, index + 1),
                 tell: Arc::clone(&self.tell),
             })
         };
-        Ok(tables.into_iter().enumerate().map(party).collect())
+        Ok(tables.into_iter().enumerate().zip(seeds).map(party).collect())
     }
 
     /// A party as the primary reaches it: directly or through bytes, as `train.wire` says.

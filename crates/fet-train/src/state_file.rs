@@ -58,6 +58,31 @@ pub enum StateError {
         /// Why.
         problem: String,
     },
+    /// The ledger of a party's releases cannot be used.
+    #[error(
+        "{path} {rule}. It says what this party has released in this run, and without it nothing more leaves: put back a sound \
+         copy, or, if nobody is to rely on a guarantee for this run, move the party's folder away and start the run anew"
+    )]
+    Ledger {
+        /// Which file.
+        path: String,
+        /// What it must be.
+        rule: String,
+    },
+    /// A party's own seed is not in its place.
+    #[error(
+        "{path} {rule}. The run's noise follows from this secret seed, and with another one what was released before would be \
+         released again under other noise: put back a sound copy, or move the folder of the run away and start the run anew"
+    )]
+    Seed {
+        /// Which file.
+        path: String,
+        /// What is wrong.
+        rule: String,
+    },
+    /// The operating system gave no randomness for a seed.
+    #[error("the operating system gave no randomness for a seed: {0}")]
+    NoRandomness(String),
     /// Its parameters do not fit the model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),

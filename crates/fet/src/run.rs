@@ -1,7 +1,8 @@
 //! `fet run`: trains one experiment and writes the results.
 //!
 //! The folder of a run holds the primary's files: `checkpoint.safetensors` while it is running, and `report.json` and
-//! `model.safetensors` once it is done. In `parties/` each secondary has a folder for its own state and model. The
+//! `model.safetensors` once it is done. In `parties/` each secondary has a folder for its own state and model (and, with
+//! `train.randomness = "own"`, each party one for its seed). The
 //! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
 use std::path::{Path, PathBuf};
@@ -71,6 +72,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
+    trainer.keep_seed(&Simulation::store(Some(&folder.join(PARTIES)), 0))?;
     let identity = serde_json::to_value(made_from.identity())?;
     let earlier = resume(&mut trainer, &identity, folder)?;
     let setup_seconds = start.elapsed().as_secs_f64();

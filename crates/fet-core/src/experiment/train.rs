@@ -1,5 +1,6 @@
 //! The settings of training: the length of a run, batch sizes, and how things are computed.
 
+use fet_records::Randomness;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::Computation;
@@ -31,6 +32,9 @@ pub struct TrainSettings {
     pub batches: Batches,
     /// Whether messages between parties in one process are serialised: the same results, more slowly.
     pub wire: Wire,
+    /// What each party's private randomness follows from, in a simulation: "experiment", so that a run repeats, or "own", a
+    /// seed of each party from the operating system. A party of its own always has a seed of its own.
+    pub randomness: Randomness,
 }
 
 /// How messages pass between parties in one process.
@@ -81,6 +85,7 @@ impl Default for TrainSettings {
             kernels: Kernels::Auto,
             batches: Batches::Shuffled,
             wire: Wire::Direct,
+            randomness: Randomness::Experiment,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub use fet_records::{Guarantee, Learning, Neighbouring, Spent};
+pub use fet_records::{Guarantee, Learning, Neighbouring, Randomness, Spent};
 use serde::{Deserialize, Serialize};
 
 /// What a run releases if it loses no party, known before it begins: the noise is calibrated to it.
@@ -27,6 +27,8 @@ pub struct Releases {
     pub block: usize,
     /// Whether only sums over the parties are revealed.
     pub summed: bool,
+    /// What the parties' noise follows from.
+    pub randomness: Randomness,
 }
 
 impl Releases {
@@ -63,6 +65,14 @@ impl Tally {
     /// Each number of participating secondaries, ascending, and the releases with so many.
     pub fn iter(&self) -> impl Iterator<Item = (usize, u64)> {
         self.0.iter().map(|(&active, &releases)| (active, releases))
+    }
+
+    /// Whether each of these releases is met by one of `other` in which no more secondaries took part, each of `other` meeting
+    /// one: then these cost no more, since a release costs no less with fewer.
+    pub fn is_within(&self, other: &Self) -> bool {
+        let up_to =
+            |tally: &Self, active: usize| tally.0.range(..=active).map(|(_, count)| count).sum::<u64>();
+        self.0.keys().all(|&active| up_to(self, active) <= up_to(other, active))
     }
 
     /// How many releases there were.

@@ -3,7 +3,7 @@
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
 
-use fet_core::privacy::{Learning, Neighbouring, Releases, Tally};
+use fet_core::privacy::{Learning, Neighbouring, Randomness, Releases, Tally};
 
 use super::settings::NoiseSettings;
 
@@ -14,6 +14,15 @@ pub(super) struct Ledger<'a> {
     pub(super) schedule: &'a Releases,
     /// Whether the noise is integer; the accounting then subtracts `SMOOTHING` from its variance.
     pub(super) integer: bool,
+}
+
+/// What the primary sees of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Seen {
+    /// What the protocol shows: the sum over the parties, or each part under the whole noise.
+    AsAgreed,
+    /// Every party's share of a sum by itself, under its own share of the noise.
+    Shares,
 }
 
 /// r² of the statement: the accounting of the discrete Gaussian uses this much less variance, in units².
@@ -34,8 +43,14 @@ impl Ledger<'_> {
     }
 
     /// The noise in units of the sensitivity of a release with `active` parties.
-    pub(super) fn multiplier(&self, noise: f64, active: usize) -> f64 {
-        let sensitivity = self.settings.sensitivity(active) * (self.occurrences() as f64).sqrt();
+    pub(super) fn multiplier(&self, noise: f64, active: usize, seen: Seen) -> f64 {
+        let (noise, row) = match seen {
+            Seen::AsAgreed => (noise, self.settings.sensitivity(active)),
+            Seen::Shares => {
+                (noise * self.settings.share(active, true), self.settings.sensitivity_of_shares(active))
+            }
+        };
+        let sensitivity = row * (self.occurrences() as f64).sqrt();
         let shrink = if self.integer {
             let scale = scale(self.settings.clip, active, self.schedule.block);
             (1.0 - SMOOTHING / (noise * self.settings.clip * scale).powi(2)).max(0.0).sqrt()
@@ -45,38 +60,39 @@ impl Ledger<'_> {
         noise * shrink / sensitivity
     }
 
-    /// The releases of a run that loses no party.
-    pub(super) fn planned(&self) -> Tally {
-        let epoch = self.schedule.of_epoch();
-        Tally::of_all(std::iter::repeat_n(&epoch, self.schedule.epochs))
+    /// The releases of a run that loses no party: of each epoch, or of the only pass over all rows.
+    pub(super) fn planned(&self) -> Vec<Tally> {
+        let epochs = if self.settings.learning == Learning::Frozen { 1 } else { self.schedule.epochs };
+        vec![self.schedule.of_epoch(); epochs]
     }
 
-    /// Releases as the accountant sees them. If secondaries are frozen, all releases together are one, in which a record
-    /// acts on its rows alone; it costs what it would if as few parties as ever had taken part in all of it.
-    pub(super) fn events(&self, noise: f64, made: &Tally) -> Vec<Event> {
+    /// Releases as the accountant sees them. If secondaries are frozen, all releases of a pass together are one, in which a
+    /// record acts on its rows alone; it costs what it would if as few parties as ever had taken part in all of it.
+    pub(super) fn events(&self, noise: f64, made: &[Tally], seen: Seen) -> Vec<Event> {
         let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
-        let event = |(active, steps)| Event { noise: self.multiplier(noise, active), rate, steps };
+        let event = |(active, steps)| Event { noise: self.multiplier(noise, active, seen), rate, steps };
         if self.settings.learning == Learning::Frozen {
-            return made.fewest().map(|fewest| event((fewest, 1))).into_iter().collect();
+            return made.iter().filter_map(Tally::fewest).map(|fewest| event((fewest, 1))).collect();
         }
-        made.iter().map(event).collect()
+        Tally::of_all(made).iter().map(event).collect()
     }
 
     /// The privacy loss of imperfect integer sampling over the whole run.
-    pub(super) fn slack(&self, made: &Tally) -> Slack {
+    pub(super) fn slack(&self, made: &[Tally]) -> Slack {
         let Releases { rows, all_rows, active, block, .. } = *self.schedule;
         let rows = if self.settings.learning == Learning::Frozen {
-            all_rows as f64
+            made.iter().filter(|pass| pass.releases() > 0).count().max(1) as f64 * all_rows as f64
         } else {
-            self.planned().releases().max(made.releases()) as f64 * rows as f64
+            let releases = |tallies: &[Tally]| tallies.iter().map(Tally::releases).sum::<u64>();
+            releases(&self.planned()).max(releases(made)) as f64 * rows as f64
         };
         Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
     }
 
     /// ε of these releases at the settings' δ, and ε by Rényi divergences.
-    pub(super) fn cost(&self, noise: f64, made: &Tally) -> (f64, f64) {
+    pub(super) fn cost(&self, noise: f64, made: &[Tally], seen: Seen) -> (f64, f64) {
         let slack = self.slack(made);
-        let events = self.events(noise, made);
+        let events = self.events(noise, made, seen);
         if events.is_empty() {
             return (0.0, 0.0);
         }
@@ -101,8 +117,14 @@ impl Ledger<'_> {
         (f64::INFINITY, f64::INFINITY)
     }
 
+    /// ε if the primary saw every party's share of each sum by itself, not below `epsilon`, since who sees the shares sees the
+    /// sum; infinite where it is not bounded, and nothing where no sum hides them.
+    pub(super) fn if_sum_fails(&self, noise: f64, made: &[Tally], epsilon: f64) -> Option<f64> {
+        self.schedule.summed.then(|| self.cost(noise, made, Seen::Shares).0.max(epsilon))
+    }
+
     /// The assumptions of the figure.
-    pub(super) fn assumptions(&self) -> Vec<String> {
+    pub(super) fn assumptions(&self, if_sum_fails: Option<f64>) -> Vec<String> {
         let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
             self.settings;
         let mut all = vec![match neighbouring {
@@ -151,12 +173,13 @@ impl Ledger<'_> {
                 "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
             ));
         }
-        all.push(if self.schedule.summed {
-            format!(
-                "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with it"
-            )
-        } else {
-            "every party's representation is seen by itself and bears the whole noise".to_string()
+        all.push(match if_sum_fails {
+            Some(epsilon) => format!(
+                "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with \
+                 it (if the sums failed and it saw every party's share by itself, ε would be {})",
+                if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
+            ),
+            None => "every party's representation is seen by itself and bears the whole noise".to_string(),
         });
         all.push(if self.integer {
             format!(
@@ -166,11 +189,13 @@ impl Ledger<'_> {
         } else {
             "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
         });
-        all.push(
-            "in a simulation each party's noise follows from the experiment's seed so that the run repeats: someone who knows \
-             the seed can subtract it; a deployment draws each party's seed from the operating system"
-                .to_string(),
-        );
+        if self.schedule.randomness == Randomness::Experiment {
+            all.push(
+                "in a simulation each party's noise follows from the experiment's seed so that the run repeats: someone who \
+                 knows the seed can subtract it; a deployment draws each party's seed from the operating system"
+                    .to_string(),
+            );
+        }
         all.push(
             "a secondary scales its columns by ranges that its owner declares from public knowledge, and clamps values into \
              them; no record has a say in how another is scaled"

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::clip::blank_unbounded;
-use super::ledger::{EPSILON_MARGIN, Ledger, scale};
+use super::ledger::{EPSILON_MARGIN, Ledger, Seen, scale};
 use super::{NoiseSettings, clip_blocks};
 use fet_core::privacy::{
     Form, Guarantee, Learning, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally,
@@ -81,15 +81,14 @@ impl Noise {
 
     /// The standard deviation of one party's noise.
     fn deviation(&self, active: usize, summed: bool) -> f64 {
-        let whole = self.settings.noise * self.settings.clip;
-        let shares = if summed { active.saturating_sub(self.settings.colluding).max(1) } else { 1 };
-        whole / (shares as f64).sqrt()
+        self.settings.noise * self.settings.clip * self.settings.share(active, summed)
     }
 
-    fn check_deviation(&self, active: usize, schedule: &Releases) -> Result<(), Violation> {
+    /// Refuses integer noise of a deviation below `least` units, or above what integers hold.
+    fn check_deviation(&self, active: usize, schedule: &Releases, least: f64) -> Result<(), Violation> {
         let units =
             self.deviation(active, schedule.summed) * scale(self.settings.clip, active, schedule.block);
-        if self.integer && !(LEAST_DEVIATION..=MOST_DEVIATION).contains(&units) {
+        if self.integer && !(least..=MOST_DEVIATION).contains(&units) {
             let rule = format!(
                 "must give each of {active} parties a noise of {LEAST_DEVIATION} to {MOST_DEVIATION:e} units; here it gives {units:.3e}"
             );
@@ -123,9 +122,9 @@ impl PrivacyMechanism for Noise {
         }
         let scale = scale(self.settings.clip, *active, *block);
         // `prepare` looked at the parties that are expected. If fewer are left, a deviation below what can be sampled is
-        // replaced by the least that can: more noise than is accounted for.
-        let units = (deviation * scale).clamp(LEAST_DEVIATION, MOST_DEVIATION);
-        let sampler = DiscreteGaussian::new(units).expect("a deviation in the sampler's range");
+        // replaced by the least that can: more noise than is accounted for. One above it `check_parties` has refused.
+        let units = (deviation * scale).max(LEAST_DEVIATION);
+        let sampler = DiscreteGaussian::new(units).expect("`check_parties` lets pass no larger deviation");
         let mut units = vec![0i32; values.len()];
         sampler.fill(&mut units, *noise);
         units.par_chunks_mut(*block).zip(values.par_chunks(*block)).for_each(|(units, values)| {
@@ -183,23 +182,30 @@ impl PrivacyMechanism for Noise {
                 (self.settings.delta, 0.0)
             };
             // Whole millionths more than needed, so that rounding on the way back cannot exceed the target.
-            let noise = noise_for(target - extra, delta, |noise| ledger.events(noise, &planned));
+            let noise =
+                noise_for(target - extra, delta, |noise| ledger.events(noise, &planned, Seen::AsAgreed));
             let noise = noise.map_err(|error| {
                 Violation::new("target_epsilon", format!("cannot be met ({error})"), target)
             })?;
             self.settings.noise = noise * (1.0 + 1e-6);
         }
-        self.check_deviation(schedule.train_active, schedule)?;
-        self.check_deviation(schedule.active, schedule)
+        self.check_deviation(schedule.train_active, schedule, LEAST_DEVIATION)?;
+        self.check_deviation(schedule.active, schedule, LEAST_DEVIATION)
+    }
+
+    fn check_parties(&self, releases: &Releases, active: usize) -> Result<(), Violation> {
+        self.check_deviation(active, releases, 0.0)
     }
 
     fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
         let ledger = self.ledger(schedule);
-        let made = Tally::of_all(tallies);
-        let (epsilon, by_rdp) = ledger.cost(self.settings.noise, &made);
-        let assumptions = ledger.assumptions();
-        let events = ledger.events(self.settings.noise, &made);
-        let until = |epoch: usize| ledger.cost(self.settings.noise, &Tally::of_all(&tallies[..epoch])).0;
+        let noise = self.settings.noise;
+        let fewest = tallies.iter().filter_map(Tally::fewest).min().unwrap_or(schedule.train_active);
+        let (epsilon, by_rdp) = ledger.cost(noise, tallies, Seen::AsAgreed);
+        let if_sum_fails = ledger.if_sum_fails(noise, tallies, epsilon);
+        let assumptions = ledger.assumptions(if_sum_fails);
+        let events = ledger.events(noise, tallies, Seen::AsAgreed);
+        let until = |epoch: usize| ledger.cost(noise, &tallies[..epoch], Seen::AsAgreed).0;
         let epsilon_by_epoch = (1..=tallies.len())
             .map(|epoch| if epoch == tallies.len() { epsilon } else { until(epoch) })
             .collect();
@@ -207,9 +213,8 @@ impl PrivacyMechanism for Noise {
         let guarantee = Guarantee {
             mechanism: self.kind().to_string(),
             clip: self.settings.clip,
-            noise: self.settings.noise,
-            noise_multiplier: ledger
-                .multiplier(self.settings.noise, made.fewest().unwrap_or(schedule.train_active)),
+            noise,
+            noise_multiplier: ledger.multiplier(noise, fewest, Seen::AsAgreed),
             neighbouring: self.settings.neighbouring,
             learning: self.settings.learning,
             occurrences: ledger.occurrences(),
@@ -218,6 +223,8 @@ impl PrivacyMechanism for Noise {
             secure_sum: schedule.summed,
             colluding: self.settings.colluding,
             releases: events.iter().map(|event| event.steps).sum(),
+            epsilon_if_sum_fails: if_sum_fails.filter(|epsilon| epsilon.is_finite()),
+            randomness: schedule.randomness,
             epsilon_by_rdp: by_rdp,
             epsilon_by_epoch,
             assumptions,
@@ -232,8 +239,11 @@ impl PrivacyMechanism for Noise {
         Spent { epsilon: Some(epsilon), delta, statement, guarantee: Some(guarantee) }
     }
 
-    fn within_target(&self, schedule: &Releases, made: &Tally) -> bool {
-        let target = self.settings.target_epsilon;
-        target == 0.0 || self.ledger(schedule).cost(self.settings.noise, made).0 <= target
+    fn epsilon(&self, schedule: &Releases, tallies: &[Tally]) -> f64 {
+        self.ledger(schedule).cost(self.settings.noise, tallies, Seen::AsAgreed).0
+    }
+
+    fn target(&self) -> Option<f64> {
+        Some(self.settings.target_epsilon).filter(|&target| target > 0.0)
     }
 }

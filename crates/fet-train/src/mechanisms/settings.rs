@@ -101,6 +101,23 @@ impl NoiseSettings {
         }
     }
 
+    /// The standard deviation of one party's noise, in units of σ·C: the whole, or the share in a sum over `active` parties
+    /// that is enough without the colluding ones.
+    pub(super) fn share(&self, active: usize, summed: bool) -> f64 {
+        let shares = if summed { active.saturating_sub(self.colluding).max(1) } else { 1 };
+        1.0 / (shares as f64).sqrt()
+    }
+
+    /// The largest distance, in units of C, between the shares of neighbouring data sets for one row, all shares of a release
+    /// together: that of one party, or of all where a record is replaced in every secondary.
+    pub(super) fn sensitivity_of_shares(&self, active: usize) -> f64 {
+        let one = 2.0 / active as f64;
+        match self.neighbouring {
+            Neighbouring::Replace => one * (active as f64).sqrt(),
+            Neighbouring::AddRemove | Neighbouring::Record => one,
+        }
+    }
+
     /// The largest distance, in units of C, between the sums of neighbouring data sets for one row.
     pub(super) fn sensitivity(&self, active: usize) -> f64 {
         let tight = 2.0 / active as f64;

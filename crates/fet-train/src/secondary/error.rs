@@ -74,8 +74,8 @@ pub enum SecondaryError {
     /// Similarities were asked for, but the linker gives none.
     #[error("similarities were asked for, but the linker gives none")]
     NoSimilarities,
-    /// Keys were sent a second time.
-    #[error("it has linked already; a run links once")]
+    /// Keys were sent a second time, whether or not the first could be linked.
+    #[error("it has linked already, or tried to; a run links once")]
     LinkedAlready,
     /// An answer came to a challenge that was not posed.
     #[error("an answer came to a challenge that was not posed")]
@@ -128,6 +128,16 @@ pub enum SecondaryError {
         /// The rule.
         rule: String,
         /// What the run would have.
+        value: String,
+    },
+    /// A release by which its account would pass what it agreed to.
+    #[error("its account refuses the release: {what} {rule}; it is {value}")]
+    Spent {
+        /// What is counted.
+        what: &'static str,
+        /// The rule.
+        rule: String,
+        /// What it would be.
         value: String,
     },
     /// A state was to be put back after something was released.

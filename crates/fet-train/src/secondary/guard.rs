@@ -14,6 +14,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_privacy::secure_sum::MaskGraph;
 
 use super::SecondaryError;
+use super::account::planned;
 use crate::schedule::{Part, Schedule};
 
 /// A request for a release.
@@ -44,6 +45,8 @@ pub(super) struct Guard {
     /// After every how many epochs parameters are averaged, if they are.
     averaged_every: Option<usize>,
     least_summed: usize,
+    /// How many parties may collude with the primary.
+    colluding: usize,
     probes: bool,
     predictions: bool,
     /// Parties that a round left out although they were to take part, from 0: no later round has them.
@@ -71,6 +74,7 @@ impl Guard {
         frozen: bool,
         sums: bool,
         averaged_every: Option<usize>,
+        colluding: usize,
         policy: &Policy,
     ) -> Self {
         Self {
@@ -79,6 +83,7 @@ impl Guard {
             sums,
             averaged_every,
             least_summed: policy.least_summed,
+            colluding,
             probes: policy.probes,
             predictions: policy.predictions,
             gone: BTreeSet::new(),
@@ -236,6 +241,13 @@ impl Guard {
             let rule = format!("must be at most the number of parties in a sum ({})", active.len());
             return Err(SecondaryError::Policy { field, rule, value: self.least_summed.to_string() });
         }
+        if self.sums && active.len() < self.colluding + 2 {
+            let rule = format!(
+                "must name at least {} parties, two more than may collude: otherwise the sum is one honest party's part",
+                self.colluding + 2
+            );
+            return Err(wrong("active", rule, active.len()));
+        }
         Ok(())
     }
 
@@ -321,6 +333,7 @@ pub(super) fn check_policy(
     let lists = [
         ("linkers", &policy.linkers, settings.linker.kind()),
         ("mechanisms", &policy.mechanisms, settings.privacy.kind()),
+        ("aggregators", &policy.aggregators, settings.aggregator.kind()),
     ];
     for (field, allowed, kind) in lists {
         if !allowed.is_empty() && !allowed.iter().any(|name| name == kind) {
@@ -331,18 +344,17 @@ pub(super) fn check_policy(
         let rule = format!("must be at most the number of primary records ({rows})");
         return refuse("least_rows", rule, policy.least_rows.to_string());
     }
-    if policy.most_epsilon > 0.0 || policy.least_noise > 0.0 {
-        let spent = privacy.spent(releases, &vec![releases.of_epoch(); releases.epochs]);
-        let epsilon = spent.epsilon.unwrap_or(f64::INFINITY);
-        if policy.most_epsilon > 0.0 && epsilon > policy.most_epsilon {
+    if policy.most_epsilon > 0.0 {
+        let epsilon = privacy.epsilon(releases, &planned(releases, privacy.freezes_secondaries()));
+        if epsilon > policy.most_epsilon {
             let rule = format!("must be at least the ε of the run ({epsilon:.4})");
             return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
         }
-        let noise = spent.guarantee.map_or(0.0, |guarantee| guarantee.noise);
-        if noise < policy.least_noise {
-            let rule = format!("must be at most the noise of the run ({noise})");
-            return refuse("least_noise", rule, policy.least_noise.to_string());
-        }
+    }
+    let noise = privacy.spent(releases, &[]).guarantee.map_or(0.0, |guarantee| guarantee.noise);
+    if noise < policy.least_noise {
+        let rule = format!("must be at most the noise of the run ({noise})");
+        return refuse("least_noise", rule, policy.least_noise.to_string());
     }
     if sum.is_none() && policy.least_summed > 2 {
         let rule = "must be 2 where `aggregator.kind` shows the primary every part".to_string();

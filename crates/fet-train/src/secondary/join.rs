@@ -10,6 +10,7 @@ use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
 use fet_linkers::Cached;
 
+use super::account::Account;
 use super::guard::{self, Guard};
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, by_statistics, key_columns};
@@ -55,6 +56,7 @@ struct Parts {
     sum: Option<SecureSum>,
     shared: Option<&'static str>,
     guard: Guard,
+    account: Account,
 }
 
 fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
@@ -132,8 +134,10 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             privacy.freezes_secondaries(),
             sum.is_some(),
             plan.averaged.map(|averaged| averaged.every),
+            privacy.colluding(),
             &own.policy,
         ),
+        account: Account::new(releases, privacy.as_ref(), &own.policy),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // If links are made anew for each release, caching them is not worth it.
@@ -166,10 +170,13 @@ impl Parts {
             identity,
             roster,
             guard: self.guard,
+            account: self.account,
             store,
+            seed_kept: false,
             tell,
             scratch: vec![u32::MAX; table.rows()],
             records: PreparedParty::of_all(table, terms.standardise),
+            linked: false,
             unlinked: None,
             links: None,
             serving: None,

@@ -25,7 +25,7 @@ impl Session {
             let value = message.keys.rows().to_string();
             return Err(SecondaryError::Message { field: "keys", rule, value });
         }
-        if self.links.is_some() || self.unlinked.is_some() {
+        if self.linked {
             return Err(SecondaryError::LinkedAlready);
         }
         if self.privacy.selection() != Selection::ALL {
@@ -34,6 +34,8 @@ impl Session {
             }
             self.queries = Some(message.keys.clone());
         }
+        // From here on it searches its records. Also a search that fails may tell something of them: there is no second.
+        self.linked = true;
         self.begin(message.keys, Of::Run)
     }
 

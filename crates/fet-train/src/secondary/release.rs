@@ -72,12 +72,18 @@ impl Session {
         }
         // Another attempt at a round is another release: its noise is drawn anew.
         let number = u64::from(message.attempt.unwrap_or(0));
-        // A simulated seed is no secret: its noise does not follow from the values, so that devices that round differently
-        // can be compared.
-        let values = if self.seed.is_simulated() { &[] } else { bounded.as_slice() };
-        let content = content(&over, &message.active, values);
+        let mut drawn_from = content(&over, &message.active, &[]);
+        if !self.privacy.is_identity() {
+            let released = content(&over, &message.active, &bounded);
+            self.count(message, &released)?;
+            // A simulated seed is no secret: its noise does not follow from the values, so that devices that round
+            // differently can be compared.
+            if !self.seed.is_simulated() {
+                drawn_from = released;
+            }
+        }
         let round = message.round.key() ^ (number << 40);
-        let mut noise = self.seed.stream_over(Purpose::Noise, round, &content);
+        let mut noise = self.seed.stream_over(Purpose::Noise, round, &drawn_from);
         let mut release = Release {
             active: message.active.len(),
             summed: attempt.is_some(),

@@ -1,12 +1,14 @@
-//! A party's saved state, in its own place: the last two states during a run, the best model at the end.
+//! A party's saved state, in its own place: its seed, the last two states during a run, the best model at the end.
 //!
 //! The primary says when to save, and receives a checksum. After a crash it asks for the last epoch whose checkpoint it
 //! has committed itself; one of the two states is of that epoch.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use fet_core::message::Saved;
+use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 
 use super::{SecondaryError, Session};
@@ -21,6 +23,8 @@ pub enum Store {
     Folder(PathBuf),
 }
 
+/// The file of a party's own seed.
+const SEED: &str = "seed";
 /// How many saved states are kept.
 const GENERATIONS: usize = 2;
 /// The file of the party's best model, once the run is over.
@@ -34,6 +38,8 @@ struct Header {
     settings_hash: [u8; 32],
     number: usize,
     steps: Vec<u64>,
+    /// How many records its ledger had.
+    ledger: u64,
 }
 
 /// The header of a model file.
@@ -51,8 +57,10 @@ impl Session {
     }
 
     pub(super) fn save(&mut self, epoch: u32) -> Result<Saved, SecondaryError> {
+        self.keep_seed()?;
+        let ledger = self.ledger()?.map_or(0, |ledger| ledger.records());
         let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
-        let header = Header { epoch, settings_hash: self.settings_hash, number: self.number, steps };
+        let header = Header { epoch, settings_hash: self.settings_hash, number: self.number, steps, ledger };
         let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
         let hash = fet_files::sha256(&bytes);
         self.store.save(epoch, bytes)?;
@@ -66,9 +74,21 @@ impl Session {
         if header.settings_hash != self.settings_hash || header.number != self.number {
             return Err(StateError::OtherRun.into());
         }
+        if let Some(ledger) = self.ledger()? {
+            ledger.check_records(header.ledger)?;
+        }
         self.best = Learned { parameters: file.parameters, steps: header.steps }
             .restore(self.encoder.learner_mut())?;
         self.guard.loaded(saved.epoch);
+        Ok(())
+    }
+
+    /// Puts a seed of the party's own in its place, before anything that follows from it leaves.
+    pub(super) fn keep_seed(&mut self) -> Result<(), StateError> {
+        if !self.seed_kept {
+            self.store.keep_seed(&self.seed)?;
+            self.seed_kept = true;
+        }
         Ok(())
     }
 
@@ -98,6 +118,43 @@ impl Session {
 }
 
 impl Store {
+    /// The seed of a party that has its own: the one in its place, or a new one from the operating system where none was drawn
+    /// before: the run has not `begun`, and nothing else is in the party's folder.
+    pub fn own_seed(&self, begun: bool) -> Result<OwnSeed, StateError> {
+        if let Self::Folder(folder) = self {
+            let path = folder.join(SEED);
+            let wrong = |rule: &str| StateError::Seed { path: path.display().to_string(), rule: rule.into() };
+            match fs::read(&path) {
+                Ok(bytes) => {
+                    return OwnSeed::from_file(&bytes).ok_or_else(|| wrong("is damaged"));
+                }
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(wrong(&format!("cannot be read ({error})")));
+                }
+                Err(_) if begun || has_entries(folder) => return Err(wrong("is missing")),
+                Err(_) => {}
+            }
+        }
+        let mut bytes = [0; 32];
+        getrandom::fill(&mut bytes).map_err(|error| StateError::NoRandomness(error.to_string()))?;
+        Ok(OwnSeed::new(bytes))
+    }
+
+    /// Puts a party's own seed in its place, where only its owner may read it; refuses if another is there. A simulated seed,
+    /// or one of a party whose state is in memory, needs no file.
+    pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
+        let (Self::Folder(folder), Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
+        let path = folder.join(SEED);
+        match fs::read(&path) {
+            Ok(found) if found == bytes => Ok(()),
+            Ok(_) => {
+                let rule = "holds another seed than this session began with".to_string();
+                Err(StateError::Seed { path: path.display().to_string(), rule })
+            }
+            Err(_) => fet_files::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),
+        }
+    }
+
     fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {
         match self {
             Self::Memory(kept) => {
@@ -150,6 +207,11 @@ impl Store {
             }
         }
     }
+}
+
+/// Whether there is anything in a folder.
+pub(crate) fn has_entries(folder: &std::path::Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn file_name(epoch: u32) -> String {

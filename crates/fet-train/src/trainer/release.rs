@@ -8,6 +8,7 @@ use fet_core::data::Matrix;
 use fet_core::message::{Block, Forward, LoadParameters, Reply, Request, Round, ShareParameters};
 use fet_core::method::Memory;
 use fet_core::parameters::Parameters;
+use fet_core::privacy::Tally;
 use fet_privacy::secure_sum::{CollectError, collect};
 
 use super::phases::Watch;
@@ -57,10 +58,12 @@ impl Trainer {
         Ok((memory, Aggregation { parties, active, shapes, similarities: Vec::new() }))
     }
 
-    /// Releases every row, batch by batch. A resumed run asks again for batches that it had received; the parties send the
-    /// same values, and the byte counts include them once.
+    /// Releases every row, batch by batch. A resumed run asks again for batches that it had received. From the same parties
+    /// it gets the same values, which count once; if a party was lost in between, it is another pass.
     fn release_once(&mut self) -> Result<Memory, RunError> {
         let again = self.progress.released > 0;
+        let here = self.here().len();
+        let same = Tally::of_all(&self.progress.tallies).iter().all(|(active, _)| active == here);
         let tallies = self.progress.tallies.clone();
         let traffic = self.federation.traffic_by_party().to_vec();
         let mut portions = Vec::new();
@@ -72,7 +75,7 @@ impl Trainer {
             portions.push(memory.tensor);
         }
         self.progress.released = 1;
-        if again {
+        if again && same && self.here().len() == here {
             self.federation.restore_traffic(traffic);
             self.progress.tallies = tallies;
         }

@@ -10,6 +10,7 @@ use fet_core::message::{
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
+use fet_core::privacy::Releases;
 use fet_core::registry::Violation;
 use fet_core::rng::{OwnSeed, Purpose, stream};
 
@@ -22,7 +23,7 @@ use crate::prepare::{PreparedPrimary, PrimaryData, Uniform};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
-use crate::secondary::linking_seed;
+use crate::secondary::{Store, linking_seed};
 
 impl Trainer {
     /// The primary's side of a run with these parties, which agree to the terms and link, in a simulation: the seed of the
@@ -67,6 +68,7 @@ impl Trainer {
         let common = experiment.common();
         let (privacy, releases) =
             protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), data_rows, parties.len())?;
+        let releases = Releases { randomness: settings.randomness, ..releases };
         let exposure = exposure(&schedule, settings, prepared.objective.task, classes, privacy.as_ref());
         let protection = protect_labels(experiment, &exposure, schedule.split(), &mut prepared, &own)?;
         let neighbours: Vec<usize> =
@@ -136,6 +138,11 @@ impl Trainer {
             trainer.agree_on_keys()?;
         }
         Ok(trainer)
+    }
+
+    /// Puts the primary's own seed, if it has one, in its place: a resumed run draws the noise on labels from it again.
+    pub fn keep_seed(&self, store: &Store) -> Result<(), RunError> {
+        Ok(store.keep_seed(&self.own)?)
     }
 
     /// Asks every party to agree to the terms.

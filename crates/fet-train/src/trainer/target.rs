@@ -35,9 +35,10 @@ impl Trainer {
             return;
         }
         let releases = self.progress.releases;
-        let made = Tally::of_all(&self.progress.tallies);
+        let Some(target) = self.privacy.target() else { return };
         let next = self.next_epoch();
-        if self.privacy.within_target(&releases, &Tally::of_all([&made, &next])) {
+        let with_next = [self.progress.tallies.as_slice(), &[next.clone()]].concat();
+        if self.privacy.epsilon(&releases, &with_next) <= target {
             return;
         }
         let lost: Vec<String> =
@@ -45,7 +46,7 @@ impl Trainer {
         let lost = lost.join(", ");
         let (done, all) = (self.progress.epochs.len(), self.epochs());
         let mut warnings = Vec::new();
-        if !self.privacy.within_target(&releases, &made) {
+        if self.privacy.epsilon(&releases, &self.progress.tallies) > target {
             warnings.push(format!(
                 "the run costs more than `privacy.target_epsilon`: it lost {lost}, and the releases of the same epoch with \
                  fewer parties cost more than was planned"

@@ -1,6 +1,7 @@
 //! The program's tests, one binary: contract suites of the slots, golden figures, equivalence of devices,
 //! and the command itself.
 
+mod account;
 mod attacks;
 mod boundary;
 mod command;
@@ -19,6 +20,7 @@ mod primary;
 mod privacy;
 mod probe;
 mod provenance;
+mod randomness;
 mod repeat;
 mod support;
 mod transformations;

@@ -3,7 +3,7 @@
 use burn::tensor::{Tensor, TensorData};
 use fet_core::parameters::host;
 use fet_core::privacy::{
-    Guarantee, Learning, Neighbouring, PrivacyMechanism, Release, Releases, Share, Spent, Tally,
+    Guarantee, Learning, Neighbouring, PrivacyMechanism, Randomness, Release, Releases, Share, Spent, Tally,
 };
 use fet_core::registry::Slot;
 use fet_privacy::audit::epsilon_lower_bound;
@@ -24,15 +24,20 @@ fn schedule() -> Releases {
         active: 3,
         block: 20,
         summed: true,
+        randomness: Randomness::Experiment,
     }
 }
 
-/// What the first epochs of a run release that loses no party.
-fn tallies(schedule: &Releases, epochs: usize) -> Vec<Tally> {
+/// What the first epochs of a run release that loses no party: frozen secondaries release every row in the first alone.
+fn tallies(schedule: &Releases, frozen: bool, epochs: usize) -> Vec<Tally> {
     let mut epoch = Tally::default();
     epoch.add(schedule.train_active, schedule.train_steps as u64);
     epoch.add(schedule.active, schedule.evaluation_steps as u64);
-    vec![epoch; epochs]
+    let mut all = vec![epoch; epochs];
+    if frozen {
+        all.iter_mut().skip(1).for_each(|later| *later = Tally::default());
+    }
+    all
 }
 
 fn mechanism(slot: &Slot<dyn PrivacyMechanism>) -> Box<dyn PrivacyMechanism> {
@@ -219,7 +224,8 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let name = format!("{slot:?} {text:?}");
         // No release, no loss; and no number for a loss that is not bounded.
-        let spent = |epochs| mechanism.spent(&schedule, &tallies(&schedule, epochs));
+        let spent =
+            |epochs| mechanism.spent(&schedule, &tallies(&schedule, mechanism.freezes_secondaries(), epochs));
         let epsilon = |epochs| spent(epochs).epsilon.unwrap_or(f64::INFINITY);
         assert_eq!(epsilon(0), 0.0, "{name}");
         assert!(epsilon(1) > 0.0 && epsilon(1) <= epsilon(4), "{name}");
@@ -302,7 +308,8 @@ fn guesses_betray_no_more_than_the_map_allows() {
         };
         mechanism.prepare(&schedule).expect("a run that can be protected");
         let Some(form) = mechanism.form(3, 1) else { continue };
-        let Spent { epsilon, delta, guarantee, .. } = mechanism.spent(&schedule, &tallies(&schedule, 2));
+        let Spent { epsilon, delta, guarantee, .. } =
+            mechanism.spent(&schedule, &tallies(&schedule, false, 2));
         let (claimed, guarantee) = epsilon.zip(guarantee).expect("who bounds claims an ε");
         let moved = if guarantee.neighbouring == Neighbouring::Replace { 3 } else { 1 };
         // The sum over the run's releases, of three parties' shares in each.
@@ -327,4 +334,64 @@ fn guesses_betray_no_more_than_the_map_allows() {
         assert!(betrayed <= claimed, "{slot:?} betrays {betrayed} and claims {claimed}");
         assert!(betrayed > 0.8 * claimed, "{slot:?}: {betrayed} of {claimed}: the guesses tell too little");
     }
+}
+
+/// ε of a broken sum is that of one party's part under that party's own noise: the accountant's figure for it, above that of
+/// the sum, and there is none where no sum hides anything.
+#[test]
+fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
+    let mut found = 0;
+    for slot in all::<dyn PrivacyMechanism>() {
+        for colluding in [0, 1] {
+            let text = format!("noise = 9.0\nneighbouring = \"record\"\ncolluding = {colluding}");
+            let Some(mut mechanism) = with(slot.kind(), &text) else { continue };
+            let spent = |mechanism: &dyn PrivacyMechanism, schedule: &Releases| {
+                let spent = mechanism.spent(schedule, &tallies(schedule, false, 4));
+                let fails = spent.guarantee.expect("private").epsilon_if_sum_fails;
+                (spent.epsilon.expect("bounded"), fails, spent.delta, spent.statement)
+            };
+            mechanism.prepare(&schedule()).expect("a run that can be protected");
+            let (epsilon, fails, delta, statement) = spent(mechanism.as_ref(), &schedule());
+            let fails = fails.expect("a sum hides the parts");
+            // Eight releases of one row, moved by 2C/3 at most against the noise σC/√(3−t) of one party.
+            let local = 9.0 / f64::from(3 - colluding).sqrt();
+            let truth = fet_privacy::accountant::gaussian::epsilon(8f64.sqrt() * 2.0 / 3.0 / local, delta);
+            assert!(fails >= truth * (1.0 - 1e-12) && fails < truth * 1.001, "{text}: {fails} and {truth}");
+            assert!(fails > 1.2 * epsilon, "{text}: {fails} and {epsilon}");
+            assert!(statement.contains(&format!("ε would be {fails:.4}")), "{statement}");
+            let seen = Releases { summed: false, ..schedule() };
+            mechanism.prepare(&seen).expect("a run that can be protected");
+            let (_, fails, _, statement) = spent(mechanism.as_ref(), &seen);
+            assert!(fails.is_none() && !statement.contains("ε would be"), "{text}: {statement}");
+            found += 1;
+        }
+        for neighbouring in ["replace", "add-remove"] {
+            let text = format!("noise = 9.0\nneighbouring = \"{neighbouring}\"");
+            let Some(mut mechanism) = with(slot.kind(), &text) else { continue };
+            mechanism.prepare(&schedule()).expect("a run that can be protected");
+            let Spent { epsilon, guarantee, .. } =
+                mechanism.spent(&schedule(), &tallies(&schedule(), false, 4));
+            let fails = guarantee.expect("private").epsilon_if_sum_fails;
+            assert!(fails >= epsilon, "{text}: who sees the shares sees the sum");
+        }
+    }
+    assert!(found >= 2, "some mechanisms hide parts in sums");
+}
+
+/// Where parties are lost, those that are left each need more noise, and integers hold only so much: such a release is
+/// refused, since less noise than is accounted for would be the alternative.
+#[test]
+fn noise_that_integers_do_not_hold_is_refused() {
+    let run = Releases { train_active: 15, active: 15, block: 16, ..schedule() };
+    let mut mechanism = with("discrete-gaussian", "noise = 1e4\ncolluding = 8").expect("its settings");
+    mechanism.prepare(&run).expect("fifteen parties share the noise");
+    for active in [15, 13, 12] {
+        mechanism.check_parties(&run, active).expect("it fits");
+    }
+    let error = mechanism.check_parties(&run, 10).expect_err("refused").to_string();
+    assert!(error.contains("each of 10 parties") && error.contains("1e8 units"), "{error}");
+    // Too little noise to draw is more noise than is accounted for.
+    let mut mechanism = with("discrete-gaussian", "noise = 0.05").expect("its settings");
+    mechanism.prepare(&schedule()).expect("three parties");
+    mechanism.check_parties(&schedule(), 2).expect("the least that can be drawn is drawn");
 }

@@ -1,0 +1,198 @@
+//! A journal: a file of records of one size that only grows, for what must be written before something happens.
+//!
+//! A record is [`PAYLOAD`] bytes and the first 16 of SHA-256 over the 16 of the record before and the payload. A record that was
+//! appended outlives the process, and, if it was asked to be durable, the machine. What a crash of the machine may cost is
+//! the end of the file since the last durable record ([`Journal::is_torn`]); anything else that is not as it was written is
+//! an error. What the records say is decided by the caller. One process at a time may append.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::sha256;
+
+/// The bytes of a record that are the caller's.
+pub const PAYLOAD: usize = 48;
+const CHECK: usize = 16;
+const RECORD: usize = PAYLOAD + CHECK;
+
+/// A file of records.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    /// Open once something was appended.
+    file: Option<File>,
+    records: u64,
+    last: [u8; CHECK],
+    torn: bool,
+}
+
+/// Why a journal cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// A record is not as it was written, and others follow it.
+    #[error("record {0} is not as it was written")]
+    Damaged(u64),
+}
+
+impl Journal {
+    /// The journal at `path` and its records; an empty one where there is no file, which is made with the first record.
+    pub fn open(path: &Path) -> Result<(Self, Vec<[u8; PAYLOAD]>), JournalError> {
+        let bytes = match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            bytes => bytes?,
+        };
+        let (whole, rest) = bytes.as_chunks::<RECORD>();
+        let mut last = [0; CHECK];
+        let mut payloads = Vec::with_capacity(whole.len());
+        for record in whole {
+            let (payload, found) = record.split_first_chunk::<PAYLOAD>().expect("a record is longer");
+            if check(&last, payload) != *found {
+                break;
+            }
+            last.copy_from_slice(found);
+            payloads.push(*payload);
+        }
+        let sound = payloads.len();
+        // A crash tears the end. Where a sound record comes behind one that is not, it was something else.
+        for pair in whole.get(sound..).unwrap_or_default().windows(2) {
+            let (before, after) = (&pair[0], &pair[1]);
+            let (_, before) = before.split_first_chunk::<PAYLOAD>().expect("a record is longer");
+            let (payload, found) = after.split_first_chunk::<PAYLOAD>().expect("a record is longer");
+            if before.try_into().is_ok_and(|before: &[u8; CHECK]| check(before, payload) == *found) {
+                return Err(JournalError::Damaged(sound as u64 + 1));
+            }
+        }
+        let torn = sound < whole.len() || !rest.is_empty();
+        let journal = Self { path: path.to_path_buf(), file: None, records: sound as u64, last, torn };
+        Ok((journal, payloads))
+    }
+
+    /// Whether the end of the file was lost: records since the last durable one may be missing.
+    pub fn is_torn(&self) -> bool {
+        self.torn
+    }
+
+    /// How many records it has.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Appends a record; over the torn end of the file, if it has one. If it is `durable` it and all before it are on the
+    /// disk afterwards. If this fails, the record may be there or not, and the next is written in its place.
+    pub fn append(&mut self, payload: &[u8; PAYLOAD], durable: bool) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir_all(folder)?;
+                }
+                let options = File::options().write(true).create(true).truncate(false).open(&self.path);
+                none.insert(options?)
+            }
+        };
+        let start = self.records * RECORD as u64;
+        let mut record = [0; RECORD];
+        let found = check(&self.last, payload);
+        record[..PAYLOAD].copy_from_slice(payload);
+        record[PAYLOAD..].copy_from_slice(&found);
+        file.seek(SeekFrom::Start(start))?;
+        file.write_all(&record)?;
+        if self.torn {
+            file.set_len(start + RECORD as u64)?;
+        }
+        if durable || self.torn {
+            file.sync_all()?;
+        }
+        self.torn = false;
+        self.records += 1;
+        self.last = found;
+        Ok(())
+    }
+}
+
+fn check(last: &[u8; CHECK], payload: &[u8; PAYLOAD]) -> [u8; CHECK] {
+    let mut all = [0; CHECK + PAYLOAD];
+    all[..CHECK].copy_from_slice(last);
+    all[CHECK..].copy_from_slice(payload);
+    let mut found = [0; CHECK];
+    found.copy_from_slice(&sha256(&all)[..CHECK]);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbered(number: u8) -> [u8; PAYLOAD] {
+        [number; PAYLOAD]
+    }
+
+    fn read(path: &Path) -> (Vec<u8>, bool) {
+        let (journal, records) = Journal::open(path).expect("sound");
+        assert_eq!(journal.records(), records.len() as u64);
+        (records.iter().map(|record| record[7]).collect(), journal.is_torn())
+    }
+
+    fn written(path: &Path, records: u8) {
+        let (mut journal, _) = Journal::open(path).expect("a new one");
+        (0..records).for_each(|number| journal.append(&numbered(number), number == 2).expect("written"));
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_appended() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new/journal");
+        assert_eq!(read(&path), (vec![], false));
+        assert!(!path.exists(), "there is no file before the first record");
+        written(&path, 3);
+        let (mut journal, _) = Journal::open(&path).expect("sound");
+        journal.append(&numbered(9), true).expect("written");
+        assert_eq!(read(&path), (vec![0, 1, 2, 9], false));
+    }
+
+    #[test]
+    fn a_torn_end_is_told_and_written_over() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for cut in [1, RECORD - 1, RECORD, RECORD + 5] {
+            let path = folder.path().join(format!("{cut}"));
+            written(&path, 4);
+            let mut bytes = fs::read(&path).expect("there");
+            bytes.truncate(4 * RECORD - cut);
+            // A file can be longer than what reached the disk.
+            bytes.resize(4 * RECORD - cut + 7, 0);
+            fs::write(&path, &bytes).expect("writable");
+            let left = 4 - cut.div_ceil(RECORD) as u8;
+            assert_eq!(read(&path), ((0..left).collect(), true), "{cut}");
+            let (mut journal, _) = Journal::open(&path).expect("torn");
+            journal.append(&numbered(9), false).expect("written");
+            assert_eq!(read(&path), ((0..left).chain([9]).collect(), false), "{cut}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_before_other_records_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("journal");
+        written(&path, 5);
+        let sound = fs::read(&path).expect("there");
+        for place in 0..3 * RECORD {
+            let mut flipped = sound.clone();
+            flipped[place] ^= 1 << (place % 8);
+            fs::write(&path, &flipped).expect("writable");
+            let found = Journal::open(&path).map(|(_, records)| records.len());
+            let expected = place / RECORD + 1;
+            assert!(
+                matches!(found, Err(JournalError::Damaged(at)) if at == expected as u64),
+                "{place}: {found:?}"
+            );
+        }
+        // A record that is cut out of the middle.
+        fs::write(&path, [&sound[..RECORD], &sound[2 * RECORD..]].concat()).expect("writable");
+        assert!(matches!(Journal::open(&path), Err(JournalError::Damaged(2))));
+    }
+}

@@ -1,0 +1,359 @@
+//! A party's ledger: what it has released in a run, written into its folder before it leaves. What that costs is for `account`.
+//!
+//! A record holds the round, the attempt, how many parties took part, and a digest of the release, keyed by a secret of the
+//! party: it is the same if the same bytes would leave before masking. A later session of the run that releases the same again,
+//! as a resumed run does, adds nothing; anything else counts beside it. Of the attempts at a sum in one session the last
+//! counts, since no other is opened.
+//!
+//! *When it is on the disk.* A record is with the operating system before its reply leaves, so that it outlives the process. On
+//! the disk is a reservation for the next releases, made before the first of them: if the machine ends without an orderly end
+//! of the session, what is left of the reservation counts as released. Frozen parties release little, and each of their
+//! records goes to the disk.
+//!
+//! The ledger is of one run, which its settings identify; runs with others have ledgers of their own.
+
+mod counted;
+mod record;
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use fet_files::{Journal, JournalError, PAYLOAD};
+
+use self::counted::Counted;
+use self::record::Record;
+pub(super) use self::record::{Digest, Entry};
+use crate::report::RESULTS_VERSION;
+use crate::state_file::StateError;
+
+/// The ledger of one run.
+pub(super) struct Ledger {
+    /// Nothing where the party keeps its state in memory.
+    journal: Option<Journal>,
+    path: String,
+    start: Record,
+    /// Whether this session has written to it.
+    started: bool,
+    /// What an earlier session had reserved and did not account for.
+    lost: Option<(u64, usize)>,
+    /// Releases on the disk before they happen: how many are left, with how many parties.
+    reserved: Option<(u64, usize)>,
+    /// How many are reserved at a time; nothing if each goes to the disk.
+    at_a_time: Option<u64>,
+    /// What earlier sessions released.
+    known: HashSet<Digest>,
+    counted: Counted,
+}
+
+impl Ledger {
+    /// The ledger of the run with these settings in `folder`, or in memory. `planned` is how many releases the run has.
+    pub(super) fn open(
+        folder: Option<&Path>,
+        settings_hash: &[u8; 32],
+        frozen: bool,
+        planned: u64,
+    ) -> Result<Self, StateError> {
+        Self::open_at(folder, settings_hash, frozen, planned, boot())
+    }
+
+    fn open_at(
+        folder: Option<&Path>,
+        settings_hash: &[u8; 32],
+        frozen: bool,
+        planned: u64,
+        boot: [u8; 16],
+    ) -> Result<Self, StateError> {
+        let version = RESULTS_VERSION.to_le_bytes();
+        let run = fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &version].concat());
+        let mut ledger = Self {
+            journal: None,
+            path: String::new(),
+            start: Record::Start { boot, run: run.first_chunk().copied().unwrap_or_default() },
+            started: false,
+            lost: None,
+            reserved: None,
+            at_a_time: (!frozen).then(|| (planned / 16).clamp(1, 256)),
+            known: HashSet::new(),
+            counted: Counted::new(frozen),
+        };
+        let Some(folder) = folder else { return Ok(ledger) };
+        let path = folder.join(format!("ledger-{}", fet_files::hex(&run[..8])));
+        ledger.path = path.display().to_string();
+        let (journal, records) = Journal::open(&path).map_err(|error| match error {
+            JournalError::Damaged(_) => ledger.damaged(format!("is damaged: {error}")),
+            error => ledger.damaged(format!("cannot be read: {error}")),
+        })?;
+        ledger.read(&records, journal.is_torn())?;
+        ledger.journal = Some(journal);
+        Ok(ledger)
+    }
+
+    fn read(&mut self, records: &[[u8; PAYLOAD]], torn: bool) -> Result<(), StateError> {
+        let Record::Start { boot: now, run: own } = self.start else { return Ok(()) };
+        let mut booted = None;
+        let mut reserved = None;
+        for (index, record) in records.iter().enumerate() {
+            let unknown =
+                || self.damaged(format!("is damaged: record {index} is none that this program writes"));
+            match Record::of_bytes(record).ok_or_else(unknown)? {
+                Record::Start { boot, run } if run == own => {
+                    (booted, reserved) = (Some(boot), None);
+                    self.counted.settle();
+                }
+                _ if booted.is_none() => return Err(self.damaged("belongs to another run".to_string())),
+                Record::Start { .. } => return Err(self.damaged("belongs to another run".to_string())),
+                Record::Reserve { count, active } => reserved = Some((count, active)),
+                Record::Release(entry) => {
+                    if let Some((left, _)) = &mut reserved {
+                        *left = left.saturating_sub(1);
+                    }
+                    if let Some(replaced) = self.counted.add(entry) {
+                        self.known.remove(&replaced.digest);
+                    }
+                    self.known.insert(entry.digest);
+                }
+                Record::Lost { count, active } => {
+                    reserved = None;
+                    self.counted.settle();
+                    self.counted.lose(count, active);
+                }
+                Record::Close => reserved = None,
+            }
+        }
+        self.counted.settle();
+        let same_machine = booted == Some(now) && now != [0; 16];
+        self.lost = reserved.filter(|(left, _)| *left > 0 && (torn || !same_machine));
+        if let Some((count, active)) = self.lost {
+            self.counted.lose(count, active);
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, rule: String) -> StateError {
+        StateError::Ledger { path: self.path.clone(), rule }
+    }
+
+    /// Whether an earlier session released the same.
+    pub(super) fn knows(&self, digest: &Digest) -> bool {
+        self.known.contains(digest)
+    }
+
+    /// Whether earlier sessions released anything.
+    pub(super) fn knows_any(&self) -> bool {
+        !self.known.is_empty()
+    }
+
+    /// What was released so far, with another release.
+    pub(super) fn with(&self, entry: Entry) -> Counted {
+        let mut counted = self.counted.clone();
+        counted.add(entry);
+        counted
+    }
+
+    /// How many records it has.
+    pub(super) fn records(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::records)
+    }
+
+    /// Refuses to go on from a state that was saved when there were more records.
+    pub(super) fn check_records(&self, saved: u64) -> Result<(), StateError> {
+        if self.records() >= saved {
+            return Ok(());
+        }
+        Err(self.damaged(format!("has {} records; when the state was saved it had {saved}", self.records())))
+    }
+
+    /// Writes a release down. If this fails nothing may leave; what was written counts.
+    pub(super) fn write(&mut self, entry: Entry) -> Result<(), StateError> {
+        if self.journal.is_some() {
+            self.begin()?;
+            match self.at_a_time {
+                None => self.append(Record::Release(entry), true)?,
+                Some(count) => {
+                    self.reserve(count, entry.active)?;
+                    self.append(Record::Release(entry), false)?;
+                }
+            }
+            if let Some((left, _)) = &mut self.reserved {
+                *left -= 1;
+            }
+        }
+        self.counted.add(entry);
+        Ok(())
+    }
+
+    /// Begins the session in the file, with what an earlier one had lost.
+    fn begin(&mut self) -> Result<(), StateError> {
+        if !self.started {
+            self.append(self.start, false)?;
+            self.started = true;
+        }
+        if let Some((count, active)) = self.lost {
+            self.append(Record::Lost { count, active }, true)?;
+            self.lost = None;
+        }
+        Ok(())
+    }
+
+    fn reserve(&mut self, count: u64, active: usize) -> Result<(), StateError> {
+        if self.reserved.is_some_and(|(left, fewest)| left > 0 && active >= fewest) {
+            return Ok(());
+        }
+        let active = self.reserved.map_or(active, |(_, fewest)| fewest.min(active));
+        self.append(Record::Reserve { count, active }, true)?;
+        self.reserved = Some((count, active));
+        Ok(())
+    }
+
+    fn append(&mut self, record: Record, durable: bool) -> Result<(), StateError> {
+        let Some(journal) = &mut self.journal else { return Ok(()) };
+        let failed = |error| StateError::Io { path: self.path.clone(), problem: format!("{error}") };
+        journal.append(&record.to_bytes(), durable).map_err(failed)
+    }
+}
+
+impl Drop for Ledger {
+    fn drop(&mut self) {
+        if self.reserved.is_some() {
+            // Without it the rest of the reservation counts, if the machine ends: more than was released, never less.
+            let _ = self.append(Record::Close, true);
+        }
+    }
+}
+
+/// What tells one start of the machine from another; zeros where it is unknown.
+fn boot() -> [u8; 16] {
+    let id = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if id.is_empty() {
+        return [0; 16];
+    }
+    fet_files::sha256(&id).first_chunk().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::privacy::Tally;
+
+    const SETTINGS: [u8; 32] = [3; 32];
+
+    fn entry(round: u64, attempt: u32, active: usize, digest: u8) -> Entry {
+        Entry { round, attempt, active, digest: [digest; 24] }
+    }
+
+    fn open(folder: &Path, boot: u8) -> Ledger {
+        Ledger::open_at(Some(folder), &SETTINGS, false, 16 * 5, [boot; 16]).expect("sound")
+    }
+
+    fn counts(ledger: &Ledger) -> Vec<(usize, u64)> {
+        ledger.counted.tallies()[0].iter().collect()
+    }
+
+    /// The process is killed: nothing runs after the last release. On the same machine its records are there; if the machine
+    /// ended, the rest of the reservation of five counts too, once.
+    #[test]
+    fn a_session_that_was_killed_has_counted_and_one_whose_machine_ended_counts_what_was_reserved() {
+        for (boot, expected) in [(1, vec![(3, 2)]), (2, vec![(3, 5)]), (0, vec![(3, 5)])] {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut ledger = open(folder.path(), 1);
+            ledger.write(entry(1, 0, 3, 1)).expect("written");
+            ledger.write(entry(2, 0, 3, 2)).expect("written");
+            std::mem::forget(ledger);
+            let mut ledger = open(folder.path(), boot);
+            assert_eq!(counts(&ledger), expected, "boot {boot}");
+            ledger.write(entry(3, 0, 4, 3)).expect("written");
+            std::mem::forget(ledger);
+            let expected = [expected, vec![(4, 1)]].concat();
+            let again = counts(&open(folder.path(), boot));
+            let expected = if boot == 0 { vec![(3, 5), (4, 5)] } else { expected };
+            assert_eq!(again, expected, "what was lost counts once, boot {boot}");
+        }
+    }
+
+    #[test]
+    fn an_orderly_end_counts_what_was_released() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for session in 0..3 {
+            let mut ledger = open(folder.path(), session);
+            ledger.write(entry(u64::from(session), 0, 3, session)).expect("written");
+        }
+        assert_eq!(counts(&open(folder.path(), 9)), [(3, 3)]);
+    }
+
+    /// A reservation covers releases with as many parties as it names: with fewer another is made.
+    #[test]
+    fn a_reservation_knows_the_fewest_parties() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = open(folder.path(), 1);
+        for (round, active) in [(1, 4), (2, 2), (3, 4)] {
+            ledger.write(entry(round, 0, active, round as u8)).expect("written");
+        }
+        std::mem::forget(ledger);
+        assert_eq!(counts(&open(folder.path(), 2)), [(2, 4), (4, 2)], "of five for two, two were used");
+    }
+
+    #[test]
+    fn the_last_attempt_at_a_sum_counts_and_an_earlier_one_is_no_repeat() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = open(folder.path(), 1);
+        for (attempt, active) in [(0, 4), (1, 3), (2, 2)] {
+            ledger.write(entry(1, attempt, active, attempt as u8)).expect("written");
+        }
+        ledger.write(entry(2, 0, 2, 9)).expect("written");
+        assert_eq!(counts(&ledger), [(2, 2)]);
+        drop(ledger);
+        let mut ledger = open(folder.path(), 1);
+        assert_eq!([0, 1, 2, 9].map(|digest| ledger.knows(&[digest; 24])), [false, false, true, true]);
+        // In another session no attempt replaces one of before: both may be opened.
+        ledger.write(entry(2, 1, 1, 8)).expect("written");
+        assert_eq!(counts(&ledger), [(1, 1), (2, 2)]);
+    }
+
+    #[test]
+    fn a_frozen_party_counts_passes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let open = || Ledger::open_at(Some(folder.path()), &SETTINGS, true, 1, [1; 16]).expect("sound");
+        let passes = |ledger: &Ledger| -> Vec<usize> {
+            ledger.counted.tallies().iter().filter_map(Tally::fewest).collect()
+        };
+        let mut ledger = open();
+        for (round, active) in [(0, 3), (1, 2), (2, 3)] {
+            ledger.write(entry(round, 0, active, round as u8)).expect("written");
+        }
+        assert_eq!(passes(&ledger), [2]);
+        drop(ledger);
+        let mut ledger = open();
+        assert_eq!(passes(&ledger), [2]);
+        for round in [1, 2, 2] {
+            ledger.write(entry(round, 0, 3, 9)).expect("written");
+        }
+        assert_eq!(passes(&ledger), [2, 3, 3], "the portion that was released most often decides");
+    }
+
+    #[test]
+    fn a_ledger_that_is_damaged_or_of_another_run_is_refused_with_what_to_do() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut ledger = open(folder.path(), 1);
+        (0..4).for_each(|round| ledger.write(entry(round, 0, 3, 1)).expect("written"));
+        let path = ledger.path.clone();
+        drop(ledger);
+        let refused = |parts: &[&str]| {
+            let opened = Ledger::open_at(Some(folder.path()), &SETTINGS, false, 9, [1; 16]);
+            let error = opened.err().expect("refused").to_string();
+            for part in [&[path.as_str(), "move"], parts].concat() {
+                assert!(error.contains(part), "{part} in {error}");
+            }
+        };
+        let sound = std::fs::read(&path).expect("there");
+        let mut flipped = sound.clone();
+        flipped[100] ^= 1;
+        std::fs::write(&path, flipped).expect("writable");
+        refused(&["damaged", "record 2"]);
+        std::fs::remove_file(&path).expect("there");
+        let other = Ledger::open_at(Some(folder.path()), &[4; 32], false, 9, [1; 16]);
+        let mut other = other.expect("a new one");
+        other.write(entry(0, 0, 3, 1)).expect("written");
+        std::fs::copy(&other.path, &path).expect("writable");
+        refused(&["another run"]);
+    }
+}

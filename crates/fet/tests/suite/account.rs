@@ -1,0 +1,342 @@
+//! A party's own account: what it releases counts before it leaves, whoever ends when, and it stops at its limit.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fet_core::data::{Matrix, Task, VerticalData};
+use fet_core::message::{Forward, LinkKeys, Reply, Request, Round};
+use fet_core::party::{Failure, Party};
+use fet_train::checkpoint;
+use fet_train::prepare::divide;
+use fet_train::secondary::Secondary;
+use fet_train::simulation::{Simulation, Watched};
+use fet_train::trainer::{RunError, Trainer};
+
+use crate::support::{Vanishing, experiment, flex, losses, square};
+
+const SECURE: &str = "aggregator.kind=secure-average";
+const NOISE: &str = "privacy.kind=discrete-gaussian";
+
+/// Several secondaries with the tables of two.
+fn many(rows: usize, parties: usize) -> VerticalData {
+    let mut data = square(rows, Task::Regression);
+    for number in 3..=parties {
+        let mut more = data.secondaries[number % 2].clone();
+        more.name = format!("party {number}");
+        data.secondaries.push(more);
+    }
+    data
+}
+
+/// A session of a run whose parties keep their state in `folder`.
+fn session(
+    sets: &[&str],
+    data: VerticalData,
+    folder: &Path,
+    gone: Vec<usize>,
+    mut wrap: impl FnMut(usize, Watched) -> Box<dyn Party>,
+) -> Result<(Trainer, Vec<Watched>), RunError> {
+    let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
+    let simulation = Simulation { folder: Some(folder), ..Simulation::new(&experiment, &machine) };
+    let (primary, tables) = divide(data);
+    let watched: Vec<Watched> = simulation.secondaries(tables)?.into_iter().map(Watched::new).collect();
+    let parties = watched.iter().cloned().enumerate().map(|(index, party)| wrap(index, party)).collect();
+    Ok((Trainer::new(&experiment, primary, parties, gone, &machine)?, watched))
+}
+
+fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
+    session(sets, many(100, 2), folder, Vec::new(), |_, party| Box::new(party)).expect("a trainer")
+}
+
+/// Nothing of a session runs any more, as if its process had been killed.
+fn kill(session: (Trainer, Vec<Watched>)) {
+    std::mem::forget(session);
+}
+
+/// Step `number` of the first epoch, of these parties.
+fn step(trainer: &Trainer, number: usize, active: &[u32]) -> Request {
+    let rows = trainer.schedule().batches(0)[number].iter().map(|&row| row as u32).collect();
+    let round = Round::Train { step: number as u64 };
+    Request::Forward(Forward { round, rows, active: active.to_vec(), attempt: None })
+}
+
+fn refused<T: std::fmt::Debug>(answer: Result<T, impl ToString>, parts: &[&str]) {
+    let error = answer.expect_err("refused").to_string();
+    parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
+}
+
+fn ledger(folder: &Path, party: usize) -> PathBuf {
+    let entries = std::fs::read_dir(folder.join(format!("party{party}"))).expect("a folder");
+    let mut paths = entries.map(|entry| entry.expect("readable").path());
+    let is_ledger =
+        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("ledger-"));
+    paths.find(is_ledger).expect("a ledger")
+}
+
+/// Three training steps, a validation and a test are planned. A killed session has saved nothing, and its releases count.
+#[test]
+fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, "train.epochs=1"];
+    let mut first = plain(&sets, folder.path());
+    let asked: Vec<Request> = (0..3).map(|number| step(&first.0, number, &[0, 1])).collect();
+    let ask = |session: &mut (Trainer, Vec<Watched>), request: &Request| session.1[0].ask(request.clone());
+    let replies: Vec<Reply> =
+        asked.iter().map(|request| ask(&mut first, request).expect("planned")).collect();
+    kill(first);
+    // The same again is the same bytes, and the whole run is still to be had.
+    let mut second = plain(&sets, folder.path());
+    let again: Vec<Reply> = asked.iter().map(|request| ask(&mut second, request).expect("again")).collect();
+    assert_eq!(replies, again);
+    kill(second);
+    // With another set of parties it is another release: two are left of the five, and then none.
+    let mut third = plain(&sets, folder.path());
+    let others: Vec<Request> = (0..3).map(|number| step(&third.0, number, &[0])).collect();
+    ask(&mut third, &others[0]).expect("the fourth");
+    ask(&mut third, &others[1]).expect("the fifth");
+    refused(ask(&mut third, &others[2]), &["account", "releases", "at most 5", "it is 6"]);
+    kill(third);
+    let mut fourth = plain(&sets, folder.path());
+    refused(ask(&mut fourth, &others[2]), &["at most 5"]);
+    // Party 2 was asked for nothing; its account is its own.
+    assert!(fourth.1[1].ask(step(&fourth.0, 2, &[0, 1])).is_ok());
+}
+
+/// A whole run, killed after its first epoch and resumed from the checkpoint, costs as much as one that was not.
+#[test]
+fn a_resumed_run_goes_on_to_its_end_within_its_target() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [SECURE, NOISE, "privacy.target_epsilon=3", "train.epochs=3"];
+    let identity = serde_json::json!({"name": "test"});
+    let open = || {
+        session(&sets, many(100, 3), folder.path(), Vec::new(), |_, party| Box::new(party)).expect("sound")
+    };
+    let mut first = open();
+    losses(&mut first.0);
+    let bytes = checkpoint::save(&mut first.0, &identity, 0.0).expect("saved");
+    losses(&mut first.0);
+    kill(first);
+    let (mut second, _parties) = open();
+    checkpoint::load(&mut second, &identity, &bytes).expect("its own");
+    while !second.is_done() {
+        losses(&mut second);
+    }
+    let spent = second.spent().and_then(|spent| spent.epsilon).expect("bounded");
+    assert!(spent <= 3.0, "{spent}");
+}
+
+/// A party is lost, and what is left costs more than was planned: the others' accounts stop the run, with rule and value.
+#[test]
+fn an_account_stops_a_run_in_the_middle_with_rule_and_value() {
+    let base = [SECURE, NOISE, "privacy.neighbouring=record", "train.epochs=4"];
+    let run = |sets: &[&str], from: u64| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sets = [base.as_slice(), sets].concat();
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            let from = if index == 1 { from } else { u64::MAX };
+            Box::new(Vanishing { party, from: Arc::new(from.into()) })
+        };
+        let (mut trainer, parties) =
+            session(&sets, many(200, 4), folder.path(), Vec::new(), wrap).expect("sound");
+        while !trainer.is_done() {
+            if let Err(error) = trainer.epoch(&mut |_| true) {
+                return (trainer.spent().and_then(|spent| spent.epsilon), Some(error.to_string()));
+            }
+        }
+        drop(parties);
+        (trainer.spent().and_then(|spent| spent.epsilon), None)
+    };
+    let (planned, error) = run(&["privacy.noise=10"], u64::MAX);
+    let planned = planned.expect("bounded");
+    assert_eq!(error, None);
+    let most = format!("policy.most_epsilon={}", planned * 1.02);
+    let (whole, error) = run(&["privacy.noise=10", &most], u64::MAX);
+    assert_eq!((whole, error), (Some(planned), None), "a run that loses nobody keeps to it");
+    let (stopped, error) = run(&["privacy.noise=10", &most], 3);
+    let error = error.expect("refused");
+    for part in ["its account refuses", "ε must be at most `policy.most_epsilon`", "with this release; it is"]
+    {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    assert!(
+        stopped.is_some_and(|stopped| stopped <= planned * 1.05 && stopped > 0.8 * planned),
+        "{stopped:?}"
+    );
+    // Lost within the last epoch: the trainer, which looks ahead from epoch to epoch, goes on; the parties do not.
+    let (_, error) = run(&["privacy.target_epsilon=4"], 16);
+    let error = error.expect("refused");
+    assert!(error.contains("privacy.target_epsilon` (4)"), "{error}");
+}
+
+/// A party that loses another in the middle of its only release sends other sums when the run is resumed: a second release.
+#[test]
+fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
+    struct Loses<P>(P);
+    impl<P: Party> Party for Loses<P> {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+            let lost = request.round().is_some_and(|round| round >= Round::Once { batch: 1 });
+            if lost { Err(Failure::Gone) } else { self.0.ask(request) }
+        }
+    }
+    let base = [
+        SECURE,
+        NOISE,
+        "privacy.learning=frozen",
+        "privacy.max_occurrences=2",
+        "train.evaluation_batch_size=64",
+        "train.epochs=3",
+    ];
+    let identity = serde_json::json!({"name": "test"});
+    // ε of the run after it was resumed, and how many releases it counts.
+    let run = |lose: bool, sets: &[&str]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sets = [base.as_slice(), sets].concat();
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
+        };
+        let mut first = session(&sets, many(200, 4), folder.path(), Vec::new(), wrap).expect("sound");
+        losses(&mut first.0);
+        let bytes = checkpoint::save(&mut first.0, &identity, 0.0).expect("saved");
+        kill(first);
+        let gone = checkpoint::gone(&bytes).expect("sound");
+        assert_eq!(gone.len(), usize::from(lose));
+        let (mut second, _parties) = session(&sets, many(200, 4), folder.path(), gone, wrap).expect("sound");
+        checkpoint::load(&mut second, &identity, &bytes).expect("its own");
+        let error = second.epoch(&mut |_| true).err().map(|error| error.to_string());
+        let spent = second.spent().expect("others take part");
+        (spent.epsilon.expect("bounded"), spent.guarantee.map(|guarantee| guarantee.releases), error)
+    };
+    let (once, releases, error) = run(false, &[]);
+    assert_eq!((releases, error), (Some(1), None), "the same bytes, once");
+    let (.., error) = run(true, &[]);
+    let error = error.expect("refused");
+    assert!(error.contains("passes over the rows must be at most 1") && error.contains("it is 2"), "{error}");
+    let (twice, releases, error) = run(true, &["policy.most_epsilon=1000"]);
+    assert_eq!((releases, error), (Some(2), None), "its policy has room for two");
+    assert!(twice > once, "{twice} and {once}");
+    let (.., error) = run(true, &[&format!("policy.most_epsilon={}", (twice + once) / 2.0)]);
+    assert!(error.is_some_and(|error| error.contains("policy.most_epsilon")), "not for two");
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_or_is_damaged_refuses_the_release() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, "train.epochs=1"];
+    let mut first = plain(&sets, folder.path());
+    for number in 0..3 {
+        first.1[0].ask(step(&first.0, number, &[0, 1])).expect("planned");
+    }
+    drop(first);
+    let path = ledger(folder.path(), 1);
+    let sound = std::fs::read(&path).expect("there");
+    let name = path.display().to_string();
+    let ask = || {
+        let mut session = plain(&sets, folder.path());
+        let request = step(&session.0, 0, &[0]);
+        session.1[0].ask(request)
+    };
+    let mut flipped = sound.clone();
+    flipped[70] ^= 4;
+    std::fs::write(&path, flipped).expect("writable");
+    refused(ask(), &[&name, "damaged", "put back a sound copy", "move the party's folder away"]);
+    // Where nothing can be written: the name leads to a folder that is not there.
+    #[cfg(unix)]
+    {
+        std::fs::remove_file(&path).expect("there");
+        std::os::unix::fs::symlink(folder.path().join("nowhere/ledger"), &path).expect("a link");
+        refused(ask(), &["cannot write", &name]);
+        std::fs::remove_file(&path).expect("there");
+    }
+    std::fs::create_dir(&path).expect("writable");
+    refused(ask(), &[&name, "cannot be read"]);
+    std::fs::remove_dir(&path).expect("empty");
+    std::fs::write(&path, sound).expect("writable");
+    assert!(ask().is_ok());
+}
+
+#[test]
+fn a_state_is_not_restored_without_the_ledger_that_belongs_to_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, "train.epochs=2"];
+    let identity = serde_json::json!({"name": "test"});
+    let mut first = plain(&sets, folder.path());
+    losses(&mut first.0);
+    let bytes = checkpoint::save(&mut first.0, &identity, 0.0).expect("saved");
+    drop(first);
+    let path = ledger(folder.path(), 2);
+    let sound = std::fs::read(&path).expect("there");
+    std::fs::write(&path, &sound[..sound.len() / 128 * 64]).expect("writable");
+    let load = || checkpoint::load(&mut plain(&sets, folder.path()).0, &identity, &bytes);
+    refused(load(), &["party \"second\"", &path.display().to_string(), "records; when the state was saved"]);
+    std::fs::remove_file(&path).expect("there");
+    refused(load(), &["has 0 records"]);
+    std::fs::write(&path, sound).expect("writable");
+    load().expect("its own");
+}
+
+/// The agreed settings may have a mechanism that no party's policy needs; a policy can require a sum.
+#[test]
+fn a_policy_names_the_aggregators_that_it_takes_part_with() {
+    let check = |sets: &[&str]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        session(sets, many(100, 3), folder.path(), Vec::new(), |_, party| Box::new(party)).map(|_| ())
+    };
+    let sums = "policy.aggregators=[\"secure-average\"]";
+    refused(check(&[sums]), &["policy.aggregators", "must name \"average\"", "secure-average"]);
+    check(&[sums, SECURE]).expect("a sum");
+    check(&[]).expect("any");
+}
+
+/// With as many honest parties as one a sum is that party's part.
+#[test]
+fn a_sum_over_fewer_than_two_honest_parties_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [SECURE, NOISE, "privacy.colluding=2"];
+    let (trainer, mut parties) =
+        session(&sets, many(100, 5), folder.path(), Vec::new(), |_, party| Box::new(party)).expect("sound");
+    let ask = |party: &mut Watched, active: &[u32]| {
+        let Request::Forward(message) = step(&trainer, 0, active) else { panic!("it is made so") };
+        party.ask(Request::Forward(Forward { attempt: Some(0), ..message }))
+    };
+    refused(ask(&mut parties[0], &[0, 1, 2]), &["active", "at least 4 parties", "may collude", "it is 3"]);
+    assert!(ask(&mut parties[0], &[0, 1, 2, 3]).is_ok());
+}
+
+/// The first keys that a party searches its records for are the last, found or not; keys that it has no use for are not yet
+/// those.
+#[test]
+fn a_failed_attempt_at_linking_is_final() {
+    let (experiment, machine) = (experiment(&[]), fet::run::machine(&flex()));
+    let joined = || -> Secondary {
+        let (_, tables) = divide(square(100, Task::Regression));
+        let simulation = Simulation::new(&experiment, &machine);
+        let mut party = simulation.secondaries(tables).expect("parties").swap_remove(0);
+        let settings = experiment.common().to_toml();
+        let terms = fet_core::message::Terms {
+            protocol: fet_core::message::PROTOCOL_VERSION,
+            results: fet_train::report::RESULTS_VERSION,
+            settings_hash: fet_files::sha256(settings.as_bytes()),
+            settings,
+            name: party.name().to_string(),
+            number: 1,
+            parties: 2,
+            rows: 100,
+            standardise: fet_core::data::Standardise::ALL,
+        };
+        party.ask(Request::Join(terms)).expect("its own terms");
+        party
+    };
+    let link = |party: &mut Secondary, rows: usize, columns: usize| {
+        let keys = Matrix::new(columns, vec![0.5; columns * rows]).into();
+        party.ask(Request::Link(LinkKeys { keys }))
+    };
+    let mut party = joined();
+    refused(link(&mut party, 99, 2), &["100 records"]);
+    assert!(matches!(link(&mut party, 100, 2), Ok(Reply::Linked(_))), "nothing was searched before");
+    let mut party = joined();
+    refused(link(&mut party, 100, 3), &["3"]);
+    refused(link(&mut party, 100, 2), &["or tried to", "links once"]);
+}

@@ -1,0 +1,186 @@
+//! `train.randomness = "own"`: each party's noise follows from a secret of its own, which stays in its own folder.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use fet::run::{Log, Outcome, run};
+use fet_core::data::Task;
+use fet_core::experiment::Experiment;
+use fet_records::Randomness;
+
+use crate::support::{experiment, flex, losses, report, square, trainer};
+
+const OWN: &str = "train.randomness=own";
+
+/// A private run on digits with labels that are flipped at random, so that the primary's seed counts too.
+fn private(sets: &[&str]) -> Experiment {
+    let base = [
+        "data.rows=300",
+        "data.parties=3",
+        "data.bounds=[0, 16]",
+        "train.epochs=4",
+        "aggregator.kind=secure-average",
+        "privacy.kind=discrete-gaussian",
+        "labels.kind=randomised-response",
+    ];
+    experiment(&[&base, sets].concat())
+}
+
+fn train(experiment: &Experiment, folder: &Path) -> anyhow::Result<Outcome> {
+    run(experiment, folder, Log::Human, &AtomicBool::new(false))
+}
+
+/// Stops within an epoch that has a checkpoint before it.
+fn interrupt(experiment: &Experiment, folder: &Path) {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !folder.join("checkpoint.safetensors").exists() {
+                std::thread::yield_now();
+            }
+            stop.store(true, Ordering::Relaxed);
+        });
+        let outcome = run(experiment, folder, Log::Human, &stop).expect("a run");
+        assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
+    });
+}
+
+fn seeds(folder: &Path) -> Vec<PathBuf> {
+    ["primary", "party1", "party2"].map(|party| folder.join("parties").join(party).join("seed")).to_vec()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("readable").path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+#[test]
+fn runs_with_their_own_randomness_differ_in_noise_alone() {
+    let run = |sets: &[&str]| {
+        let experiment = experiment(&[&["train.epochs=1"], sets].concat());
+        let mut trainer = trainer(&experiment, square(200, Task::Regression), &flex()).expect("sound");
+        let losses = losses(&mut trainer);
+        (losses, trainer.spent().expect("others take part"))
+    };
+    let noise = ["privacy.kind=gaussian", "privacy.noise=1"];
+    let own = [noise.as_slice(), &[OWN]].concat();
+    let (a, b, simulated) = (run(&own), run(&own), run(&noise));
+    assert!(a.0 != b.0 && a.0 != simulated.0 && b.0 != simulated.0, "three noises");
+    assert_eq!(simulated.0, run(&noise).0, "the experiment's repeats");
+    // What does not depend on the noise is the same: what it costs, and a run without any.
+    assert_eq!(a.1, b.1);
+    assert_eq!(a.1.epsilon, simulated.1.epsilon);
+    assert_eq!(run(&[OWN]).0, run(&[]).0);
+    let sentence = "noise follows from the experiment's seed";
+    let guarantee = |spent: &fet_records::Spent| spent.guarantee.clone().expect("private");
+    assert_eq!(guarantee(&a.1).randomness, Randomness::Own);
+    assert_eq!(guarantee(&simulated.1).randomness, Randomness::Experiment);
+    assert!(
+        simulated.1.statement.contains(sentence) && !a.1.statement.contains(sentence),
+        "{}",
+        a.1.statement
+    );
+}
+
+#[test]
+fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
+    let experiment = private(&[OWN]);
+    interrupt(&experiment, &broken);
+    for (from, to) in seeds(&broken).iter().zip(seeds(&whole)) {
+        std::fs::create_dir_all(to.parent().expect("a folder")).expect("writable");
+        std::fs::copy(from, to).expect("a seed");
+    }
+    train(&experiment, &whole).expect("a whole run");
+    assert!(matches!(train(&experiment, &broken), Ok(Outcome::Done(_))));
+    assert_eq!(report(&whole), report(&broken));
+    let model = |folder: &Path, file: &str| std::fs::read(folder.join(file)).expect("a model");
+    for file in ["model.safetensors", "parties/party1/model.safetensors", "parties/party2/model.safetensors"]
+    {
+        assert!(model(&whole, file) == model(&broken, file), "{file}");
+    }
+    // With other seeds it is another run.
+    let other = folder.path().join("other");
+    train(&experiment, &other).expect("a run");
+    assert_ne!(report(&whole).epochs, report(&other).epochs);
+}
+
+#[test]
+fn a_seed_is_in_no_file_but_its_partys_own() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let experiment = private(&[OWN]);
+    interrupt(&experiment, &out);
+    let search = |expected: usize| {
+        let files = files(&out);
+        assert!(files.len() >= expected, "{files:?}");
+        let all = seeds(&out);
+        for path in &all {
+            let file = std::fs::read(path).expect("a seed");
+            // Its first line says what it is, and its last 32 bytes are a checksum.
+            let secret = &file[file.len() - 64..file.len() - 32];
+            let hex = fet_files::hex(secret);
+            let forms = [secret.to_vec(), hex.clone().into_bytes(), hex.to_uppercase().into_bytes()];
+            for other in &files {
+                let bytes = std::fs::read(other).expect("readable");
+                let holds = |form: &Vec<u8>| bytes.windows(form.len()).any(|window| window == form);
+                assert_eq!(
+                    forms.iter().any(holds),
+                    other == path,
+                    "{} in {}",
+                    path.display(),
+                    other.display()
+                );
+            }
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                let mode = std::fs::metadata(path).expect("there").permissions().mode();
+                assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+            }
+        }
+        let distinct: std::collections::BTreeSet<_> =
+            all.iter().map(|path| std::fs::read(path).expect("there")).collect();
+        assert_eq!(distinct.len(), 3, "each party's own");
+    };
+    // Seeds, ledgers, states and the checkpoint; then models and the report.
+    search(8);
+    train(&experiment, &out).expect("resumed");
+    search(9);
+    let simulated = folder.path().join("simulated");
+    train(&private(&[]), &simulated).expect("a run");
+    assert!(seeds(&simulated).iter().all(|path| !path.exists()), "a simulated seed needs no file");
+}
+
+#[test]
+fn a_run_is_not_resumed_without_its_seeds() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let experiment = private(&[OWN]);
+    interrupt(&experiment, &out);
+    for path in seeds(&out) {
+        let sound = std::fs::read(&path).expect("a seed");
+        let refused = |why: &str| {
+            let error = train(&experiment, &out).expect_err("refused").to_string();
+            for part in [path.to_str().expect("plain"), why, "move the folder of the run away"] {
+                assert!(error.contains(part), "{part} in {error}");
+            }
+        };
+        std::fs::remove_file(&path).expect("there");
+        refused("is missing");
+        let mut flipped = sound.clone();
+        let place = flipped.len() - 40;
+        flipped[place] ^= 1;
+        std::fs::write(&path, &flipped).expect("writable");
+        refused("is damaged");
+        std::fs::write(&path, &sound[..20]).expect("writable");
+        refused("is damaged");
+        std::fs::write(&path, &sound).expect("writable");
+    }
+    assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
+}
