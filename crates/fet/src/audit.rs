@@ -75,6 +75,9 @@ pub struct Audit {
     pub right: usize,
     /// How far one canary moves the releases, in deviations of their noise: the μ that the attacker meets with.
     pub moved: f64,
+    /// How far the account lets one record move them, in the same unit; nothing where there is no claim. Of a run whose
+    /// releases have different numbers of parties it is somewhat more than is accounted for.
+    pub accounted: Option<f64>,
     /// Whether a bound exceeds the claim.
     pub refuted: bool,
 }
@@ -109,11 +112,10 @@ pub fn audit_on(
     if canaries < 4 {
         return Err(input(format!("`--canaries` must be at least 4; it is {canaries}")));
     }
-    let many = Game::new(experiment, data, 1, machine, owner)?;
-    let found = many_runs(&many, runs)?;
-    let one = Game::new(experiment, data, canaries, machine, owner)?;
-    let guesses = one_run(&one, experiment.seed)?;
-    Ok(judge(experiment, settings, &found, guesses))
+    let game = |canaries| Game::new(experiment, data, canaries, machine, owner);
+    let (single, many) = (game(1)?, game(canaries)?);
+    let found = many_runs(&single, runs)?;
+    Ok(judge(experiment, settings, &found, one_run(&many, experiment.seed)?))
 }
 
 fn input(error: impl std::fmt::Display) -> anyhow::Error {
@@ -185,6 +187,7 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         guesses: guesses.made,
         right: guesses.right,
         moved: *moved,
+        accounted: guarantee.map(|one| (one.releases as f64).sqrt() / one.noise_multiplier),
         refuted: spent.epsilon.is_some_and(|claimed| most > claimed),
     }
 }

@@ -40,7 +40,7 @@ fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
 pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(String, bool)> {
     let mut text = format!(
         "Lower bounds on ε at α = {} each: {} runs of one canary, one run of {} canaries.\n\n\
-         | mechanism | neighbouring | learning | δ | moved | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
+         | mechanism | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
          ε ≥, one run |\n|---|---|---|---|---|---|---|---|---|\n",
         settings.alpha, settings.runs, settings.canaries
     );
@@ -58,12 +58,13 @@ fn row(found: &Audit) -> String {
     let word = |value: Option<String>| value.unwrap_or_else(|| "–".to_string()).trim_matches('"').to_string();
     let json = |value: serde_json::Result<String>| value.ok().filter(|text| text != "null");
     format!(
-        "| {} | {} | {} | {:e} | {:.2} | {} | {:.2} | {} | {:.2} ({} of {} right) |",
+        "| {} | {} | {} | {:e} | {:.2} ({}) | {} | {:.2} | {} | {:.2} ({} of {} right) |",
         found.mechanism,
         word(json(serde_json::to_string(&found.neighbouring))),
         word(json(serde_json::to_string(&found.learning))),
         found.delta,
         found.moved,
+        number(found.accounted),
         number(found.epsilon),
         found.many_runs,
         number(found.many_runs_gaussian),

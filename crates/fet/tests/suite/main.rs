@@ -1,6 +1,7 @@
 //! The program's tests, one binary: contract suites of the slots, golden figures, equivalence of devices,
 //! and the command itself.
 
+mod audit;
 mod boundary;
 mod command;
 mod contract;
