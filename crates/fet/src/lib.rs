@@ -4,6 +4,7 @@
 
 pub mod account;
 pub mod attack;
+pub mod audit;
 pub mod experiment_file;
 pub mod golden;
 pub mod link;

@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::run::{InputError, Log, Outcome};
-use fet::{account, attack, golden, link, list, plot, run, show};
+use fet::{account, attack, audit, golden, link, list, plot, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -80,6 +80,17 @@ enum Command {
         #[arg(long)]
         attack: Option<String>,
     },
+    /// Train an experiment many times with canaries in a secondary's table, and hold the ε that its releases betray against the
+    /// ε that it claims. Exits with 1 if the claim is refuted.
+    Audit {
+        #[command(flatten)]
+        experiment: ExperimentArguments,
+        #[command(flatten)]
+        settings: audit::Settings,
+        /// Audit the experiment under every mechanism and every neighbouring relation, and print a table.
+        #[arg(long)]
+        table: bool,
+    },
     /// Compare this program with the figures of another implementation.
     Golden {
         /// A golden file.
@@ -142,6 +153,19 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
                 println!("{}", serde_json::to_string(&record)?);
             }
             Ok(ExitCode::SUCCESS)
+        }
+        Command::Audit { experiment, settings, table } => {
+            let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
+            let refuted = if table {
+                let (text, refuted) = audit::table(&experiment, &settings)?;
+                print!("{text}");
+                refuted
+            } else {
+                let found = audit::audit(&experiment, &settings)?;
+                println!("{}", serde_json::to_string(&found)?);
+                found.refuted
+            };
+            Ok(if refuted { ExitCode::from(1) } else { ExitCode::SUCCESS })
         }
         Command::Golden { file, device } => {
             let backend = fet_backends::open(&device).map_err(|e| InputError(e.to_string()))?;

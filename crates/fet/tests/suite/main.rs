@@ -3,6 +3,7 @@
 
 mod account;
 mod attacks;
+mod audit;
 mod boundary;
 mod command;
 mod contract;

@@ -1,0 +1,205 @@
+//! One run of the experiment with some canaries in, and the attacker's scores of it.
+
+use std::sync::{Arc, OnceLock};
+
+use fet_core::aggregator::{Role, SecureSum};
+use fet_core::data::{PartyTable, VerticalData};
+use fet_core::experiment::Experiment;
+use fet_core::party::Party;
+use fet_core::privacy::{Neighbouring, Spent};
+use fet_core::rng::{OwnSeed, Purpose, stream};
+use fet_privacy::identity::{Identity, PublicIdentity};
+use fet_train::prepare::divide;
+use fet_train::secondary::{Own, Secondary, Store};
+use fet_train::simulation::Simulation;
+use fet_train::trainer::{Machine, Trainer};
+use rand::Rng;
+
+use super::canaries::Canaries;
+use super::replay::Copies;
+use super::tape::{Tape, Taped, Transcript, observed};
+use super::{Owner, input};
+
+/// An experiment with canaries.
+pub(super) struct Game<'a> {
+    experiment: &'a Experiment,
+    data: &'a VerticalData,
+    machine: &'a Machine,
+    owner: Owner<'a>,
+    canaries: Canaries,
+    copies: Copies<'a>,
+    sum: Option<SecureSum>,
+    /// What copies release, where that follows from no message of the run.
+    frozen: Option<OnceLock<Centres>>,
+}
+
+/// A run that was made.
+pub(super) struct Played {
+    tapes: Vec<Tape>,
+    seen: Transcript,
+    /// What the run claims to have cost.
+    pub(super) spent: Spent,
+}
+
+/// What a run says of one canary.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Score {
+    /// The log-likelihood ratio of in and out.
+    pub(super) ratio: f64,
+    /// How far the canary moves the releases, in deviations of the noise.
+    pub(super) moved: f64,
+}
+
+/// The releases without noise: without canaries, and with each of them.
+struct Centres {
+    without: Transcript,
+    with: Vec<Transcript>,
+}
+
+impl<'a> Game<'a> {
+    /// An experiment on these tables with so many canaries; refused if there is no room for them, or nothing to audit.
+    pub(super) fn new(
+        experiment: &'a Experiment,
+        data: &'a VerticalData,
+        canaries: usize,
+        machine: &'a Machine,
+        owner: Owner<'a>,
+    ) -> anyhow::Result<Self> {
+        if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
+            let kind = experiment.method.kind();
+            return Err(input(format!("the method \"{kind}\" has no secondaries to audit")));
+        }
+        let privacy = experiment.privacy.build(&()).map_err(input)?;
+        // A mechanism that claims nothing is asked about a record that is replaced.
+        let relation = experiment.privacy.settings().remove("neighbouring");
+        let relation = relation.and_then(|word| word.try_into().ok()).unwrap_or(Neighbouring::Record);
+        let aggregator = experiment.aggregator.build(&()).map_err(input)?;
+        let sum = match aggregator.role() {
+            Role::Sum(sum) => Some(sum.form()),
+            Role::Combine(_) => None,
+        };
+        let keys = &data.primary.keys;
+        let neighbours = experiment.linker.build(&()).map_err(input)?.about().neighbours;
+        let room = (canaries, neighbours, privacy.selection().occurrences > 0);
+        let canaries = Canaries::new(relation, room, keys, experiment.seed).map_err(input)?;
+        Ok(Self {
+            experiment,
+            data,
+            machine,
+            owner,
+            canaries,
+            copies: Copies::new(experiment, keys, machine).map_err(input)?,
+            sum,
+            frozen: privacy.freezes_secondaries().then(OnceLock::new),
+        })
+    }
+
+    pub(super) fn canaries(&self) -> usize {
+        self.canaries.count()
+    }
+
+    /// Trains the experiment with these canaries in. `run` is the number of the run: each has noise of its own, from secrets
+    /// of the parties, as in a deployment.
+    pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<Played> {
+        let (primary, tables) = divide(self.data.clone());
+        let parties = tables.len();
+        let secret = |party: usize| {
+            let mut secret = [0; 32];
+            stream(self.experiment.seed, party + 1, Purpose::Noise, run).fill_bytes(&mut secret);
+            OwnSeed::new(secret)
+        };
+        let identity = |party: usize| Identity::from_secret(secret(party).secret("identity"));
+        let roster: Arc<[PublicIdentity]> = (0..parties).map(|party| identity(party).public()).collect();
+        let simulation = Simulation::new(self.experiment, self.machine);
+        let mut tapes = Vec::with_capacity(parties);
+        let mut all: Vec<Box<dyn Party>> = Vec::with_capacity(parties);
+        for (index, table) in tables.into_iter().enumerate() {
+            let party = Secondary::new(Own {
+                table: self.table(index, &table, inside),
+                settings: self.experiment.common(),
+                seed: secret(index),
+                identity: identity(index),
+                roster: Arc::clone(&roster),
+                policy: self.experiment.policy.clone(),
+                device: self.machine.device.clone(),
+                computation: self.experiment.train.computation(self.machine.on_host),
+                store: Store::Memory(Vec::new()),
+                tell: Arc::new(|_| ()),
+            });
+            let tape = Tape::default();
+            all.push(Box::new(Taped(simulation.wired(party), Arc::clone(&tape))));
+            tapes.push(tape);
+        }
+        let mut trainer =
+            Trainer::new(self.experiment, primary, all, Vec::new(), self.machine).map_err(input)?;
+        while !trainer.is_done() {
+            trainer.epoch(&mut |_| true)?;
+            if self.frozen.is_some() {
+                // Every row was released, and nothing is after that.
+                break;
+            }
+        }
+        let mut privacy = self.experiment.privacy.build(&())?;
+        privacy.prepare(&trainer.progress().releases)?;
+        let seen = observed(&tapes, self.sum, privacy.as_ref())?;
+        let spent = trainer.spent().ok_or_else(|| input("nobody releases anything"))?;
+        Ok(Played { tapes, seen, spent })
+    }
+
+    /// The attacker's scores of all canaries.
+    pub(super) fn scores(&self, played: &Played) -> anyhow::Result<Vec<Score>> {
+        let made;
+        let centres = match self.frozen.as_ref().map(OnceLock::get) {
+            Some(Some(centres)) => centres,
+            _ => {
+                made = self.centres(&played.tapes)?;
+                match &self.frozen {
+                    Some(kept) => kept.get_or_init(|| made),
+                    None => &made,
+                }
+            }
+        };
+        let guarantee = played.spent.guarantee.as_ref();
+        let noise = guarantee.map_or(1.0, |guarantee| guarantee.noise * guarantee.clip);
+        let score = |with: &Transcript| Score {
+            ratio: played.seen.ratio(&centres.without, with) / noise.powi(2),
+            moved: centres.without.distance(with).sqrt() / noise,
+        };
+        Ok(centres.with.iter().map(score).collect())
+    }
+
+    /// The releases of all parties to the same requests, without canaries and with each.
+    fn centres(&self, tapes: &[Tape]) -> anyhow::Result<Centres> {
+        let (nobody, summed) = (vec![false; self.canaries()], self.sum.is_some());
+        let mut others = Transcript::default();
+        let (mut without, mut with) = (Transcript::default(), vec![Transcript::default(); nobody.len()]);
+        for (index, (table, tape)) in self.data.secondaries.iter().zip(tapes).enumerate() {
+            let replay = |inside: &[bool]| {
+                self.copies.replay(index, tapes.len(), self.table(index, table, inside), tape)
+            };
+            if !self.canaries.are_in(index) {
+                // Where parts are seen by themselves those of other parties say nothing of the canaries.
+                if summed {
+                    others.extend(&replay(&nobody)?, summed);
+                }
+                continue;
+            }
+            without.extend(&replay(&nobody)?, summed);
+            for (canary, with) in with.iter_mut().enumerate() {
+                let only: Vec<bool> = (0..nobody.len()).map(|other| other == canary).collect();
+                with.extend(&replay(&only)?, summed);
+            }
+        }
+        for centre in with.iter_mut().chain([&mut without]) {
+            centre.extend(&others, summed);
+        }
+        Ok(Centres { without, with })
+    }
+
+    /// The table of a party as its owner prepares it, with these canaries if it holds them.
+    fn table(&self, index: usize, table: &PartyTable, inside: &[bool]) -> PartyTable {
+        let table =
+            if self.canaries.are_in(index) { self.canaries.put(table, inside) } else { table.clone() };
+        (self.owner)(table)
+    }
+}

@@ -1,0 +1,120 @@
+//! What a party would have released without noise, had its table been another: the attacker asks a copy of the party what it
+//! asked the party.
+//!
+//! The attacker of differential privacy knows all but one record, the initial weights and its own requests, gradients among
+//! them. What a copy answers to these on either table are the centres of the noise on what was observed, even where models learn. A
+//! party's draw of records (`privacy.sample_rate`) is secret, and the copy uses all of them.
+
+use std::sync::Arc;
+
+use fet_core::aggregator::Role;
+use fet_core::data::{Keys, PartyTable};
+use fet_core::experiment::Experiment;
+use fet_core::linker::Linker;
+use fet_core::message::{LinkKeys, Reply, Request};
+use fet_core::party::Party;
+use fet_core::policy::Policy;
+use fet_core::registry::Slot;
+use fet_core::rng::OwnSeed;
+use fet_privacy::identity::Identity;
+use fet_train::secondary::{Own, Secondary, Store, linking_seed};
+use fet_train::trainer::Machine;
+
+use super::tape::{Tape, Transcript};
+
+/// Copies of parties that answer in the clear and, but for what rounding hides, without noise.
+pub(super) struct Copies<'a> {
+    experiment: Experiment,
+    keys: &'a Keys,
+    machine: &'a Machine,
+}
+
+impl<'a> Copies<'a> {
+    /// Copies of the parties of an experiment whose primary has these keys; a message if its mechanism has no noise
+    /// that could be left out.
+    pub(super) fn new(experiment: &Experiment, keys: &'a Keys, machine: &'a Machine) -> Result<Self, String> {
+        let mut experiment = experiment.clone();
+        let refused = |error: &dyn std::fmt::Display| format!("the audit cannot copy a party: {error}");
+        let aggregator = experiment.aggregator.build(&()).map_err(|error| refused(&error))?;
+        if matches!(aggregator.role(), Role::Sum(_)) {
+            experiment.aggregator = Slot::of("average").map_err(|error| refused(&error))?;
+        }
+        if !experiment.privacy.build(&()).map_err(|error| refused(&error))?.is_identity() {
+            // The same bounds in floats, with noise too small to matter.
+            let mut settings = experiment.privacy.settings();
+            for (field, value) in [
+                ("kind", "gaussian".into()),
+                ("noise", toml::Value::Float(1e-6)),
+                ("target_epsilon", 0.0.into()),
+                ("sample_rate", 1.0.into()),
+                ("amplification", false.into()),
+            ] {
+                settings.insert(field.to_string(), value);
+            }
+            experiment.privacy = Slot::from_table(settings).map_err(|error| refused(&error))?;
+        }
+        Ok(Self { experiment, keys, machine })
+    }
+
+    /// What party `index` (from 0) of `parties`, with this table, answers to all that was asked on the tape.
+    pub(super) fn replay(
+        &self,
+        index: usize,
+        parties: usize,
+        table: PartyTable,
+        tape: &Tape,
+    ) -> anyhow::Result<Transcript> {
+        let settings = self.experiment.common().to_toml();
+        let mut copy = Secondary::new(Own {
+            table,
+            settings: self.experiment.common(),
+            seed: OwnSeed::new([0; 32]),
+            identity: Identity::from_secret([0; 32]),
+            roster: vec![Identity::from_secret([0; 32]).public(); parties].into(),
+            policy: Policy::default(),
+            device: self.machine.device.clone(),
+            computation: self.experiment.train.computation(self.machine.on_host),
+            store: Store::Memory(Vec::new()),
+            tell: Arc::new(|_| ()),
+        });
+        let linker = self.experiment.linker.build(&())?;
+        let mut released = Transcript::default();
+        let tape = tape.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
+        for (request, _) in tape {
+            match request {
+                Request::Join(mut terms) => {
+                    terms.settings_hash = fet_files::sha256(settings.as_bytes());
+                    terms.settings.clone_from(&settings);
+                    copy.ask(Request::Join(terms))?;
+                }
+                Request::Link(_) => self.link(&mut copy, linker.as_ref(), index)?,
+                Request::Forward(mut message) => {
+                    message.attempt = None;
+                    let round = message.round;
+                    if let Reply::Representation(block) = copy.ask(Request::Forward(message))? {
+                        released.add(round, index, false, block.values());
+                    }
+                }
+                Request::ShareParameters(mut message) => {
+                    message.attempt = None;
+                    copy.ask(Request::ShareParameters(message))?;
+                }
+                request @ (Request::Backward(_) | Request::LoadParameters(_)) => {
+                    copy.ask(request)?;
+                }
+                // Keys and openings of sums, and what is saved.
+                _ => {}
+            }
+        }
+        Ok(released)
+    }
+
+    fn link(&self, copy: &mut Secondary, linker: &dyn Linker, index: usize) -> anyhow::Result<()> {
+        let mut asker = linker.asker(linking_seed(self.experiment.seed, index + 1));
+        let mut request = Request::Link(LinkKeys { keys: asker.conceal(self.keys)? });
+        while let Reply::Challenge(challenge) = copy.ask(request)? {
+            request = Request::Answer(asker.answer(&challenge)?);
+        }
+        Ok(())
+    }
+}

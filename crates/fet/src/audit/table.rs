@@ -1,0 +1,75 @@
+//! The audits of one experiment under every mechanism and every neighbouring relation, as a table.
+
+use std::fmt::Write;
+
+use fet_core::experiment::Experiment;
+use fet_core::privacy::PrivacyMechanism;
+use fet_core::registry::{SettingsError, plugins};
+
+use super::{Audit, Settings, audit, input};
+
+/// One experiment for each mechanism and relation: with the experiment's own privacy settings as far as a mechanism has
+/// them.
+fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
+    let own = experiment.privacy.settings();
+    let mut all = Vec::new();
+    for plugin in plugins::<dyn PrivacyMechanism>() {
+        let known = plugin.defaults();
+        let mut settings: toml::Table = known.clone();
+        settings.extend(own.clone().into_iter().filter(|(field, _)| known.contains_key(field)));
+        settings.insert("kind".to_string(), plugin.kind.into());
+        let relations: &[_] = if known.contains_key("neighbouring") {
+            &[Some("record"), Some("replace"), Some("add-remove")]
+        } else {
+            &[None]
+        };
+        for relation in relations {
+            let mut settings = settings.clone();
+            if let Some(relation) = relation {
+                settings.insert("neighbouring".to_string(), (*relation).into());
+            }
+            let mut table = experiment.to_table();
+            table.insert("privacy".to_string(), settings.into());
+            all.push(Experiment::from_table(table)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Audits the experiment under every mechanism and every relation: a table in Markdown, and whether a claim is refuted.
+pub fn table(experiment: &Experiment, settings: &Settings) -> anyhow::Result<(String, bool)> {
+    let mut text = format!(
+        "Lower bounds on ε at α = {} each: {} runs of one canary, one run of {} canaries.\n\n\
+         | mechanism | neighbouring | learning | δ | moved (accounted) | claimed ε | ε ≥, many runs | ε ≥, many runs (Gaussian) | \
+         ε ≥, one run |\n|---|---|---|---|---|---|---|---|---|\n",
+        settings.alpha, settings.runs, settings.canaries
+    );
+    let mut refuted = false;
+    for variant in variants(experiment).map_err(input)? {
+        let found = audit(&variant, settings)?;
+        refuted |= found.refuted;
+        let _ = writeln!(text, "{}", row(&found));
+    }
+    Ok((text, refuted))
+}
+
+fn row(found: &Audit) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_string(), |value| format!("{value:.2}"));
+    let word = |value: Option<String>| value.unwrap_or_else(|| "–".to_string()).trim_matches('"').to_string();
+    let json = |value: serde_json::Result<String>| value.ok().filter(|text| text != "null");
+    format!(
+        "| {} | {} | {} | {:e} | {:.2} ({}) | {} | {:.2} | {} | {:.2} ({} of {} right) |",
+        found.mechanism,
+        word(json(serde_json::to_string(&found.neighbouring))),
+        word(json(serde_json::to_string(&found.learning))),
+        found.delta,
+        found.moved,
+        number(found.accounted),
+        number(found.epsilon),
+        found.many_runs,
+        number(found.many_runs_gaussian),
+        found.one_run,
+        found.right,
+        found.guesses,
+    )
+}
