@@ -9,6 +9,7 @@ mod labels;
 mod observe;
 mod phases;
 mod predict;
+mod progress;
 mod release;
 mod setup;
 mod sums;
@@ -23,16 +24,14 @@ use fet_core::attack::View;
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
-use fet_core::learning_rate::Plateau;
 use fet_core::linker::Linker;
 use fet_core::message::{Backward, Block, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
-use fet_core::privacy::{PrivacyMechanism, Releases, Spent, Tally};
+use fet_core::privacy::{PrivacyMechanism, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
-use serde::{Deserialize, Serialize};
 
 use crate::federation::Federation;
 use crate::gather::gather;
@@ -42,6 +41,7 @@ use crate::schedule::{Part, Schedule, Split};
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
+pub use self::progress::{Progress, StepReport};
 pub use fet_records::EpochReport;
 
 /// A run in progress.
@@ -104,42 +104,6 @@ pub struct Machine {
     pub on_host: bool,
     /// How many parties may compute at a time.
     pub party_threads: usize,
-}
-
-/// The progress of a run: together with the primary's parameters and moments, all that its checkpoint needs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
-    /// The schedule of the step size.
-    pub plateau: Plateau,
-    /// The epochs that are done.
-    pub epochs: Vec<EpochReport>,
-    /// Index into `epochs` of the best validation metric.
-    pub best: Option<usize>,
-    /// The number of representations that each secondary has released, in training and evaluation.
-    pub released: u64,
-    /// What the run releases in all if it loses no party.
-    pub releases: Releases,
-    /// What was released, one tally for each epoch: the test rows of every epoch are counted, evaluated or not.
-    pub tallies: Vec<Tally>,
-    /// Secondaries that were lost, from 0; they are not asked again.
-    pub gone: Vec<usize>,
-    /// Whether the run ends here because another epoch would cost more than its target.
-    pub stopped: bool,
-    /// Warnings about what the run has cost.
-    pub warnings: Vec<String>,
-}
-
-/// The report of a training step, for progress displays.
-#[derive(Debug, Clone, Copy)]
-pub struct StepReport {
-    /// Rows trained on in this epoch so far.
-    pub rows: usize,
-    /// Rows of the epoch.
-    pub of: usize,
-    /// Mean training loss of the epoch so far.
-    pub loss: f64,
-    /// Training rows per second in this epoch so far.
-    pub rows_per_second: f64,
 }
 
 impl Trainer {

@@ -1,0 +1,405 @@
+//! What a party refuses: terms that differ, requests that make no sense, and whatever its guard does not have on the schedule.
+
+use std::sync::Arc;
+
+use fet_core::data::Task;
+use fet_core::message::{
+    Backward, Block, Forward, LoadParameters, PublicKeys, Reply, Request, Round, Saved, ShareParameters,
+    SignedKey, Terms,
+};
+use fet_core::parameters::Parameters;
+use fet_core::party::{Failure, Party};
+use fet_privacy::identity::Identity;
+use fet_train::prepare::divide;
+use fet_train::secondary::{Own, Secondary, Store};
+use fet_train::simulation::{Simulation, Watched};
+use fet_train::trainer::Trainer;
+
+use crate::support::{experiment, flex, losses, square, square_of, trainer, watched};
+
+const SECURE: &str = "aggregator.kind=secure-average";
+
+/// A party that has joined and is linked, and its trainer's terms.
+fn party(sets: &[&str]) -> (Trainer, Vec<Watched>) {
+    crate::support::open(&experiment(sets), square(100, Task::Regression), &flex())
+}
+
+fn own(sets: &[&str]) -> Own {
+    let machine = fet::run::machine(&flex());
+    let experiment = experiment(sets);
+    Own {
+        table: square(100, Task::Regression).secondaries.swap_remove(0),
+        settings: experiment.common(),
+        seed: fet_core::rng::OwnSeed::new([7; 32]),
+        identity: Identity::from_secret([1; 32]),
+        roster: (1..=2).map(|party| Identity::from_secret([party; 32]).public()).collect(),
+        policy: experiment.policy.clone(),
+        device: machine.device,
+        computation: Default::default(),
+        store: Store::Memory(Vec::new()),
+        tell: Arc::new(|_| ()),
+    }
+}
+
+fn terms(sets: &[&str]) -> Terms {
+    let settings = experiment(sets).common().to_toml();
+    Terms {
+        protocol: fet_core::message::PROTOCOL_VERSION,
+        results: fet_train::report::RESULTS_VERSION,
+        settings_hash: fet_files::sha256(settings.as_bytes()),
+        settings,
+        name: "first".to_string(),
+        number: 1,
+        parties: 2,
+        rows: 100,
+        standardise: fet_core::data::Standardise::ALL,
+    }
+}
+
+/// Terms that are not the party's are refused by name, with both values, and the party can still join others.
+#[test]
+fn terms_that_differ_are_refused_with_both_values() {
+    let mut secondary = Secondary::new(own(&[]));
+    let refuse = |party: &mut Secondary, terms: Terms, parts: &[&str]| {
+        let error = party.ask(Request::Join(terms)).expect_err("refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+    };
+    let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
+    assert!(error.contains("not joined"), "{error}");
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 2"]);
+    refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
+    refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
+    let other = terms(&["method.hidden=32"]);
+    refuse(&mut secondary, other, &["method.hidden", "primary has 32", "party has 16"]);
+    let other = terms(&["privacy.kind=gaussian"]);
+    refuse(&mut secondary, other, &["privacy.kind", "\"gaussian\"", "\"none\""]);
+    refuse(&mut secondary, terms(&["seed=3"]), &["seed", "primary has 3", "party has 0"]);
+    refuse(&mut secondary, Terms { settings: "[".into(), ..terms(&[]) }, &["settings"]);
+    refuse(&mut secondary, Terms { settings_hash: [0; 32], ..terms(&[]) }, &["settings_hash"]);
+    refuse(&mut secondary, Terms { number: 0, ..terms(&[]) }, &["number", "1 to 2", "it is 0"]);
+    refuse(&mut secondary, Terms { number: 3, ..terms(&[]) }, &["number", "it is 3"]);
+    refuse(&mut secondary, Terms { rows: 3, ..terms(&[]) }, &["at least 10 rows"]);
+    refuse(&mut secondary, Terms { rows: usize::MAX, ..terms(&[]) }, &["rows", "at most"]);
+    refuse(&mut secondary, Terms { parties: usize::MAX, ..terms(&[]) }, &["parties", "1 to 16384"]);
+    refuse(&mut secondary, Terms { parties: 0, ..terms(&[]) }, &["parties", "it is 0"]);
+    // How it computes is its own affair.
+    let joined = secondary.ask(Request::Join(terms(&["train.kernels=tensor", "train.recompute=true"])));
+    assert!(matches!(joined, Ok(Reply::Joined(_))), "{joined:?}");
+    refuse(&mut secondary, terms(&[]), &["joined a run already"]);
+}
+
+/// Whatever the primary asks, the party answers or refuses; it does not panic.
+#[test]
+fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
+    let (trainer, _) = party(&[]);
+    // Step 7 of the run, in its second or third epoch.
+    let schedule = trainer.schedule();
+    let scheduled: Vec<u32> =
+        schedule.batches(7 / schedule.steps())[7 % schedule.steps()].iter().map(|&row| row as u32).collect();
+    let count = scheduled.len();
+    let forward = |rows: &[u32], active: &[u32], attempt| {
+        let round = Round::Train { step: 7 };
+        Request::Forward(Forward { round, rows: rows.to_vec(), active: active.to_vec(), attempt })
+    };
+    let backward = |step, shape: [usize; 3], learning_rate| {
+        let gradient = Block::new(shape, vec![0.0; shape.iter().product()]).expect("it fills");
+        Request::Backward(Backward { round: Round::Train { step }, gradient, learning_rate })
+    };
+    let share = |attempt| {
+        let round = Round::Average { epoch: 0 };
+        Request::ShareParameters(ShareParameters { round, active: vec![0, 1], attempt })
+    };
+    let load = |parameters| {
+        Request::LoadParameters(LoadParameters { round: Round::Average { epoch: 0 }, parameters })
+    };
+    let other = |name: &str| {
+        let mut parameters = Parameters::default();
+        parameters.push(name, &[1], &[0.0]);
+        parameters
+    };
+    let check = |sets: &[&str], requests: &[Request], parts: &[&str]| {
+        let (_trainer, mut parties) = party(sets);
+        let mut last = Ok(Reply::Done);
+        for request in requests {
+            last = parties[0].ask(request.clone());
+        }
+        let error = last.expect_err("refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "{requests:?}: {part} in {error}");
+        }
+    };
+    check(&[], &[forward(&[100], &[0, 1], None)], &["rows", "below 100", "it is 100"]);
+    check(&[], &[forward(&[u32::MAX], &[0, 1], None)], &["rows"]);
+    check(&[], &[forward(&[], &[0, 1], None)], &["rows", "0 of them"]);
+    check(&[], &[forward(&[1; 101], &[0, 1], None)], &["rows", "101 of them"]);
+    check(&[], &[forward(&scheduled, &[], None)], &["active"]);
+    check(&[], &[forward(&scheduled, &[1], None)], &["active", "party 0"]);
+    check(&[], &[forward(&scheduled, &[1, 0], None)], &["active", "ascending"]);
+    check(&[], &[forward(&scheduled, &[0, 0], None)], &["active"]);
+    check(&[], &[forward(&scheduled, &[0, 9], None)], &["active", "below 2"]);
+    check(&[], &[forward(&scheduled, &[0, 1], Some(0))], &["attempt"]);
+    check(&[SECURE], &[forward(&scheduled, &[0, 1], None)], &["attempt"]);
+    check(&[SECURE], &[forward(&scheduled, &[0], Some(0))], &["over one party"]);
+    let shape = [count, 4, 16];
+    check(&[], &[backward(7, shape, 0.1)], &["training step 8", "no training representation"]);
+    let asked = forward(&scheduled, &[0, 1], None);
+    check(&[], &[asked.clone(), backward(8, shape, 0.1)], &["training step 9", "no training representation"]);
+    let (right, wrong) = (format!("{shape:?}"), format!("[{count}, 4, 15]"));
+    check(&[], &[asked.clone(), backward(7, [count, 4, 15], 0.1)], &["gradient", &right, &wrong]);
+    check(&[], &[asked.clone(), backward(7, shape, f64::NAN)], &["learning_rate", "NaN"]);
+    let twice = backward(7, shape, 0.1);
+    check(&[], &[asked.clone(), twice.clone(), twice], &["no training representation"]);
+    check(&[], &[share(None)], &["averages none"]);
+    check(&[], &[load(other("chain.blocks.0.attention.output.bias"))], &["averages none"]);
+    let averaged = ["method.pe_average_every=1"];
+    check(&averaged, &[share(Some(0))], &["attempt"]);
+    check(&averaged, &[load(other("embedding.input.bias"))], &["must be those that the method averages"]);
+    check(&averaged, &[load(Parameters::default())], &["must be those that the method averages"]);
+    check(&[], &[Request::Load(Saved { epoch: 3, hash: [0; 32] })], &["no saved state of epoch 3"]);
+    check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
+    let keys = |parties: &[u32], count: usize| {
+        let key = SignedKey { key: [9; 32], signature: vec![0; 64] };
+        Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
+    };
+    check(&[], &[keys(&[0, 1], 2)], &["before keys were agreed on"]);
+    check(&[], &[Request::MakeKey, keys(&[0, 1], 2)], &["party 1", "not signed"]);
+    check(&[SECURE], &[keys(&[0, 1], 3)], &["keys", "2 parties"]);
+    check(&[SECURE], &[keys(&[0, 7], 2)], &["parties", "below 2"]);
+    check(&[SECURE], &[keys(&[1], 1)], &["parties", "party 0"]);
+    check(&[SECURE], &[keys(&[0, 1], 2)], &["agreed on already"]);
+    check(&[SECURE], &[Request::MakeKey], &["agreed on already"]);
+    let far = Round::Validation { epoch: u32::MAX, batch: u32::MAX };
+    let request = Request::Forward(Forward { round: far, rows: vec![1], active: vec![0, 1], attempt: None });
+    check(&[], &[request], &["round", "4294967296"]);
+    check(&[SECURE], &[forward(&scheduled, &[0, 1], Some(u32::MAX))], &["round", "attempt"]);
+    check(&[], &[backward(u64::MAX, [1, 4, 16], 0.1)], &["no training representation"]);
+    let nan = Block::new(shape, vec![f32::NAN; 64 * count]).expect("it fills");
+    let round = Round::Train { step: 7 };
+    let nan = Request::Backward(Backward { round, gradient: nan, learning_rate: 0.1 });
+    check(&[], &[asked, nan], &["gradient", "finite"]);
+    let link = |rows: usize| {
+        let keys = fet_core::data::Matrix::new(2, vec![0.5; 2 * rows]).into();
+        Request::Link(fet_core::message::LinkKeys { keys })
+    };
+    check(&[], &[link(99)], &["keys", "100 records", "it is 99"]);
+    check(&[], &[link(100)], &["links once"]);
+}
+
+/// What the guard of a party lets pass: the schedule, in its order, once.
+#[test]
+fn a_party_answers_the_schedule_once_and_nothing_else() {
+    let schedule_of = |sets: &[&str]| party(sets).0.schedule().clone();
+    let schedule = schedule_of(&[]);
+    let step = |number: u64, attempt| {
+        let batches = schedule.batches(number as usize / schedule.steps());
+        let rows = batches[number as usize % schedule.steps()].iter().map(|&row| row as u32).collect();
+        Forward { round: Round::Train { step: number }, rows, active: vec![0, 1], attempt }
+    };
+    let ask = |party: &mut Watched, message: &Forward| party.ask(Request::Forward(message.clone()));
+    let refused = |answer: Result<Reply, Failure>, parts: &[&str]| {
+        let error = answer.expect_err("refused").to_string();
+        parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
+    };
+
+    // The same again gets the same reply; anything else for the round, or an earlier round, gets none.
+    let (_trainer, mut parties) = party(&[]);
+    let party_one = &mut parties[0];
+    let first = ask(party_one, &step(3, None)).expect("it is scheduled");
+    assert_eq!(ask(party_one, &step(3, None)).expect("the same"), first);
+    refused(ask(party_one, &step(2, None)), &["round", "answered once"]);
+    let mut other = step(4, None);
+    other.rows.swap(0, 1);
+    refused(ask(party_one, &other), &["rows", "schedule", "training step 5"]);
+    other.rows.truncate(1);
+    refused(ask(party_one, &other), &["rows", "1 others"]);
+    let far = Forward { round: Round::Train { step: 1 << 39 }, ..step(4, None) };
+    refused(ask(party_one, &far), &["round", "epochs"]);
+    let probe = Forward { round: Round::Probe { batch: 0 }, ..step(4, None) };
+    refused(ask(party_one, &probe), &["policy.probes"]);
+    let once = Forward { round: Round::Once { batch: 0 }, ..step(4, None) };
+    refused(ask(party_one, &once), &["released once only if"]);
+    let saved = party_one.ask(Request::Load(Saved { epoch: 1, hash: [0; 32] }));
+    refused(saved, &["before anything is released"]);
+    // Whom a round left out no later round has.
+    let alone = Forward { active: vec![0], ..step(5, None) };
+    ask(party_one, &alone).expect("the other vanished");
+    refused(ask(party_one, &step(6, None)), &["active", "party 1", "left it out"]);
+
+    // Of the attempts at a sum one is opened: the last that was sent.
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 3), &flex());
+    let party_one = &mut parties[0];
+    let attempt = |number: u32, active: &[u32]| Forward { active: active.to_vec(), ..step(0, Some(number)) };
+    let open =
+        |attempt: u32| Request::Open(fet_core::message::Open { round: Round::Train { step: 0 }, attempt });
+    let reveal = |party: u32, attempt: u32| {
+        Request::Reveal(fet_core::message::Reveal { round: Round::Train { step: 0 }, attempt, party })
+    };
+    refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
+    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["attempt", "must be 0"]);
+    let whole = ask(party_one, &attempt(0, &[0, 1, 2])).expect("the first attempt");
+    refused(party_one.ask(reveal(1, 0)), &["attempt 0"]);
+    refused(ask(party_one, &attempt(1, &[0, 1, 2])), &["active", "fewer than in the attempt before"]);
+    let less = ask(party_one, &attempt(1, &[0, 2])).expect("party 1 vanished");
+    assert_ne!(whole, less);
+    refused(party_one.ask(open(0)), &["attempt 0", "not the last"]);
+    refused(party_one.ask(reveal(2, 1)), &["attempt 1"]);
+    let opening = party_one.ask(open(1)).expect("the last attempt");
+    assert_eq!(party_one.ask(open(1)).expect("the same"), opening);
+    refused(ask(party_one, &attempt(2, &[0, 2])), &["round", "answered once"]);
+    for (party, number) in [(0, 1), (1, 1), (2, 0)] {
+        refused(party_one.ask(reveal(party, number)), &["attempt"]);
+    }
+    assert!(matches!(party_one.ask(reveal(2, 1)), Ok(Reply::Share(_))), "it took part and vanished");
+    let next = Forward { active: vec![0, 2], ..step(1, Some(0)) };
+    refused(ask(party_one, &next), &["active", "party 2"]);
+    let share = ShareParameters { round: Round::Train { step: 1 }, active: vec![0, 2], attempt: Some(0) };
+    refused(party_one.ask(Request::ShareParameters(share)), &["averages none"]);
+
+    // Parameters are sent when the method averages them, and at no other step.
+    let (_trainer, mut parties) = party(&["method.pe_average_every=2"]);
+    let share =
+        |round| Request::ShareParameters(ShareParameters { round, active: vec![0, 1], attempt: None });
+    for round in
+        [Round::Train { step: 1 }, Round::Average { epoch: 0 }, Round::Validation { epoch: 1, batch: 0 }]
+    {
+        refused(parties[0].ask(share(round)), &["must be an averaging"]);
+    }
+    assert!(matches!(parties[0].ask(share(Round::Average { epoch: 1 })), Ok(Reply::Parameters(_))));
+
+    // For the attempt that it opened itself a party helps to open as many as vanished, and for no other; it answers no attempt over
+    // fewer than three of four, whoever vanishes.
+    let (_trainer, mut parties) = crate::support::open(&experiment(&[SECURE]), square_of(100, 4), &flex());
+    let party_one = &mut parties[0];
+    ask(party_one, &attempt(0, &[0, 1, 2, 3])).expect("the first attempt");
+    refused(ask(party_one, &attempt(1, &[0, 1])), &["2 parties are too few", "it takes 3"]);
+    party_one.ask(open(0)).expect("it was sent");
+    let share = |party: &mut Watched, of| match party.ask(reveal(of, 0)) {
+        Ok(Reply::Share(share)) => share,
+        other => panic!("{other:?}"),
+    };
+    let (second, third) = (share(party_one, 2), share(party_one, 1));
+    assert_ne!(second, third);
+    assert_eq!(share(party_one, 2), second);
+    refused(ask(party_one, &Forward { active: vec![0, 3], ..step(1, Some(0)) }), &["too few"]);
+}
+
+/// A party that vanishes between its message and its opening stays in that sum, which the others open, and in no other.
+#[test]
+fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
+    struct Loses<P>(P);
+    impl<P: Party> Party for Loses<P> {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+            let lost = matches!(&request, Request::Open(open) if open.round >= (Round::Train { step: 2 }));
+            if lost { Err(Failure::Gone) } else { self.0.ask(request) }
+        }
+    }
+    let mut data = square(100, Task::Regression);
+    for name in ["third", "fourth"] {
+        let mut more = data.secondaries[0].clone();
+        more.name = name.to_string();
+        data.secondaries.push(more);
+    }
+    let experiment = experiment(&[SECURE, "train.epochs=1"]);
+    let run = |lose: bool| {
+        let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+            if lose && index == 1 { Box::new(Loses(party)) } else { Box::new(party) }
+        };
+        let (mut trainer, _parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
+        let losses = losses(&mut trainer);
+        (losses, trainer.progress().gone.clone())
+    };
+    let (whole, lossy) = (run(false), run(true));
+    assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
+    // The sum of the step in which it vanished is the same: its message was there.
+    assert_eq!(whole.0[..3], lossy.0[..3]);
+}
+
+/// A relay cannot stand between parties: a key that it signs itself, or that was signed for another party, is refused.
+#[test]
+fn a_key_that_its_party_did_not_sign_is_refused_by_every_other() {
+    let (_trainer, parties) = party(&[SECURE]);
+    drop(parties);
+    let join = |number: usize| {
+        let mut own = own(&[SECURE]);
+        own.identity = Identity::from_secret([number as u8; 32]);
+        let name = own.table.name.clone();
+        let mut party = Secondary::new(own);
+        let terms = Terms { number, name, ..terms(&[SECURE]) };
+        party.ask(Request::Join(terms)).expect("its own terms");
+        party
+    };
+    let key = |party: &mut Secondary| match party.ask(Request::MakeKey).expect("a key") {
+        Reply::Key(key) => key,
+        other => panic!("{other:?}"),
+    };
+    let agree = |keys: [&SignedKey; 2]| {
+        Request::AgreeOnKeys(PublicKeys { parties: vec![0, 1], keys: keys.map(Clone::clone).to_vec() })
+    };
+    let (mut first, mut second) = (join(1), join(2));
+    let (one, two) = (key(&mut first), key(&mut second));
+    // In the middle: a key of the relay's own with the signature that it can make, or with the party's for another key.
+    let mut relay = join(2);
+    let own_key = key(&mut relay);
+    let forged = SignedKey { signature: two.signature.clone(), ..own_key.clone() };
+    let moved = SignedKey { key: one.key, ..two.clone() };
+    for (wrong, why) in [(&forged, "another key"), (&moved, "another party's key"), (&one, "another party")] {
+        let error = first.ask(agree([&one, wrong])).expect_err(why).to_string();
+        assert!(error.contains("party 2 is not signed"), "{why}: {error}");
+    }
+    let error = second.ask(agree([&two, &two])).expect_err("not party 1's").to_string();
+    assert!(error.contains("party 1 is not signed"), "{error}");
+    assert!(matches!(first.ask(agree([&one, &two])), Ok(Reply::Agreed(_))));
+}
+
+/// A party's own randomness, links and weights stay where they are: its `Debug` shows none of them.
+#[test]
+fn debug_shows_no_values() {
+    let (trainer, parties) = party(&[]);
+    let text = format!("{:?} {:?}", parties[0], trainer.federation());
+    assert!(!text.contains("0.") && text.len() < 300, "{text}");
+    let _ = trainer.split();
+    let seed = format!("{:?}", own(&[]).seed);
+    assert_eq!(seed, "OwnSeed");
+}
+
+/// Two seeds give two noises: what a party adds does not follow from what the primary knows.
+#[test]
+fn noise_follows_from_the_partys_own_seed() {
+    let sets = ["privacy.kind=gaussian", "train.epochs=1"];
+    let run = |own: [u8; 32]| {
+        let experiment = experiment(&sets);
+        let machine = fet::run::machine(&flex());
+        let simulation = Simulation::new(&experiment, &machine);
+        let (primary, tables) = divide(square(100, Task::Regression));
+        let parties = tables.into_iter().map(|table| -> Box<dyn Party> {
+            let seed = fet_core::rng::OwnSeed::new(own);
+            let identity = Identity::from_secret(own);
+            let roster = [identity.public(); 2].into();
+            Box::new(Secondary::new(Own {
+                table,
+                settings: experiment.common(),
+                seed,
+                identity,
+                roster,
+                policy: experiment.policy.clone(),
+                device: machine.device.clone(),
+                computation: experiment.train.computation(true),
+                store: Store::Memory(Vec::new()),
+                tell: Arc::clone(&simulation.tell),
+            }))
+        });
+        let mut trainer =
+            Trainer::new(&experiment, primary, parties.collect(), Vec::new(), &machine).expect("sound");
+        losses(&mut trainer)
+    };
+    assert_eq!(run([1; 32]), run([1; 32]));
+    assert_ne!(run([1; 32]), run([2; 32]));
+    let simulated =
+        losses(&mut trainer(&experiment(&sets), square(100, Task::Regression), &flex()).expect("sound"));
+    assert_ne!(simulated, run([1; 32]));
+}
