@@ -9,7 +9,7 @@ use fet_core::message::{
     Agreed, Confirmed, Forward, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, SignedKey, Terms,
 };
 use fet_core::party::{Failure, Party, Refusal};
-use fet_core::rng::OwnSeed;
+use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_privacy::identity::Identity;
 use fet_privacy::secure_sum::{Opening, SumId, quorum, recover, total, unmask};
 use fet_train::prepare::divide;
@@ -17,10 +17,8 @@ use fet_train::secondary::{Own, Secondary, Store};
 use fet_train::secret_sum;
 use fet_train::simulation::Watched;
 use rand::seq::IteratorRandom;
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 
-use crate::support::{experiment, flex, losses, open, square_of, watched};
+use crate::support::{experiment, flex, open, square_of, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 const FORM: SecureSum = SecureSum { bits: 32, range: 16.0, degree: 8 };
@@ -133,7 +131,7 @@ impl Attempt {
 fn a_primary_that_divides_the_parties_gets_one_exact_sum_or_none() {
     let (mut whole, mut divided) = (0, 0);
     for count in [2usize, 3, 4, 5, 6, 8, 16, 32, 128] {
-        let mut rng = ChaCha8Rng::seed_from_u64(count as u64);
+        let mut rng = stream(count as u64, 0, Purpose::Parties, 0);
         let subsets: Vec<Vec<usize>> = match count {
             2..=4 => (0..1 << count)
                 .map(|set: u32| (0..count).filter(|party| set >> party & 1 == 1).collect())
@@ -320,17 +318,15 @@ fn as_long_as_enough_answer_soundly_an_opening_goes_on_and_names_who_does_not() 
         let experiment = experiment(&[SECURE, "train.epochs=1"]);
         let (mut trainer, _) = watched(&experiment, square_of(100, count), &flex(), wrap).expect("a trainer");
         let mut losses = Vec::new();
-        let done = trainer.epoch(&mut |step| {
-            losses.push(step.loss);
-            true
-        });
+        let done = trainer
+            .epoch(&mut |step| {
+                losses.push(step.loss);
+                true
+            })
+            .map(|_| ())
+            .map_err(|error| error.to_string());
         let warnings = trainer.warnings().join("\n");
-        (
-            losses,
-            trainer.progress().gone.clone(),
-            warnings,
-            done.map(|_| ()).map_err(|error| error.to_string()),
-        )
+        (losses, trainer.progress().gone.clone(), warnings, done)
     };
     type Case<'a> = (usize, &'a [(usize, Twist)], &'a [usize], &'a [&'a str]);
     let cases: [Case<'_>; 4] = [
