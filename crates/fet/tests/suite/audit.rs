@@ -60,7 +60,7 @@ fn no_bound_exceeds_the_claim_of_any_mechanism_under_any_neighbouring() {
             // `add-remove` counts more than two parties and more can move.
             let share = if neighbouring.ends_with("record") { 0.9 } else { 0.3 };
             assert!(least > share * accounted, "the canaries are far from the worst case: {found:?}");
-            let counted = ["privacy.learning=counted"];
+            let counted = ["privacy.learning=counted", "privacy.max_occurrences=0"];
             let found = audited(&[&[kind.as_str()], &common[..], &counted].concat(), &settings(4, 12));
             assert_below(&found);
             assert!(found.moved > 0.2 * found.accounted.expect("a claim"), "{found:?}");
@@ -111,23 +111,25 @@ fn careless(mut table: PartyTable) -> PartyTable {
 }
 
 /// Finding 2, put back outside of the product: where one record has a say in how the others are scaled, the audit refutes the
-/// claim that it keeps to where the owner declares ranges of what it knows.
+/// claim that it keeps to where the owner declares ranges of what it knows. (δ is large as below.)
 #[test]
 fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
-    let experiment = experiment(&["privacy.target_epsilon=1"]);
+    let sets = ["privacy.target_epsilon=0", "privacy.noise=0.94", "privacy.delta=0.3"];
+    let experiment = experiment(&sets);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let context = DatasetContext { folder: folder.path(), seed: experiment.seed };
     let data = experiment.data.build(&context).expect("settings").load().expect("the digits");
     let machine = fet::run::machine(&flex());
     let found = |owner: &dyn Fn(PartyTable) -> PartyTable| {
-        audit_on(&experiment, &data, &settings(4, 200), &machine, owner).expect("an audit")
+        audit_on(&experiment, &data, &settings(4, 300), &machine, owner).expect("an audit")
     };
     let honest = found(&|table| table);
     assert_below(&honest);
     let careless = found(&careless);
     let (claimed, accounted) = careless.epsilon.zip(careless.accounted).expect("a claim");
-    assert!(careless.refuted && careless.many_runs > 1.5 * claimed, "{careless:?}");
-    assert!(careless.moved > 3.0 * accounted, "{careless:?}");
+    assert!(careless.refuted && careless.many_runs > claimed, "{careless:?}");
+    assert!(careless.many_runs_gaussian.is_some_and(|found| found > claimed), "{careless:?}");
+    assert!(careless.moved > 2.0 * accounted, "{careless:?}");
 }
 
 /// Finding 1, as it was counted before: m rows for a replaced record, which leaves m and joins m others. The figure that this
