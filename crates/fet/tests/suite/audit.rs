@@ -138,7 +138,7 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
 #[test]
 fn a_count_of_half_the_rows_of_a_replaced_record_is_found_out() {
     let sets = ["privacy.target_epsilon=0", "privacy.noise=0.315", "privacy.delta=0.5"];
-    let found = audited(&sets, &settings(4, 700));
+    let found = audited(&sets, &settings(4, 500));
     assert_below(&found);
     let (claimed, accounted) = found.epsilon.zip(found.accounted).expect("a claim");
     let epsilon = |mu: f64| {
