@@ -33,6 +33,8 @@ use fet_core::parameters::{Parameters, host};
 use fet_core::privacy::{PrivacyMechanism, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 
+use fet_privacy::secure_sum::CollectError;
+
 use crate::federation::Federation;
 use crate::gather::gather;
 use crate::prepare::{PreparedParty, Uniform};
@@ -271,7 +273,14 @@ impl Trainer {
             if batch.is_empty() {
                 continue;
             }
-            let loss = self.step(self.schedule.training(epoch, step), batch, learning_rate)?;
+            let round = self.schedule.training(epoch, step);
+            let loss = match self.step(round, batch, learning_rate) {
+                Err(RunError::Sum(few @ CollectError::TooFew { .. })) => {
+                    self.skip(round, &few);
+                    continue;
+                }
+                loss => loss?,
+            };
             if !loss.is_finite() {
                 return Err(RunError::Diverged { epoch: epoch + 1, loss });
             }
@@ -284,6 +293,16 @@ impl Trainer {
             }
         }
         Ok(total / done.max(1) as f64)
+    }
+
+    /// A training step is left out: too few of its parties are left for a secure sum, and nothing of it was opened.
+    fn skip(&mut self, round: Round, few: &CollectError) {
+        let warning = "training steps are left out from here on where too few of their parties are left";
+        if !self.progress.warnings.iter().any(|said| said.contains(warning)) {
+            let warning = format!("{round}: {few}; {warning}");
+            self.warnings.push(warning.clone());
+            self.progress.warnings.push(warning);
+        }
     }
 
     /// One training step: forward at the active parties, aggregate, decode, and back.

@@ -47,10 +47,10 @@ pub struct Message<W> {
 #[non_exhaustive]
 pub enum CollectError {
     /// Too few parties for a sum to hide anything.
-    #[error("a secure sum needs {needed} parties or more here; {left} of {of} are left")]
+    #[error("a secure sum needs {needed} parties or more here; {} of {of} are left", left.len())]
     TooFew {
-        /// How many are left.
-        left: usize,
+        /// Who is left.
+        left: Vec<usize>,
         /// How many there were.
         of: usize,
         /// How many it takes.
@@ -108,7 +108,7 @@ pub fn collect<W: Word, P: Parties<W>>(
     let mut attempt = Attempt { number: 0, active: active.to_vec() };
     loop {
         if attempt.active.len() < needed {
-            return Err(CollectError::TooFew { left: attempt.active.len(), of, needed }.into());
+            return Err(CollectError::TooFew { left: attempt.active, of, needed }.into());
         }
         let messages = parties.masked(&attempt)?;
         if messages.iter().all(Option::is_some) {

@@ -45,8 +45,6 @@ pub(super) struct Guard {
     /// After every how many epochs parameters are averaged, if they are.
     averaged_every: Option<usize>,
     least_summed: usize,
-    /// How many parties may collude with the primary.
-    colluding: usize,
     probes: bool,
     predictions: bool,
     /// Parties that a round left out although they were to take part, from 0: no later round has them.
@@ -74,7 +72,6 @@ impl Guard {
         frozen: bool,
         sums: bool,
         averaged_every: Option<usize>,
-        colluding: usize,
         policy: &Policy,
     ) -> Self {
         Self {
@@ -83,7 +80,6 @@ impl Guard {
             sums,
             averaged_every,
             least_summed: policy.least_summed,
-            colluding,
             probes: policy.probes,
             predictions: policy.predictions,
             gone: BTreeSet::new(),
@@ -240,13 +236,6 @@ impl Guard {
             let field = "least_summed";
             let rule = format!("must be at most the number of parties in a sum ({})", active.len());
             return Err(SecondaryError::Policy { field, rule, value: self.least_summed.to_string() });
-        }
-        if self.sums && active.len() < self.colluding + 2 {
-            let rule = format!(
-                "must name at least {} parties, two more than may collude: otherwise the sum is one honest party's part",
-                self.colluding + 2
-            );
-            return Err(wrong("active", rule, active.len()));
         }
         Ok(())
     }

@@ -134,7 +134,6 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             privacy.freezes_secondaries(),
             sum.is_some(),
             plan.averaged.map(|averaged| averaged.every),
-            privacy.colluding(),
             &own.policy,
         ),
         account: Account::new(releases, privacy.as_ref(), &own.policy),

@@ -158,11 +158,16 @@ impl Trainer {
         aggregation: &mut Aggregation,
     ) -> Result<Tensor<3>, RunError> {
         let of = aggregation.active.len();
-        let &first = aggregation.active.first().ok_or(CollectError::TooFew { left: 0, of, needed: 2 })?;
+        let &first =
+            aggregation.active.first().ok_or(CollectError::TooFew { left: Vec::new(), of, needed: 2 })?;
         let shape = self.shape(first, rows.len());
         let needed = self.fewest(round);
         let mut parts = Parts { trainer: self, round, rows: &short(rows), shape, sum };
-        let collected = collect(&aggregation.active, needed, sum.bits, &mut parts)?;
+        let collected = collect(&aggregation.active, needed, sum.bits, &mut parts);
+        if let Err(RunError::Sum(CollectError::TooFew { left, .. })) = &collected {
+            self.progress.gone.extend(aggregation.active.iter().filter(|party| !left.contains(party)));
+        }
+        let collected = collected?;
         let active = collected.attempt.active;
         self.note(round, &aggregation.active, &active);
         self.note_opening(round, collected.lost, &collected.wrong);

@@ -291,7 +291,8 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
     }
     assert_eq!(trainer.progress().gone, [1, 2]);
     let heard: Vec<usize> = heard.lock().expect("no panic").values().map(|(_, active)| *active).collect();
-    for active in [2, 3, 4] {
+    // A majority of the scheduled parties makes a sum: three of four. Steps with fewer are left out.
+    for active in [3, 4] {
         assert!(heard.contains(&active), "some release is of {active} parties: {heard:?}");
     }
     let spent = trainer.spent().expect("others take part");
