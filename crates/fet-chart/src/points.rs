@@ -54,12 +54,14 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
     svg.push_str(&frame.x_title(x));
     let group =
         |point: &Point| format!(r#"<g class="s{}" data-series="{}">"#, point.number % COLOURS, point.number);
-    // All bars lie below all signs and names.
+    // All bars lie below all signs and names, which cross a bar only where there is no other room.
+    let mut bars: Vec<Area> = Vec::new();
     for point in &points {
         svg.push_str(&group(point));
         let (x, y) = (at(point.at.0), frame.y(point.at.1));
         if let Some((low, high)) = point.across {
             let (low, high, top) = (at(low), at(high), y - 4.0);
+            bars.push([low, y - 2.0, high, y + 2.0]);
             let _ = write!(
                 svg,
                 r#"<path class="bar" d="M{low:.1} {y:.1}H{high:.1}M{low:.1} {top:.1}v8M{high:.1} {top:.1}v8"/>"#
@@ -67,6 +69,7 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
         }
         if let Some((low, high)) = point.up {
             let (low, high, left) = (frame.y(low), frame.y(high), x - 4.0);
+            bars.push([x - 2.0, high, x + 2.0, low]);
             let _ = write!(
                 svg,
                 r#"<path class="bar" d="M{x:.1} {low:.1}V{high:.1}M{left:.1} {low:.1}h8M{left:.1} {high:.1}h8"/>"#
@@ -83,7 +86,10 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
     for (point, &(x, y)) in points.iter().zip(&places) {
         svg.push_str(&group(point));
         let name = shortened(&point.name, (0.6 * frame.width() / CHARACTER).max(2.0) as usize);
-        if let Some(area) = room(&frame, (x, y), CHARACTER * name.chars().count() as f64, &taken) {
+        let wide = CHARACTER * name.chars().count() as f64;
+        let clear = [taken.as_slice(), bars.as_slice()].concat();
+        let area = room(&frame, (x, y), wide, &clear).or_else(|| room(&frame, (x, y), wide, &taken));
+        if let Some(area) = area {
             taken.push(area);
             let (left, base) = (area[0] + 1.0, area[3] - 4.0);
             // A name that stands apart from its point is joined to it.
@@ -105,9 +111,9 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
 /// The nearest free room for a name beside a point: to the right or the left, then further and further above and below.
 fn room(frame: &Frame<'_>, (x, y): (f64, f64), wide: f64, taken: &[Area]) -> Option<Area> {
     let (left, right) = (x - 10.0 - wide, x + 10.0);
-    let steps = (0..9).flat_map(|step| [-f64::from(step), f64::from(step)]);
+    let steps = (0..14).flat_map(|step| [-f64::from(step), f64::from(step)]);
     let areas = steps.flat_map(|step| {
-        let top = y - LINE / 2.0 + step * LINE;
+        let top = y - LINE / 2.0 + 0.65 * step * LINE;
         [right, left].map(|left| [left, top, left + wide, top + LINE])
     });
     let is_inside = |area: &Area| {
@@ -155,10 +161,27 @@ mod tests {
         svg.split(r#"<text class="name""#).skip(1).map(parse).collect()
     }
 
+    /// The height of each point's horizontal bar.
+    fn bar_heights(svg: &str) -> Vec<f64> {
+        let paths = svg.split(r#"<path class="bar" d=""#).skip(1).filter_map(|path| path.split('"').next());
+        let across = paths.filter_map(|path| path.strip_prefix('M')?.split_once('H'));
+        across.map(|(start, _)| start.split(' ').nth(1).expect("y").parse().expect("a number")).collect()
+    }
+
     #[test]
     fn names_stand_beside_their_points_and_cover_nothing() {
-        // Four in one place, one at each end, two of which only the left side has room for.
-        let all = [(0.5, 90.0), (0.5, 90.0), (0.5, 90.0), (0.5, 90.0), (1.0, 95.0), (1.0, 94.9), (0.0, 60.0)];
+        // Six in one place, two at the right end, which only the left side has room for, and one alone.
+        let all = [
+            (0.5, 90.0),
+            (0.5, 90.0),
+            (0.5, 90.0),
+            (0.5, 90.0),
+            (0.5, 90.0),
+            (0.5, 90.0),
+            (1.0, 95.0),
+            (1.0, 94.9),
+            (0.0, 60.0),
+        ];
         let all: Vec<Point> = all.iter().enumerate().map(|(number, &(x, y))| point(number, x, y)).collect();
         for size in [WIDE, NARROW] {
             let svg = points(size, "t", ("leakage", "accuracy"), (0.0, 1.0), &all);
@@ -173,9 +196,12 @@ mod tests {
                 }
             }
             assert!(svg.contains("polyline"), "a name apart is joined to its point: {svg}");
+            // The last point stands alone: its name crosses no bar.
+            let (last, bar) = (names[names.len() - 1], bar_heights(&svg)[names.len() - 1]);
+            assert!(last[3] <= bar || last[1] >= bar, "{last:?} and {bar} in {svg}");
             assert_eq!(
                 (svg.matches("class=\"bar\"").count(), svg.matches("class=\"seed\"").count()),
-                (14, 14)
+                (18, 18)
             );
             assert!(!svg.contains("NaN") && !svg.contains("a < b"), "{svg}");
         }

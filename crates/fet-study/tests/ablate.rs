@@ -92,7 +92,7 @@ fn attacked_variants_are_compared_as_defences() {
     }
     check(
         &study.read("runs/tiny/table.md"),
-        &["| leakage |", "| 0.250 ± 0.125 |", "β = 0.5", "the undefended run (plain)"],
+        &[" leakage  ", "| 0.250 ± 0.125 |", "β = 0.5", "the undefended run (plain)"],
     );
     let page = study.read("runs/tiny/report.html");
     check(

@@ -111,8 +111,8 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table, defences: Option<&Table
 fn findings(summary: &Summary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let sentence = |row: &Row<'_>| {
-        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
-        let (name, test) = (&row.variant.name, row.test()?);
+        let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
+        let (name, test) = (row.variant.run(), row.test()?);
         let way = if row.verdict == Verdict::Better { "better" } else { "worse" };
         let size = metric.amount(comparison.difference.abs());
         let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
@@ -123,11 +123,11 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
         row.differs().then(|| format!("{name} is {way} than {base} by {size} (95 %: {low} to {high}; {p})."))
     };
     let mut findings: Vec<String> = summary.rows.iter().filter_map(sentence).collect();
-    let open: Vec<&str> = summary
+    let open: Vec<String> = summary
         .rows
         .iter()
         .filter(|row| row.verdict == Verdict::NotShown)
-        .map(|row| row.variant.name.as_str())
+        .map(|row| row.variant.run())
         .collect();
     if !open.is_empty() {
         let n = summary.grid.seeds.len();
@@ -140,11 +140,11 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
 /// Every test in full.
 fn tests(summary: &Summary<'_>) -> Vec<Value> {
     let of = |row: &Row<'_>| {
-        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
+        let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
         let [difference, corrected, effect] = compared(row, summary.metric);
         let test = row.test();
         Some(json!({
-            "name": row.variant.name,
+            "name": row.variant.run(),
             "base": base,
             "n": comparison.n,
             "difference": difference,

@@ -138,10 +138,10 @@ impl Table {
 }
 
 /// The name of the base, if it is the same for all.
-fn base_name<'a>(summary: &'a Summary<'_>) -> Option<&'a str> {
-    let mut bases = summary.rows.iter().filter_map(|row| row.base);
+fn base_name(summary: &Summary<'_>) -> Option<String> {
+    let mut bases = summary.rows.iter().filter_map(|row| row.base).map(|base| summary.runs[base]);
     let first = bases.next()?;
-    bases.all(|base| base == first).then(|| summary.rows[first].variant.name.as_str())
+    bases.all(|base| base == first).then(|| summary.rows[first].variant.run())
 }
 
 /// The mean of a row with its deviation.
