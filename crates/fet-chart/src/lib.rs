@@ -1,4 +1,4 @@
-//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, circles on a plane.
+//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, points and circles on a plane.
 //!
 //! No library is used, because a chart takes its colours from its surroundings (light, dark, print), is drawn in several
 //! sizes, and its series can be switched off. A chart is an element for a page that holds the [`page_style`];
@@ -10,6 +10,7 @@ mod curves;
 mod dots;
 mod frame;
 mod picture;
+mod points;
 mod scale;
 mod signs;
 mod style;
@@ -20,6 +21,7 @@ pub use bubbles::{Bubble, bubbles};
 pub use curves::curves;
 pub use dots::dots;
 pub use picture::{Panel, Picture};
+pub use points::{Point, points};
 pub use signs::swatch;
 pub use style::page as page_style;
 

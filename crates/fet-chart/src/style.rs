@@ -34,6 +34,7 @@ const RULES: &str = r#"svg text { fill: var(--ink); font-family: system-ui, "Seg
 svg text.tick { fill: var(--soft); font-variant-numeric: tabular-nums; }
 svg text.label { fill: var(--soft); }
 svg text.title { font-weight: 600; font-size: 14px; }
+svg text.halo { fill: var(--paper); stroke: var(--paper); stroke-width: 4; stroke-linejoin: round; }
 svg .ground { fill: var(--paper); }
 svg .grid { stroke: var(--line); stroke-width: 1; fill: none; }
 svg .base { stroke: var(--soft); stroke-width: 1.25; stroke-dasharray: 4 4; fill: none; }

@@ -60,6 +60,16 @@ pub enum Target {
     Predictions,
 }
 
+impl Attacker {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Primary => "primary",
+            Self::Secondary => "secondary",
+        }
+    }
+}
+
 impl Target {
     /// Its name in reports.
     pub fn name(self) -> &'static str {

@@ -138,6 +138,12 @@ impl Grid {
         })
     }
 
+    /// The base: the variant that the file names, or the first. None where it is not part of this selection.
+    pub(crate) fn base(&self) -> Option<usize> {
+        let Some(base) = &self.base else { return Some(0) };
+        self.variants.iter().position(|variant| variant.name == *base || variant.root == *base)
+    }
+
     /// The variant that number `index` is compared with: the base at the same values of the axes; the base itself, at
     /// other values, with its first. None for that one, and where there is no base at the same values.
     pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
@@ -154,6 +160,24 @@ impl Grid {
             .position(|variant| variant.root == *root && (own.root == *root || variant.point == own.point));
         base.filter(|base| *base != index)
     }
+}
+
+impl Variant {
+    /// Its name without the axes that only choose an attack.
+    pub(crate) fn run(&self) -> String {
+        self.named(|axis| !is_attack(axis))
+    }
+
+    /// Its name with these axes joined in.
+    pub(crate) fn named(&self, has: impl Fn(&str) -> bool) -> String {
+        let point = self.point.iter().filter(|(axis, _)| has(axis));
+        point.fold(self.root.clone(), |name, (axis, value)| format!("{name} · {}={value}", label(axis)))
+    }
+}
+
+/// Whether a setting is one of the attack, which changes nothing in the run that is attacked.
+pub(crate) fn is_attack(setting: &str) -> bool {
+    setting.split('.').next() == Some("attack")
 }
 
 /// Every variant with every combination of the axes' values; the last axis changes fastest.

@@ -6,6 +6,7 @@
 //! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
 
 mod cell;
+mod defences;
 mod engine;
 mod estimate;
 mod failure;
@@ -127,9 +128,11 @@ An ablation file is an experiment file with one more table:
   seeds = [0]
 
 The results are in DIR/NAME: report.html for people; table.md, table.tex, results.csv, costs.csv, curves.csv and
-results.json; and a folder per cell in cells/. A cell is addressed by its settings, its seed, the content of its data
-files and the version of the program's results. One that is done is not run again, so the same command continues
-a study that was interrupted, and a second command beside the first does the cells that the first is not at.
+results.json; and a folder per cell in cells/. An axis over \"attack.kind\" puts every variant to each attack: the variants
+are then compared as defences, in attacks.csv and leakage.svg too. A cell is addressed by its settings, its seed, the
+content of its data files and the version of the program's results. One that is done is not run again, so the same
+command continues a study that was interrupted, and a second command beside the first does the cells that the first is
+not at.
 The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.
 
 Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is at fault; 130 interrupted.";
@@ -270,16 +273,16 @@ fn conclude(
     folder: &Path,
 ) -> Result<ExitCode> {
     let summary = Summary::new(grid, cells, done);
-    let table = write::all(&summary, folder)?;
+    let tables = write::all(&summary, folder)?;
     let failed = summary.failures.len();
     match arguments.log {
         Log::Json => answer(json!({
             "event": "end", "cells": cells.len(), "done": done.len(), "failed": failed, "folder": folder,
         })),
         Log::Human => {
-            answer(table.text(stdout().is_terminal()));
+            tables.iter().for_each(|table| answer(table.text(stdout().is_terminal())));
             summary.notes.iter().for_each(answer);
-            answer(format!("Results in {}: {}", folder.display(), write::FILES));
+            answer(format!("Results in {}: {}", folder.display(), write::files(&summary)));
         }
     }
     if failed > 0 {

@@ -1,11 +1,11 @@
-//! The tables for programs: `results.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
+//! The tables for programs: `results.csv`, `attacks.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
 //!
-//! Numbers are not rounded here; `write` does that. `results.csv` and `curves.csv` depend only on settings, seed and
-//! data: the same study gives the same bytes, even if interrupted. Values that differ between runs are in `costs.csv`.
+//! Numbers are not rounded here; `write` does that. All but `costs.csv` depend only on settings, seed and data: the same
+//! study gives the same bytes, even if interrupted. Values that differ between runs are in `costs.csv`.
 
 use std::path::Path;
 
-use fet_records::Report;
+use fet_records::{Measure, Report};
 
 use super::cell::Cell;
 use super::report::{epsilon, label_epsilon};
@@ -20,13 +20,19 @@ pub(crate) struct Finished<'a> {
 }
 
 const RESULTS: &str = "variant,seed,metric,best_epoch,validation,test,parameters,secondaries,bytes_from_primary,\
-                       bytes_to_primary,epsilon,delta,label_epsilon,label_delta,cell";
+                       bytes_to_primary,epsilon,delta,label_epsilon,label_delta,\
+                       attack,attack_value,attack_baseline,attack_perfect,leakage,cell";
+const ATTACKS: &str = "variant,seed,attack,attacker,target,party,measure,value,baseline,perfect,leakage";
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
 /// The text of `results.csv`. Cells' folders are relative to `study`.
 pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
     table(RESULTS, results, |Finished { cell, report }, row| {
+        let attack = report.attack.as_ref();
+        let result = attack.and_then(|attack| attack.measures.first());
+        let figure =
+            |of: fn(&Measure) -> f64| result.map_or_else(String::new, |measure| of(measure).to_string());
         row(&[
             quoted(&cell.variant),
             cell.seed.to_string(),
@@ -42,8 +48,35 @@ pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
             report.privacy.as_ref().map_or_else(String::new, |privacy| privacy.delta.to_string()),
             report.labels.as_ref().map_or_else(String::new, |labels| label_epsilon(labels).to_string()),
             report.labels.as_ref().map_or_else(String::new, |labels| labels.delta.to_string()),
+            attack.map_or_else(String::new, |attack| quoted(&attack.attack)),
+            figure(|measure| measure.value),
+            figure(|measure| measure.baseline),
+            figure(|measure| measure.perfect),
+            figure(Measure::leakage),
             folder(cell, study),
         ]);
+    })
+}
+
+/// The text of `attacks.csv`: a row for each measure of each cell's attack.
+pub(crate) fn attacks(results: &[Finished<'_>]) -> String {
+    table(ATTACKS, results, |Finished { cell, report }, row| {
+        let Some(attack) = &report.attack else { return };
+        for measure in &attack.measures {
+            row(&[
+                quoted(&cell.variant),
+                cell.seed.to_string(),
+                quoted(&attack.attack),
+                attack.attacker.name().to_string(),
+                attack.target.name().to_string(),
+                attack.party.to_string(),
+                quoted(&measure.name),
+                measure.value.to_string(),
+                measure.baseline.to_string(),
+                measure.perfect.to_string(),
+                measure.leakage().to_string(),
+            ]);
+        }
     })
 }
 
@@ -112,8 +145,8 @@ fn quoted(field: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use fet_records::{
-        Best, Cost, DataRecord, Direction, EpochReport, Identity, LabelPrivacy, Metric, MetricName, Program,
-        Rows, Spent, Traffic,
+        AttackRecord, Attacker, Best, Cost, DataRecord, Direction, EpochReport, Identity, LabelPrivacy,
+        Metric, MetricName, Program, Rows, Spent, Target, Traffic,
     };
     use serde_json::json;
 
@@ -181,20 +214,34 @@ pub(crate) mod tests {
         Some(LabelPrivacy { epsilon, delta: 0.0, mechanism: "m".into(), statement: "s".into() })
     }
 
+    /// What an attack of this kind found: a measure from 0.5 to 1, and one that is an error, from 2 to 0.
+    pub(crate) fn attack(kind: &str, target: Target, value: f64, error: f64) -> Option<AttackRecord> {
+        let measures =
+            vec![Measure::new("AUC, best", value, 0.5, 1.0), Measure::new("error", error, 2.0, 0.0)];
+        let attacker = if target == Target::Labels { Attacker::Secondary } else { Attacker::Primary };
+        Some(AttackRecord { attack: kind.into(), attacker, target, party: 2, runs: 1, measures })
+    }
+
     #[test]
     fn rows_are_quoted_and_unrounded() {
         let mut cells = [finished(3, 0, ACCURACY, 0.1 + 0.2), finished(2, 1, ACCURACY, 1.0)];
         cells[0].1.privacy = spent(None, 0.0);
         cells[0].1.labels = labels(Some(0.5));
+        cells[1].1.attack = attack("norm", Target::Labels, 0.75, 2.5);
         let all: Vec<_> =
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
         let expected = format!(
-            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,0.5,0,cells/c3-0\n\
-             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,,,cells/c2-1\n"
+            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,0.5,0,,,,,,cells/c3-0\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,,,norm,0.75,0.5,1,0.5,cells/c2-1\n"
         );
         assert_eq!(results(&all, study), expected);
+        let expected = format!(
+            "{ATTACKS}\nC|x,1,norm,secondary,labels,2,\"AUC, best\",0.75,0.5,1,0.5\n\
+             C|x,1,norm,secondary,labels,2,error,2.5,2,0,0\n"
+        );
+        assert_eq!(attacks(&all), expected);
         let expected =
             format!("{COSTS}\n{d},0,10,100,5,commit,cells/c3-0\nC|x,1,11,100,5,commit,cells/c2-1\n");
         assert_eq!(costs(&all, study), expected);

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use fet_records::Metric;
+use fet_records::{AttackRecord, Metric};
 
 use super::cell::Cell;
+use super::defences::{Defences, runs};
 use super::failure::Failure;
 use super::grid::{Grid, Variant};
 use super::report::{epsilon, label_epsilon};
@@ -29,6 +30,10 @@ pub(crate) struct Summary<'a> {
     pub(crate) metric: Option<&'a Metric>,
     /// One for each variant of the grid, in its order.
     pub(crate) rows: Vec<Row<'a>>,
+    /// For each row the one that stands for its run: variants that differ in the attack alone are one run.
+    pub(crate) runs: Vec<usize>,
+    /// The variants as defences; none where nothing was attacked.
+    pub(crate) defences: Option<Defences>,
     /// Cells that failed.
     pub(crate) failures: Vec<(&'a Cell, Failure)>,
     /// Notes for the reader.
@@ -83,9 +88,13 @@ impl<'a> Summary<'a> {
             Row { variant, results, tests, base, comparison: None, verdict: Verdict::Alone }
         };
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
-        let compare =
-            |row: &Row<'_>| metric.and(row.base).and_then(|base| Comparison::of(&pairs(row, &rows[base])));
-        let mut comparisons: Vec<Option<Comparison>> = rows.iter().map(compare).collect();
+        let runs = runs(cells, &rows);
+        let compare = |(index, row): (usize, &Row<'_>)| {
+            // The same run is compared once, and not with itself.
+            let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
+            Comparison::of(&pairs(row, &rows[base]))
+        };
+        let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
         correct(&mut comparisons);
         for (row, comparison) in rows.iter_mut().zip(comparisons) {
             row.verdict = metric.map_or(Verdict::Alone, |metric| verdict(metric, comparison.as_ref()));
@@ -94,7 +103,9 @@ impl<'a> Summary<'a> {
         let done: std::collections::HashSet<_> = results.iter().map(|result| &result.cell.folder).collect();
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
         let failures = undone.filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
-        let mut summary = Self { grid, cells, results, metric, rows, failures, notes: Vec::new() };
+        let defences = Defences::of(grid, &rows, &runs, metric);
+        let mut summary =
+            Self { grid, cells, results, metric, rows, runs, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();
         summary
     }
@@ -107,6 +118,12 @@ impl<'a> Summary<'a> {
     /// Whether anything is compared.
     pub(crate) fn compares(&self) -> bool {
         self.rows.iter().any(|row| row.comparison.is_some())
+    }
+
+    /// One row for each run, with its name: all rows where nothing is attacked.
+    pub(crate) fn distinct(&self) -> Vec<(String, &Row<'a>)> {
+        let own = self.rows.iter().enumerate().filter(|(index, _)| self.runs[*index] == *index);
+        own.map(|(_, row)| (row.variant.run(), row)).collect()
     }
 
     /// Whether any result has a bounded privacy loss.
@@ -139,6 +156,17 @@ impl<'a> Summary<'a> {
             notes.push(format!(
                 "{done} of {all} cells are done, {failed} failed: the table holds what is there."
             ));
+        }
+        if self.defences.is_some() {
+            notes.push(
+                "Leakage: how far an attack came from what the attacker reaches without the run (0) to a complete success (1)."
+                    .to_string(),
+            );
+        }
+        if self.defences.is_some() && self.compares() {
+            notes.push(
+                "Variants that differ in the attack alone are one run, and it is compared once.".to_string(),
+            );
         }
         let mut bases: Vec<usize> =
             self.rows.iter().filter(|row| row.comparison.is_some()).filter_map(|row| row.base).collect();
@@ -232,6 +260,12 @@ impl Row<'_> {
     pub(crate) fn label_epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.labels.as_ref());
         all.map(label_epsilon).max_by(f64::total_cmp)
+    }
+
+    /// How far the attack on each cell came; empty without an attack.
+    pub(crate) fn leakage(&self) -> Vec<f64> {
+        let attacks = self.results.iter().filter_map(|result| result.report.attack.as_ref());
+        attacks.map(AttackRecord::leakage).collect()
     }
 
     /// The mean of `value` over cells; NaN without cells.

@@ -3,6 +3,7 @@
 //!
 //! Every file is derived from the summary; `fet-chart` draws the charts.
 
+mod defences;
 mod figures;
 mod html;
 mod json;
@@ -10,7 +11,7 @@ mod table;
 
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::results;
 use super::summary::Summary;
@@ -19,24 +20,44 @@ use crate::output::write;
 pub(crate) use table::Table;
 
 /// The files, in display order.
-pub(crate) const FILES: &str =
-    "report.html, table.md, table.tex, results.csv, costs.csv, curves.csv, results.json";
+pub(crate) fn files(summary: &Summary<'_>) -> String {
+    let always = "report.html, table.md, table.tex, results.csv, costs.csv, curves.csv, results.json";
+    let attacked = if summary.defences.is_some() { ", attacks.csv, leakage.svg" } else { "" };
+    format!("{always}{attacked}")
+}
 
-/// Writes all files of a study; returns the table for display.
-pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<Table> {
+/// Writes all files of a study; returns the tables for display.
+pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<Vec<Table>> {
     let table = Table::new(summary);
-    let notes: String = summary.notes.iter().map(|note| format!("\n{note}\n")).collect();
+    let attacked = summary.defences.as_ref();
+    let defences = attacked.map(|defences| defences::table(summary, defences));
+    let mut markdown = table.markdown();
+    markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
+    if let (Some(attacked), Some(defences)) = (attacked, &defences) {
+        let caption = defences::caption(summary, attacked);
+        markdown.push_str(&format!("\n{}\n{caption}\n", defences.markdown()));
+    }
     let files = [
-        ("results.csv", results::results(summary.results, folder)),
-        ("costs.csv", results::costs(summary.results, folder)),
-        ("curves.csv", results::curves(summary.results)),
-        ("results.json", json::text(summary)?),
-        ("table.md", table.markdown() + &notes),
-        ("table.tex", table.latex()),
-        ("report.html", html::text(summary, &table)?),
+        ("results.csv", Some(results::results(summary.results, folder))),
+        ("costs.csv", Some(results::costs(summary.results, folder))),
+        ("curves.csv", Some(results::curves(summary.results))),
+        ("results.json", Some(json::text(summary)?)),
+        ("table.md", Some(markdown)),
+        ("table.tex", Some(table.latex())),
+        ("attacks.csv", attacked.map(|_| results::attacks(summary.results))),
+        ("leakage.svg", attacked.and_then(|defences| figures::leakage_file(summary, defences))),
+        ("report.html", Some(html::text(summary, &table, defences.as_ref())?)),
     ];
     for (name, text) in files {
-        write(&folder.join(name), &text)?;
+        let path = folder.join(name);
+        match text {
+            Some(text) => write(&path, &text)?,
+            // What an earlier form of the study left says nothing about this one.
+            None if path.exists() => {
+                std::fs::remove_file(&path).with_context(|| path.display().to_string())?
+            }
+            None => {}
+        }
     }
-    Ok(table)
+    Ok(std::iter::once(table).chain(defences).collect())
 }

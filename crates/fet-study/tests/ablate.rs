@@ -24,8 +24,8 @@ fn a_second_run_does_nothing() {
     let csv = study.read("runs/tiny/results.csv");
     let rows: Vec<&str> = csv.lines().collect();
     assert_eq!(rows.len(), 5, "{csv}");
-    assert!(rows[1].starts_with("Full,0,accuracy,2,0.5,0.5,12,0,0,0,,,,,cells/full-s0-"), "{csv}");
-    assert!(rows[4].starts_with("No mask,1,accuracy,2,0.5,0.6,12,0,0,0,,,,,cells/no-mask-s1-"), "{csv}");
+    assert!(rows[1].starts_with("Full,0,accuracy,2,0.5,0.5,12,0,0,0,,,,,,,,,,cells/full-s0-"), "{csv}");
+    assert!(rows[4].starts_with("No mask,1,accuracy,2,0.5,0.6,12,0,0,0,,,,,,,,,,cells/no-mask-s1-"), "{csv}");
     check(&study.read("runs/tiny/costs.csv"), &["Full,0,1.5,80,1024,abc,cells/full-s0-"]);
     check(&study.read("runs/tiny/table.md"), &["55.00 ± 7.07", "| No mask |", "Fewer than 3 seeds"]);
     check(&study.read("runs/tiny/report.html"), &["<!doctype html>", "No mask", "4 of 4 cells"]);
@@ -41,6 +41,84 @@ fn a_second_run_does_nothing() {
     check(&second.stderr, &["4 of 4 cells were done"]);
     assert_eq!(second.stdout, first.stdout);
     assert_eq!(study.read("runs/tiny/results.csv"), csv);
+}
+
+/// Two defences under two attacks.
+const ATTACKED: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
+    [ablation.axes]\n\"attack.kind\" = [\"gradient-norm\", \"reconstruction\"]\n\
+    [[ablation.variants]]\nname = \"plain\"\nset = [\"defence.leak=0.5\", \"defence.test=0.9\"]\n\
+    [[ablation.variants]]\nname = \"noise\"\nset = [\"defence.leak=0.125\", \"defence.test=0.8\"]\n";
+
+#[test]
+fn attacked_variants_are_compared_as_defences() {
+    let study = Study::new(ATTACKED);
+    let outcome = study.ablate("", &[]);
+    assert_eq!((outcome.code, study.calls().len()), (0, 12), "{outcome:?}");
+    // DCS of the noise is 1 / (1 + √(0.5 L² + 0.5 · 0.1²)) for L = 1/8, 2/8, 3/8: 0.898317, 0.840058, 0.784664.
+    check(&outcome.stdout, &["leakage: gradient-norm", "T-DCS labels", "0.841 ± 0.057", "attacks.csv"]);
+    let csv = study.read("runs/tiny/results.csv");
+    check(&csv, &["label_delta,attack,attack_value,attack_baseline,attack_perfect,leakage,cell"]);
+    let row =
+        "noise · kind=reconstruction,1,accuracy,2,0.5,0.81,12,0,0,0,,,,,reconstruction,1.5,2,0,0.25,cells/";
+    assert!(csv.lines().any(|line| line.starts_with(row)), "{row} in {csv}");
+    let attacks = study.read("runs/tiny/attacks.csv");
+    assert_eq!(
+        attacks.lines().count(),
+        1 + 2 * 3 * 3,
+        "two measures and one, for each defence and seed: {attacks}"
+    );
+    check(&attacks, &["noise · kind=gradient-norm,0,gradient-norm,secondary,labels,1,error,1.75,2,0,0.125"]);
+
+    let json: Value = serde_json::from_str(&study.read("runs/tiny/results.json")).expect("JSON");
+    let defences = &json["defences"];
+    assert_eq!(defences["undefended"], "plain");
+    let noise = &defences["defences"][1];
+    assert_eq!(
+        noise["variants"],
+        serde_json::json!(["noise · kind=gradient-norm", "noise · kind=reconstruction"])
+    );
+    for (found, expected) in [
+        (&noise["attacks"]["gradient-norm"]["leakage"]["mean"], 0.25),
+        (&noise["attacks"]["reconstruction"]["dcs"]["seeds"]["1"], 0.840_058),
+        (&noise["t_dcs"]["features"]["mean"], 0.841_013),
+        (&noise["c_dcs"]["mean"], 0.841_013),
+        // The undefended run: 1 / (1 + √0.5 L) for L = 4/8, 5/8, 6/8.
+        (&defences["defences"][0]["c_dcs"]["mean"], 0.695_253),
+    ] {
+        assert!(
+            found.as_f64().is_some_and(|found| (found - expected).abs() < 1e-6),
+            "{found}, not {expected}"
+        );
+    }
+    check(
+        &study.read("runs/tiny/table.md"),
+        &[" leakage  ", "| 0.250 ± 0.125 |", "β = 0.5", "the undefended run (plain)"],
+    );
+    let page = study.read("runs/tiny/report.html");
+    check(
+        &page,
+        &["id=\"defences\"", "T-DCS features", "Utility against leakage: reconstruction", "Zou et al."],
+    );
+    assert!(!page.contains("id=\"axis-kind\""), "along the attacks the metric is the same");
+    let file = study.read("runs/tiny/leakage.svg");
+    assert_eq!(file.matches("<text class=\"title\"").count(), 2, "a chart for each attack: {file}");
+
+    // The same study without its attacks holds nothing of them.
+    fs::write(
+        study.path("tiny.toml"),
+        ATTACKED.replace("[ablation.axes]\n\"attack.kind\"", "[other.axes]\n\"kind\""),
+    )
+    .expect("written");
+    let without = study.ablate("", &[]);
+    assert_eq!(without.code, 0, "{without:?}");
+    for file in ["attacks.csv", "leakage.svg"] {
+        assert!(!study.path("runs/tiny").join(file).exists(), "{file} is left over");
+    }
+    for file in ["table.md", "results.json", "report.html"] {
+        let text = study.read(&format!("runs/tiny/{file}"));
+        assert!(!text.to_lowercase().contains("leakage") && !text.contains("efences"), "{file}: {text}");
+    }
+    check(&study.read("runs/tiny/results.csv"), &["plain,0,accuracy,2,0.5,0.9,12,0,0,0,,,,,,,,,,cells/"]);
 }
 
 #[test]

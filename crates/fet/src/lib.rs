@@ -35,6 +35,8 @@ mod guides {
     struct Method;
     #[doc = include_str!("../../../docs/add-an-aggregator.md")]
     struct Aggregator;
+    #[doc = include_str!("../../../docs/add-an-attack.md")]
+    struct Attack;
     #[doc = include_str!("../../../docs/add-an-encoder.md")]
     struct Encoder;
 }

@@ -2,15 +2,19 @@
 //!
 //! `fet-chart` draws them.
 
-use fet_chart::{COLOURS, Mark, NARROW, Series, WIDE};
-use fet_records::Metric;
+use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
+use fet_records::{Attacker, Direction, Metric};
 use serde::Serialize;
 
-use super::super::grid::label;
+use super::super::defences::{Attack, Defence, Defences};
+use super::super::grid::{is_attack, label};
 use super::super::results::Finished;
-use super::super::statistics::mean;
+use super::super::statistics::{half_width, mean};
 use super::super::summary::{Row, Summary};
-use super::table::spread;
+use super::table::{mean_and_deviation, share, spread};
+
+/// The size of a chart in a file of its own.
+const PANEL: Size = Size { width: 520.0, height: 340.0, names: 0.0 };
 
 /// A chart with its title and caption.
 #[derive(Debug, Serialize)]
@@ -34,11 +38,13 @@ struct Entry {
 /// Every picture of a study.
 pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
     let Some(metric) = summary.metric else { return Vec::new() };
-    let axes: Vec<&str> = match summary.rows.first() {
-        Some(row) => row.variant.point.iter().map(|(axis, _)| axis.as_str()).collect(),
-        None => Vec::new(),
-    };
-    let mut figures: Vec<Figure> = axes.iter().filter_map(|axis| along(summary, metric, axis)).collect();
+    let point = summary.rows.first().map_or(&[][..], |row| &row.variant.point);
+    // An attack changes nothing in the run: along its axis there is nothing to see.
+    let axes: Vec<&str> =
+        point.iter().map(|(axis, _)| axis.as_str()).filter(|axis| !is_attack(axis)).collect();
+    let defences = summary.defences.as_ref();
+    let mut figures = defences.map_or_else(Vec::new, |defences| leakage(summary, metric, defences));
+    figures.extend(axes.iter().filter_map(|axis| along(summary, metric, axis)));
     if axes.is_empty() {
         figures.push(variants(summary, metric));
     }
@@ -52,7 +58,8 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
     let value =
         |row: &Row<'_>| row.variant.point.iter().find(|(key, _)| key == axis).map(|(_, value)| value.clone());
     let mut ticks: Vec<String> = Vec::new();
-    for tick in summary.rows.iter().filter_map(value) {
+    let runs = summary.distinct();
+    for tick in runs.iter().filter_map(|(_, row)| value(row)) {
         if !ticks.contains(&tick) {
             ticks.push(tick);
         }
@@ -61,10 +68,8 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
         return None;
     }
     let mut series: Vec<Series> = Vec::new();
-    for row in summary.rows.iter().filter(|row| !row.tests.is_empty()) {
-        let others = row.variant.point.iter().filter(|(key, _)| key != axis);
-        let name = others
-            .fold(row.variant.root.clone(), |name, (key, value)| format!("{name} · {}={value}", label(key)));
+    for (_, row) in runs.iter().filter(|(_, row)| !row.tests.is_empty()) {
+        let name = row.variant.named(|key| key != axis && !is_attack(key));
         let place = value(row).and_then(|value| ticks.iter().position(|tick| *tick == value))?;
         let mark = Mark { place, ..mark(summary, metric, row) };
         match series.iter_mut().find(|series| series.name == name) {
@@ -92,13 +97,13 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
 
 /// The metric of every variant, if there is no axis.
 fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
-    let series = |(number, row): (usize, &Row<'_>)| Series {
+    let series = |(number, (name, row)): (usize, (String, &Row<'_>))| Series {
         number,
-        name: row.variant.name.clone(),
+        name,
         marks: vec![mark(summary, metric, row)],
         ..Series::default()
     };
-    let series: Vec<Series> = summary.rows.iter().enumerate().map(series).collect();
+    let series: Vec<Series> = summary.distinct().into_iter().enumerate().map(series).collect();
     let (title, x) = ("Every variant".to_string(), format!("test {}", metric.title()));
     let base =
         summary.rows.iter().find_map(|row| row.base).map(|base| metric.scaled(summary.rows[base].mean()));
@@ -115,9 +120,110 @@ fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
     }
 }
 
+/// The metric of every defence against what each attack took from it.
+fn leakage(summary: &Summary<'_>, metric: &Metric, defences: &Defences) -> Vec<Figure> {
+    let figure = |(index, attack): (usize, &Attack)| {
+        let points = points(metric, defences, index);
+        let title = format!("Utility against leakage: {}", attack.name);
+        let draw = |size| plane(size, &title, metric, &points);
+        Figure {
+            id: format!("leakage-{}", index + 1),
+            caption: format!("{} {}", attacked(attack), plane_explanation(summary, metric)),
+            wide: draw(WIDE),
+            narrow: draw(NARROW),
+            legend: points
+                .iter()
+                .map(|point| Entry {
+                    number: point.number,
+                    name: point.name.clone(),
+                    swatch: fet_chart::swatch(point.number),
+                })
+                .collect(),
+            title,
+        }
+    };
+    defences.attacks.iter().enumerate().map(figure).collect()
+}
+
+/// The same charts as a file of their own.
+pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option<String> {
+    let metric = summary.metric?;
+    let panel = |(index, attack): (usize, &Attack)| Panel {
+        title: attack.name.clone(),
+        size: PANEL,
+        chart: plane(PANEL, &attack.name, metric, &points(metric, defences, index)),
+    };
+    let picture = Picture {
+        title: format!("{}: utility against leakage", summary.grid.name),
+        panels: defences.attacks.iter().enumerate().map(panel).collect(),
+        columns: 2,
+        legend: defences.defences.iter().map(|defence| defence.name.clone()).enumerate().collect(),
+        caption: plane_explanation(summary, metric),
+    };
+    Some(picture.svg())
+}
+
+fn plane(size: Size, title: &str, metric: &Metric, points: &[Point]) -> String {
+    fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
+}
+
+/// A point for each defence that was put to an attack.
+fn points(metric: &Metric, defences: &Defences, attack: usize) -> Vec<Point> {
+    let point = |(number, defence): (usize, &Defence)| {
+        // Only seeds that have both figures.
+        let both = defence.leakage[attack]
+            .iter()
+            .filter_map(|(seed, leakage)| Some((*leakage, metric.scaled(*defence.tests.get(seed)?))));
+        let seeds: Vec<(f64, f64)> = both.collect();
+        let (leakage, tests): (Vec<f64>, Vec<f64>) = seeds.iter().copied().unzip();
+        let interval =
+            |values: &[f64]| half_width(values).map(|half| (mean(values) - half, mean(values) + half));
+        Point {
+            number,
+            name: defence.name.clone(),
+            at: (mean(&leakage), mean(&tests)),
+            across: interval(&leakage).map(|(low, high)| (low.max(0.0), high.min(1.0))),
+            up: interval(&tests),
+            title: format!(
+                "{}: leakage {}, n = {}",
+                defence.name,
+                mean_and_deviation(&leakage, share),
+                seeds.len()
+            ),
+            seeds: if seeds.len() > 1 { seeds } else { Vec::new() },
+        }
+    };
+    let all = defences.defences.iter().enumerate();
+    all.filter(|(_, defence)| !defence.leakage[attack].is_empty()).map(point).collect()
+}
+
+/// What an attack is and measures, as a sentence.
+fn attacked(attack: &Attack) -> String {
+    let who = match attack.attacker {
+        Attacker::Primary => {
+            format!("the primary is after the {} of party {}", attack.target.name(), attack.party)
+        }
+        Attacker::Secondary => format!("party {} is after {}", attack.party, attack.target.name()),
+    };
+    format!("Here {who}, measured by: {}.", attack.measure)
+}
+
+fn plane_explanation(summary: &Summary<'_>, metric: &Metric) -> String {
+    let better = match metric.direction {
+        Direction::Maximise => "up and to the left",
+        Direction::Minimise => "down and to the left",
+    };
+    let enough = summary.rows.iter().any(|row| row.half_width().is_some());
+    let bars = if enough { ", bars 95 % intervals of the mean" } else { "" };
+    format!(
+        "A sign for each defence: the mean over seeds, pale dots single seeds{bars}. Better is {better}. Leakage 0 is what the \
+         attacker reaches without the run, 1 a complete success."
+    )
+}
+
 /// The validation metric over epochs, a few variants per chart.
 fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
-    let series = |(number, row): (usize, &Row<'_>)| {
+    let series = |(number, (name, row)): (usize, (String, &Row<'_>))| {
         let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {
             let epochs = result.report.epochs.iter().filter(|epoch| !epoch.validation.is_nan());
             epochs.map(|epoch| (epoch.epoch as f64, metric.scaled(epoch.validation))).collect()
@@ -131,9 +237,9 @@ fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
             Some((points.first()?.0, mean(&points.iter().map(|point| point.1).collect::<Vec<_>>())))
         };
         let curve = (0..longest).map_while(of).collect();
-        Series { number, name: row.variant.name.clone(), curve, seeds, ..Series::default() }
+        Series { number, name, curve, seeds, ..Series::default() }
     };
-    let all: Vec<Series> = summary.rows.iter().enumerate().map(series).collect();
+    let all: Vec<Series> = summary.distinct().into_iter().enumerate().map(series).collect();
     let drawn: Vec<Series> = all.into_iter().filter(|series| series.curve.len() > 1).collect();
     let parts = drawn.len().div_ceil(COLOURS);
     let size = if parts > 0 { drawn.len().div_ceil(parts) } else { 1 };
@@ -169,7 +275,7 @@ fn mark(summary: &Summary<'_>, metric: &Metric, row: &Row<'_>) -> Mark {
             Vec::new()
         },
         paper: paper.map(|published| metric.scaled(published.value)),
-        title: format!("{}: {}, n = {}", row.variant.name, spread(row, false), row.tests.len()),
+        title: format!("{}: {}, n = {}", row.variant.run(), spread(row, false), row.tests.len()),
     }
 }
 

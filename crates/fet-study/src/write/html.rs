@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::super::failure;
 use super::super::results::Finished;
 use super::super::summary::{Row, Summary, Verdict};
+use super::defences;
 use super::figures::figures;
 use super::table::{DIFFERENCE, Table, compared, probability, shown};
 
@@ -55,8 +56,8 @@ struct Failed {
     tail: String,
 }
 
-/// The text of the page.
-pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
+/// The text of the page; `defences` is the table of defences, if there is one.
+pub(super) fn text(summary: &Summary<'_>, table: &Table, defences: Option<&Table>) -> Result<String> {
     let grid = summary.grid;
     let mut environment = Environment::new();
     environment.add_template("report.html", TEMPLATE).context("the template of the report")?;
@@ -82,6 +83,11 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
         "header": table.header,
         "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
         "difference": if summary.compares() { DIFFERENCE } else { usize::MAX },
+        "defences": defences.zip(summary.defences.as_ref()).map(|(table, defences)| json!({
+            "header": table.header,
+            "rows": table.rows.iter().map(|row| &row.fields).collect::<Vec<_>>(),
+            "caption": defences::caption(summary, defences),
+        })),
         "tests": tests(summary),
         "chart_style": fet_chart::page_style(),
         "figures": figures(summary),
@@ -105,8 +111,8 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table) -> Result<String> {
 fn findings(summary: &Summary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let sentence = |row: &Row<'_>| {
-        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
-        let (name, test) = (&row.variant.name, row.test()?);
+        let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
+        let (name, test) = (row.variant.run(), row.test()?);
         let way = if row.verdict == Verdict::Better { "better" } else { "worse" };
         let size = metric.amount(comparison.difference.abs());
         let (low, high) = (comparison.difference - test.half_width, comparison.difference + test.half_width);
@@ -117,11 +123,11 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
         row.differs().then(|| format!("{name} is {way} than {base} by {size} (95 %: {low} to {high}; {p})."))
     };
     let mut findings: Vec<String> = summary.rows.iter().filter_map(sentence).collect();
-    let open: Vec<&str> = summary
+    let open: Vec<String> = summary
         .rows
         .iter()
         .filter(|row| row.verdict == Verdict::NotShown)
-        .map(|row| row.variant.name.as_str())
+        .map(|row| row.variant.run())
         .collect();
     if !open.is_empty() {
         let n = summary.grid.seeds.len();
@@ -134,11 +140,11 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
 /// Every test in full.
 fn tests(summary: &Summary<'_>) -> Vec<Value> {
     let of = |row: &Row<'_>| {
-        let (comparison, base) = (row.comparison.as_ref()?, &summary.rows[row.base?].variant.name);
+        let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
         let [difference, corrected, effect] = compared(row, summary.metric);
         let test = row.test();
         Some(json!({
-            "name": row.variant.name,
+            "name": row.variant.run(),
             "base": base,
             "n": comparison.n,
             "difference": difference,
@@ -262,7 +268,7 @@ mod tests {
         let (grid, cells, reports) = study(&cells);
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        let page = text(&summary, &Table::new(&summary), None).expect("a page");
         for part in [
             "B is worse than A by 20.00 points",
             "<strong>−20.00 [",
@@ -287,7 +293,7 @@ mod tests {
     fn a_study_without_results_has_a_page() {
         let (grid, _, _) = study(&[]);
         let summary = Summary::new(&grid, &[], &[]);
-        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        let page = text(&summary, &Table::new(&summary), None).expect("a page");
         assert!(page.contains("0 of 0 cells"), "{page}");
     }
 
@@ -297,7 +303,7 @@ mod tests {
         grid.variants[0].name = "<script>alert(1)</script>".into();
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary)).expect("a page");
+        let page = text(&summary, &Table::new(&summary), None).expect("a page");
         assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"), "{page}");
     }
 

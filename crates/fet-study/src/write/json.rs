@@ -4,11 +4,12 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::summary::{Row, Summary};
+use super::defences;
 
 /// The text of `results.json`.
 pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
     let grid = summary.grid;
-    let value = json!({
+    let mut value = json!({
         "study": grid.name,
         "profile": grid.profile,
         "question": grid.head.question,
@@ -26,6 +27,9 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
         })).collect::<Vec<_>>(),
         "notes": summary.notes,
     });
+    if let Some(defences) = &summary.defences {
+        value["defences"] = defences::json(summary, defences);
+    }
     let text = serde_json::to_string_pretty(&value).context("a summary is plain data")?;
     Ok(format!("{text}\n"))
 }
@@ -64,6 +68,6 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
 }
 
 /// ε, or "inf", which JSON has no number for.
-fn bound(epsilon: f64) -> Value {
+pub(super) fn bound(epsilon: f64) -> Value {
     if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }

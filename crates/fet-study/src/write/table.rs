@@ -6,6 +6,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_records::Metric;
 
+use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::{Row, Summary};
 
 /// The contents of the table, rounded.
@@ -50,12 +51,15 @@ impl Table {
         }
         let protects = summary.protects();
         if protects {
-            header
-                .push(summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})")));
+            header.push(epsilon_title(summary));
         }
         let protects_labels = summary.protects_labels();
         if protects_labels {
             header.push("ε of labels".to_string());
+        }
+        let leaks = summary.defences.is_some();
+        if leaks {
+            header.push("leakage".to_string());
         }
         header.extend(["best epoch", "seconds", "rows/s"].map(str::to_string));
         let row = |row: &Row<'_>| {
@@ -69,6 +73,9 @@ impl Table {
             }
             if protects_labels {
                 fields.push(privacy_loss(row.label_epsilon()));
+            }
+            if leaks {
+                fields.push(mean_and_deviation(&row.leakage(), share));
             }
             fields.extend([
                 shown(row.mean_of(|result| result.report.best.epoch as f64), 1),
@@ -131,10 +138,10 @@ impl Table {
 }
 
 /// The name of the base, if it is the same for all.
-fn base_name<'a>(summary: &'a Summary<'_>) -> Option<&'a str> {
-    let mut bases = summary.rows.iter().filter_map(|row| row.base);
+fn base_name(summary: &Summary<'_>) -> Option<String> {
+    let mut bases = summary.rows.iter().filter_map(|row| row.base).map(|base| summary.runs[base]);
     let first = bases.next()?;
-    bases.all(|base| base == first).then(|| summary.rows[first].variant.name.as_str())
+    bases.all(|base| base == first).then(|| summary.rows[first].variant.run())
 }
 
 /// The mean of a row with its deviation.
@@ -142,8 +149,26 @@ pub(crate) fn spread(row: &Row<'_>, with_name: bool) -> String {
     let Some(own) = row.results.first() else { return dash() };
     let metric = &own.report.metric;
     let name = if with_name { format!("{} ", metric.title()) } else { String::new() };
-    let deviation = row.deviation().map(|deviation| format!(" ± {}", metric.show(deviation)));
-    format!("{name}{}{}", metric.show(row.mean()), deviation.unwrap_or_default())
+    format!("{name}{}", mean_and_deviation(&row.tests, |value| metric.show(value)))
+}
+
+/// The mean of values with their deviation; a dash without values.
+pub(crate) fn mean_and_deviation(values: &[f64], show: impl Fn(f64) -> String) -> String {
+    if values.is_empty() {
+        return dash();
+    }
+    let deviation = standard_deviation(values).map(|deviation| format!(" ± {}", show(deviation)));
+    format!("{}{}", show(mean(values)), deviation.unwrap_or_default())
+}
+
+/// A number from 0 to 1: a leakage or a score.
+pub(crate) fn share(value: f64) -> String {
+    format!("{value:.3}")
+}
+
+/// ε, with δ if it is the same for all.
+pub(crate) fn epsilon_title(summary: &Summary<'_>) -> String {
+    summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})"))
 }
 
 /// The difference from the base with its interval, p, and effect.
@@ -173,7 +198,7 @@ pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
 }
 
 /// ε with two digits; a dash if nothing is released.
-fn privacy_loss(epsilon: Option<f64>) -> String {
+pub(crate) fn privacy_loss(epsilon: Option<f64>) -> String {
     match epsilon {
         None => dash(),
         Some(epsilon) if epsilon.is_infinite() => "∞".to_string(),
@@ -221,7 +246,9 @@ fn latex(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::results::tests::{ACCURACY, RMSE, labels, spent};
+    use fet_records::Target;
+
+    use super::super::super::results::tests::{ACCURACY, RMSE, attack, labels, spent};
     use super::super::super::summary::tests::{pair, study};
     use super::*;
 
@@ -254,6 +281,22 @@ mod tests {
         let column = table.header.iter().position(|name| name == "ε of labels").expect("a column");
         let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
         assert_eq!(column, ["1.00", "∞", "—"]);
+    }
+
+    #[test]
+    fn leakage_has_a_column_where_something_is_attacked() {
+        let (grid, cells, mut reports) =
+            study(&[(0, 0, RMSE, 1.0), (1, 0, RMSE, 1.0), (2, 0, RMSE, 1.0), (0, 1, RMSE, 1.0)]);
+        let made = |reports: &[_]| Table::new(&Summary::new(&grid, &cells, &pair(&cells, reports)));
+        assert!(!made(&reports).header.iter().any(|name| name == "leakage"), "nothing is attacked");
+        for (index, value) in [(0, 0.7), (3, 0.8), (1, 0.4)] {
+            reports[index].attack = attack("norm", Target::Labels, value, 1.0);
+        }
+        let table = made(&reports);
+        let column = table.header.iter().position(|name| name == "leakage").expect("a column");
+        let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
+        // (0.7 − 0.5) / 0.5 = 0.4 and 0.6, whose deviation is 0.1 √2; below the baseline nothing leaks.
+        assert_eq!(column, ["0.500 ± 0.141", "0.000", "—"]);
     }
 
     type Given<'a> = &'a [(usize, u64, Metric, f64)];

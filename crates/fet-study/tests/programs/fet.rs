@@ -7,6 +7,10 @@
 //! - `fail=PATTERN`: `run` fails on one
 //! - `slow=PATTERN`: `run` waits on one until it is interrupted, for 30 seconds at most
 //!
+//! A setting `attack.kind=KIND` is kept apart from the others, and the report has what the attack found: labels for a kind
+//! that begins with "gradient", else features. `defence.leak=L` says how far it comes, L + seed / 8, and `defence.test=T`
+//! what the run reaches, T + 0.01 · seed.
+//!
 //! FAKE_DATA is the checksum of the data. Every `run` leaves its command line in FAKE_FET_CALLS.
 
 use std::fs::OpenOptions;
@@ -17,8 +21,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use fet_records::{
-    Answer, Best, Cost, DataRecord, Direction, EpochReport, Event, Identity, Metric, MetricName, Program,
-    Question, RESULTS_VERSION, Report, Rows, Traffic,
+    Answer, AttackRecord, Attacker, Best, Cost, DataRecord, Direction, EpochReport, Event, Identity, Measure,
+    Metric, MetricName, Program, Question, RESULTS_VERSION, Report, Rows, Target, Traffic,
 };
 use serde_json::{Value, json};
 
@@ -87,7 +91,33 @@ impl Arguments {
 }
 
 fn experiment(name: &str, sets: &[String], device: &str, seed: u64) -> Value {
-    json!({"name": name, "sets": sets.join(" "), "device": device, "seed": seed})
+    let (attack, others): (Vec<&str>, Vec<&str>) =
+        sets.iter().map(String::as_str).partition(|set| set.starts_with("attack."));
+    let mut experiment = json!({"name": name, "sets": others.join(" "), "device": device, "seed": seed});
+    if let Some(kind) = attack.iter().find_map(|set| set.strip_prefix("attack.kind=")) {
+        experiment["attack"] = json!({"kind": kind.trim_matches('"')});
+    }
+    experiment
+}
+
+/// The number that the sets give `path`.
+fn number(sets: &[String], path: &str) -> Option<f64> {
+    let own = sets.iter().filter_map(|set| set.strip_prefix(path)?.strip_prefix('='));
+    own.last()?.parse().ok()
+}
+
+/// What the attack that the experiment names found.
+fn attack(experiment: &Value, sets: &[String], seed: u64) -> Option<AttackRecord> {
+    let kind = experiment["attack"]["kind"].as_str()?.to_string();
+    let leakage = number(sets, "defence.leak").unwrap_or(0.0) + seed as f64 / 8.0;
+    let area = Measure::new("AUC", 0.5 + leakage / 2.0, 0.5, 1.0);
+    let error = Measure::new("error", 2.0 - 2.0 * leakage, 2.0, 0.0);
+    let (attacker, target, measures) = if kind.starts_with("gradient") {
+        (Attacker::Secondary, Target::Labels, vec![area, error])
+    } else {
+        (Attacker::Primary, Target::Features, vec![error])
+    };
+    Some(AttackRecord { attack: kind, attacker, target, party: 1, runs: 1, measures })
 }
 
 fn pattern(how: &str) -> Option<String> {
@@ -153,9 +183,11 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
     // A study with neighbours gets a result that varies with them.
     let sets = arguments.sets.join(" ");
     let vary = |byte: u8| f64::from(byte) / 256.0 / 10.0;
+    let test = number(&arguments.sets, "defence.test").map(|test| test + 0.01 * seed as f64);
     let varied = if sets.contains("neighbours") { vary(fet_files::sha256(sets.as_bytes())[0]) } else { 0.0 };
     Ok(Report {
         program: Program { version: "0.1.0".into(), commit: "abc".into(), results },
+        attack: attack(&experiment, &arguments.sets, seed),
         experiment,
         data: DataRecord { files: data, split: format!("s{seed}") },
         seed,
@@ -166,10 +198,9 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         secondaries: 0,
         parameters: 12,
         epochs: vec![epoch(1, 0.9, 0.3), epoch(2, 0.5, 0.5)],
-        best: Best { epoch: 2, validation: 0.5, test: (seed + 5) as f64 / 10.0 + varied },
+        best: Best { epoch: 2, validation: 0.5, test: test.unwrap_or((seed + 5) as f64 / 10.0) + varied },
         privacy: None,
         labels: None,
-        attack: None,
         traffic: Traffic::default(),
         traffic_by_party: Vec::new(),
         cost: Cost {

@@ -1,0 +1,260 @@
+//! Defences: which variants are one run put to several attacks, what each attack took from it, and how it scores.
+//!
+//! Two variants are the same defence if their settings differ in nothing but the attack. The base of the study is the
+//! undefended run.
+//!
+//! The score is the defence capability score of VFLAIR (Zou et al., "VFLAIR: A Research Library and Benchmark for Vertical
+//! Federated Learning", ICLR 2024). For one attack and one seed
+//!
+//! > DCS = 1 / (1 + √((1 − β) max(AP − AP\*, 0)² + β max(MP\* − MP, 0)²)), β = 0.5
+//!
+//! with the attack's performance AP and the main task's MP. T-DCS of a target is the mean of DCS over the attacks on it, and
+//! C-DCS = Σ w T-DCS; here every target has the same weight w. Both are computed for each seed and then averaged: a seed
+//! counts where every attack has a result.
+//!
+//! AP is the leakage, and AP\* is 0: what the attacker reaches without the run. VFLAIR's own program takes 0 on the scale of
+//! the attack (accuracy, AUC) for it; a defence would then be blamed for what guessing reaches, the more so the fewer
+//! classes there are. MP\* is the undefended run's with the same seed. Of an error such as the RMSE, MP\* − MP stands for the
+//! relative loss (MP − MP\*) / MP\*, at most 1, so that both terms are from 0 to 1.
+
+use std::collections::{BTreeMap, HashMap};
+
+use fet_records::{AttackRecord, Attacker, Direction, Metric, Target};
+use serde_json::Value;
+
+use super::cell::Cell;
+use super::grid::Grid;
+use super::statistics::mean;
+use super::summary::Row;
+
+/// β: the weight of the main task in the score.
+pub(crate) const BETA: f64 = 0.5;
+
+/// A figure of each seed.
+pub(crate) type BySeed = BTreeMap<u64, f64>;
+
+/// The defences of a study and the attacks on them.
+#[derive(Debug)]
+pub(crate) struct Defences {
+    /// The attacks that have a result, in the order of the study.
+    pub(crate) attacks: Vec<Attack>,
+    /// What they are after, each once.
+    pub(crate) targets: Vec<Target>,
+    /// The defences, in the order of the study.
+    pub(crate) defences: Vec<Defence>,
+    /// Which of them is the undefended run; none where it is not part of the selection.
+    pub(crate) undefended: Option<usize>,
+}
+
+/// An attack.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Attack {
+    /// Its kind, with the settings in which attacks of this kind differ.
+    pub(crate) name: String,
+    /// Its settings.
+    pub(crate) settings: Value,
+    /// Who attacks.
+    pub(crate) attacker: Attacker,
+    /// What it is after.
+    pub(crate) target: Target,
+    /// The attacked or the attacking secondary, from 1.
+    pub(crate) party: usize,
+    /// What its result measures.
+    pub(crate) measure: String,
+}
+
+/// A run with its protection.
+#[derive(Debug)]
+pub(crate) struct Defence {
+    /// The variant's name without the attack.
+    pub(crate) name: String,
+    /// Its variants, as indices of the grid.
+    pub(crate) variants: Vec<usize>,
+    /// The test metric.
+    pub(crate) tests: BySeed,
+    /// The leakage by each attack.
+    pub(crate) leakage: Vec<BySeed>,
+    /// DCS under each attack.
+    pub(crate) scores: Vec<BySeed>,
+    /// T-DCS of each target.
+    pub(crate) by_target: Vec<BySeed>,
+    /// C-DCS.
+    pub(crate) comprehensive: BySeed,
+}
+
+/// For each variant the one that stands for its run: the variant with the most results, and the first of those, among all
+/// that differ from it in nothing but the attack.
+pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
+    let mut runs: Vec<usize> = (0..rows.len()).collect();
+    if !cells.iter().any(|cell| cell.identity.experiment.get("attack").is_some()) {
+        return runs;
+    }
+    // Every variant has the same first seed.
+    let mut keys: Vec<Option<String>> = vec![None; rows.len()];
+    for cell in cells {
+        if let Some(key @ None) = keys.get_mut(cell.index) {
+            let mut run = cell.identity.experiment.clone();
+            if let Some(settings) = run.as_object_mut() {
+                settings.remove("attack");
+            }
+            *key = Some(run.to_string());
+        }
+    }
+    let mut best: HashMap<&str, usize> = HashMap::new();
+    for (index, key) in keys.iter().enumerate() {
+        let Some(key) = key else { continue };
+        let one = best.entry(key).or_insert(index);
+        if rows[index].tests.len() > rows[*one].tests.len() {
+            *one = index;
+        }
+    }
+    for (run, key) in runs.iter_mut().zip(&keys) {
+        *run = key.as_deref().map_or(*run, |key| best[key]);
+    }
+    runs
+}
+
+impl Defences {
+    /// The defences of a study; none where nothing was attacked. Without a metric that all share there are no scores.
+    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<&Metric>) -> Option<Self> {
+        let attacks = attacks(rows);
+        if attacks.is_empty() {
+            return None;
+        }
+        let mut targets: Vec<Target> = Vec::new();
+        for attack in &attacks {
+            if !targets.contains(&attack.target) {
+                targets.push(attack.target);
+            }
+        }
+        let mut order: Vec<usize> = Vec::new();
+        for run in runs {
+            if !order.contains(run) {
+                order.push(*run);
+            }
+        }
+        let mut defences: Vec<Defence> =
+            order.iter().map(|&run| Defence::of(run, rows, runs, &attacks)).collect();
+        let base = grid.base().and_then(|base| runs.get(base));
+        let undefended = base.and_then(|base| order.iter().position(|run| run == base));
+        if let (Some(metric), Some(undefended)) = (metric, undefended) {
+            let without = defences[undefended].tests.clone();
+            for defence in &mut defences {
+                defence.score(metric, &without, &attacks, &targets);
+            }
+        }
+        Some(Self { attacks, targets, defences, undefended })
+    }
+
+    /// Whether any defence has a score.
+    pub(crate) fn scores(&self) -> bool {
+        self.defences.iter().any(|defence| defence.scores.iter().any(|by_seed| !by_seed.is_empty()))
+    }
+}
+
+impl Defence {
+    fn of(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
+        let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
+        let results = || variants.iter().flat_map(|&row| &rows[row].results);
+        // Cells of one seed are the same run: one of them gives the metric.
+        let mut tests = BySeed::new();
+        for result in results() {
+            tests.entry(result.cell.seed).or_insert(result.report.best.test);
+        }
+        let leakage = |attack: &Attack| -> BySeed {
+            let own = results().filter(|result| result.report.experiment["attack"] == attack.settings);
+            own.filter_map(|result| Some((result.cell.seed, result.report.attack.as_ref()?.leakage())))
+                .collect()
+        };
+        Self {
+            name: rows[run].variant.run(),
+            leakage: attacks.iter().map(leakage).collect(),
+            scores: vec![BySeed::new(); attacks.len()],
+            by_target: Vec::new(),
+            comprehensive: BySeed::new(),
+            variants,
+            tests,
+        }
+    }
+
+    fn score(&mut self, metric: &Metric, undefended: &BySeed, attacks: &[Attack], targets: &[Target]) {
+        let of = |leakage: &BySeed| -> BySeed {
+            let seeds = leakage.iter().filter_map(|(seed, leakage)| {
+                let loss = loss(metric, *self.tests.get(seed)?, *undefended.get(seed)?);
+                Some((*seed, score(*leakage, loss)))
+            });
+            seeds.collect()
+        };
+        self.scores = self.leakage.iter().map(of).collect();
+        let of = |target: &Target| {
+            let own = attacks.iter().zip(&self.scores).filter(|(attack, _)| attack.target == *target);
+            together(own.map(|(_, scores)| scores))
+        };
+        self.by_target = targets.iter().map(of).collect();
+        self.comprehensive = together(self.by_target.iter());
+    }
+}
+
+/// DCS of a leakage and a loss of the main task, both from 0 to 1.
+fn score(leakage: f64, loss: f64) -> f64 {
+    1.0 / (1.0 + ((1.0 - BETA) * leakage.powi(2) + BETA * loss.powi(2)).sqrt())
+}
+
+/// What the main task loses against the undefended run, from 0 to 1: of an accuracy the difference, of an error its relative
+/// increase.
+fn loss(metric: &Metric, own: f64, undefended: f64) -> f64 {
+    if !metric.direction.improves(undefended, own) {
+        return 0.0;
+    }
+    match metric.direction {
+        Direction::Maximise => (undefended - own).min(1.0),
+        Direction::Minimise => ((own - undefended) / undefended).min(1.0),
+    }
+}
+
+/// The mean of each seed that all parts have.
+fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
+    let parts: Vec<&BySeed> = parts.collect();
+    let Some(first) = parts.first() else { return BySeed::new() };
+    let of = |seed: &u64| {
+        let values: Option<Vec<f64>> = parts.iter().map(|part| part.get(seed).copied()).collect();
+        Some((*seed, mean(&values?)))
+    };
+    first.keys().filter_map(of).collect()
+}
+
+/// The attacks that have a result, each once.
+fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
+    let mut found: Vec<(&Value, &AttackRecord)> = Vec::new();
+    for result in rows.iter().flat_map(|row| &row.results) {
+        if let Some(record) = &result.report.attack {
+            let settings = &result.report.experiment["attack"];
+            if !found.iter().any(|(known, _)| *known == settings) {
+                found.push((settings, record));
+            }
+        }
+    }
+    let attack = |&(settings, record): &(&Value, &AttackRecord)| Attack {
+        name: name(settings, record, &found),
+        settings: settings.clone(),
+        attacker: record.attacker,
+        target: record.target,
+        party: record.party,
+        measure: record.measures.first().map_or_else(String::new, |measure| measure.name.clone()),
+    };
+    found.iter().map(attack).collect()
+}
+
+/// The kind of an attack with each setting in which another of this kind differs.
+fn name(settings: &Value, record: &AttackRecord, all: &[(&Value, &AttackRecord)]) -> String {
+    let others = || all.iter().filter(|(_, other)| other.attack == record.attack);
+    let fields = settings.as_object().into_iter().flatten();
+    let differing = fields.filter(|(key, value)| others().any(|(other, _)| other[key.as_str()] != **value));
+    differing.fold(record.attack.clone(), |name, (key, value)| {
+        format!("{name} · {key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_string))
+    })
+}
+
+#[cfg(test)]
+#[path = "defences/tests.rs"]
+mod tests;
