@@ -184,6 +184,58 @@ fn with_up_to_128_parties_one_exact_sum_is_known_or_none() {
     assert!(sums >= 30, "{sums}");
 }
 
+/// The honest parties are divided in every way, with the colluders on both sides: each side is told that it is all there is, or that
+/// the other has vanished, and opens and helps to open what it was told.
+#[test]
+fn however_parties_are_divided_one_side_at_most_gives_its_sum() {
+    let (mut sums, mut none) = (0, 0);
+    for (parties, colluding) in
+        (2..=8).flat_map(|n| (0..=(n - 2).min(3)).map(move |t| (n, t))).chain([(32, 3), (64, 9)])
+    {
+        let mut room = Room::new(parties, colluding, colluding + 2, colluding);
+        let all: Vec<usize> = (0..parties).collect();
+        let honest = room.honest().count();
+        let ways: Vec<u64> = match parties {
+            2..=8 => (0..1 << honest).collect(),
+            _ => (1..5).map(|fifths| (1 << (honest * fifths / 5)) - 1).collect(),
+        };
+        for (round, way) in ways.into_iter().flat_map(|way| [way; 3]).enumerate() {
+            let side = |of: u64| -> Vec<usize> {
+                all.iter()
+                    .copied()
+                    .filter(|&party| room.is_corrupt(party) || way >> party & 1 == of)
+                    .collect()
+            };
+            let (one, other, number) = (side(1), side(0), round as u64);
+            let told = match round % 3 {
+                // Two sets of their own; all and the rest; all and the rest, where the first side first helps with all.
+                0 => [id(number, 0, &one), id(number, 0, &other)],
+                _ => [id(number, 0, &all), id(number, 1, &other)],
+            };
+            let mut receiver = Receiver::default();
+            for &party in &all {
+                if told[0].active.contains(&party) {
+                    receiver.ask(&mut room, party, &told[0], &all);
+                }
+                if other.contains(&party) && !(round % 3 == 2 && one.contains(&party)) {
+                    receiver.ask(&mut room, party, &told[1], &all);
+                }
+            }
+            for attempt in 0..2 {
+                all.iter().for_each(|&party| {
+                    receiver.open(&mut room, party, number, attempt);
+                });
+                for (party, holder) in pairs(parties) {
+                    receiver.reveal(&room, holder, number, attempt, party);
+                }
+            }
+            let found = receiver.one_sum(&room, number);
+            *(if found.is_some() { &mut sums } else { &mut none }) += 1;
+        }
+    }
+    assert!(sums > 1_000 && none > 100, "{sums} sums, {none} without");
+}
+
 /// Each party is told something else at random: other sets, attempts, rows, openings, helpers, again and again, over rounds that
 /// leave other parties out.
 #[test]

@@ -269,7 +269,7 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
         "aggregator.kind=secure-average",
         "privacy.kind=discrete-gaussian",
         "privacy.neighbouring=record",
-        "method.party_dropout=0.34",
+        "method.party_dropout=0.2",
     ];
     let heard = Heard::default();
     let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
@@ -291,8 +291,7 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
     }
     assert_eq!(trainer.progress().gone, [1, 2]);
     let heard: Vec<usize> = heard.lock().expect("no panic").values().map(|(_, active)| *active).collect();
-    // A majority of the scheduled parties makes a sum: three of four. Steps with fewer are left out.
-    for active in [3, 4] {
+    for active in [3, 4, 5] {
         assert!(heard.contains(&active), "some release is of {active} parties: {heard:?}");
     }
     let spent = trainer.spent().expect("others take part");
@@ -309,6 +308,21 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
     assert!(charged <= 3, "a test evaluation of each epoch but the first may not have been made: {charged}");
     assert!(found >= least * (1.0 - 1e-12), "{found} and {least} of {heard:?}");
     assert!(found <= most * 1.001, "{found} and {most} of {heard:?}, {charged} more charged");
+}
+
+/// Where fewer than a majority of a step's parties are left there is no sum: the step is left out, and the run goes on.
+#[test]
+fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
+    let sets = ["privacy.noise=30", "train.epochs=2", "method.party_dropout=0.34"];
+    for (from, gone) in [([u64::MAX; 2], vec![]), ([2, 7], vec![1, 2])] {
+        let (mut trainer, _) = losing(&sets, from);
+        while !trainer.is_done() {
+            assert!(losses(&mut trainer).iter().all(|loss| loss.is_finite()));
+        }
+        assert_eq!((trainer.progress().epochs.len(), &trainer.progress().gone), (2, &gone));
+        let said = trainer.warnings().join("\n");
+        assert_eq!(said.contains("training steps are left out"), !gone.is_empty(), "{said}");
+    }
 }
 
 /// A run that loses parties costs more than was planned: it stops before the epoch that would pass the target.

@@ -84,7 +84,9 @@ fn a_party_that_vanishes_is_left_out_and_too_few_end_the_run() {
     // The second that vanishes leaves one: a sum over one is its value.
     from[0].store(0, Ordering::Relaxed);
     let error = trainer.epoch(&mut |_| true).expect_err("refused").to_string();
-    assert!(error.contains("2 parties or more") && error.contains("1 of 2"), "{error}");
+    assert!(error.contains("2 parties or more") && error.contains("1 of 1"), "{error}");
+    let said = trainer.warnings().join("\n");
+    assert!(said.contains("1 of 2 are left") && said.contains("steps are left out"), "{said}");
     // Where parts are not hidden in a sum nobody is left out silently.
     let (mut trainer, from) = vanishing(&[]);
     from[1].store(2, Ordering::Relaxed);
