@@ -109,7 +109,7 @@ impl Attack for Backdoor {
 fn trigger(features: &Matrix<f32>) -> Vec<f32> {
     let end = |column: usize| {
         let values = (0..features.rows()).map(|row| features.row(row)[column]);
-        if column % 2 == 0 {
+        if column.is_multiple_of(2) {
             values.fold(f32::NEG_INFINITY, f32::max)
         } else {
             values.fold(f32::INFINITY, f32::min)

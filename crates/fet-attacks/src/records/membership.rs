@@ -36,7 +36,7 @@ impl Recipe<dyn Attack> for MembershipSettings {
         if self.party == 0 {
             return Err(Violation::new("party", "must be at least 1", self.party));
         }
-        if !(4..=1_000).contains(&self.shadows) || self.shadows % 2 != 0 {
+        if !(4..=1_000).contains(&self.shadows) || !self.shadows.is_multiple_of(2) {
             return Err(Violation::new("shadows", "must be an even number, 4 to 1000", self.shadows));
         }
         if self.targets < 20 {

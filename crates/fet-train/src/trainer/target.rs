@@ -37,7 +37,7 @@ impl Trainer {
         let releases = self.progress.releases;
         let Some(target) = self.privacy.target() else { return };
         let next = self.next_epoch();
-        let with_next = [self.progress.tallies.as_slice(), &[next.clone()]].concat();
+        let with_next = [self.progress.tallies.as_slice(), std::slice::from_ref(&next)].concat();
         if self.privacy.epsilon(&releases, &with_next) <= target {
             return;
         }
