@@ -80,7 +80,7 @@ impl Parties<u32> for Room<'_> {
                 self.sends(party, attempt.number) && self.vanishes[party] != Vanishes::Within(attempt.number);
             let opening = self.members[party].opening(&id);
             let lies = self.vanishes[party] == Vanishes::Lies;
-            here.then(|| if lies { Opening([3; 32]) } else { opening })
+            here.then_some(if lies { Opening([3; 32]) } else { opening })
         };
         Ok(attempt.active.iter().map(open).collect())
     }
