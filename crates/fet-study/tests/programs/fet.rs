@@ -102,7 +102,7 @@ fn experiment(name: &str, sets: &[String], device: &str, seed: u64) -> Value {
 
 /// The number that the sets give `path`.
 fn number(sets: &[String], path: &str) -> Option<f64> {
-    let own = sets.iter().filter_map(|set| set.strip_prefix(path)?.strip_prefix('='));
+    let mut own = sets.iter().filter_map(|set| set.strip_prefix(path)?.strip_prefix('='));
     own.next_back()?.parse().ok()
 }
 
