@@ -10,12 +10,11 @@ use fet_core::message::{
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_privacy::identity::Identity;
-use fet_train::prepare::divide;
 use fet_train::secondary::{Own, Secondary, Store};
-use fet_train::simulation::{Simulation, Watched};
+use fet_train::simulation::Watched;
 use fet_train::trainer::Trainer;
 
-use crate::support::{experiment, flex, losses, square, square_of, trainer, watched};
+use crate::support::{experiment, flex, losses, square, square_of, watched};
 
 const SECURE: &str = "aggregator.kind=secure-average";
 
@@ -365,41 +364,4 @@ fn debug_shows_no_values() {
     let _ = trainer.split();
     let seed = format!("{:?}", own(&[]).seed);
     assert_eq!(seed, "OwnSeed");
-}
-
-/// Two seeds give two noises: what a party adds does not follow from what the primary knows.
-#[test]
-fn noise_follows_from_the_partys_own_seed() {
-    let sets = ["privacy.kind=gaussian", "train.epochs=1"];
-    let run = |own: [u8; 32]| {
-        let experiment = experiment(&sets);
-        let machine = fet::run::machine(&flex());
-        let simulation = Simulation::new(&experiment, &machine);
-        let (primary, tables) = divide(square(100, Task::Regression));
-        let parties = tables.into_iter().map(|table| -> Box<dyn Party> {
-            let seed = fet_core::rng::OwnSeed::new(own);
-            let identity = Identity::from_secret(own);
-            let roster = [identity.public(); 2].into();
-            Box::new(Secondary::new(Own {
-                table,
-                settings: experiment.common(),
-                seed,
-                identity,
-                roster,
-                policy: experiment.policy.clone(),
-                device: machine.device.clone(),
-                computation: experiment.train.computation(true),
-                store: Store::Memory(Vec::new()),
-                tell: Arc::clone(&simulation.tell),
-            }))
-        });
-        let mut trainer =
-            Trainer::new(&experiment, primary, parties.collect(), Vec::new(), &machine).expect("sound");
-        losses(&mut trainer)
-    };
-    assert_eq!(run([1; 32]), run([1; 32]));
-    assert_ne!(run([1; 32]), run([2; 32]));
-    let simulated =
-        losses(&mut trainer(&experiment(&sets), square(100, Task::Regression), &flex()).expect("sound"));
-    assert_ne!(simulated, run([1; 32]));
 }

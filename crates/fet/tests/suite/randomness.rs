@@ -1,12 +1,19 @@
 //! `train.randomness = "own"`: each party's noise follows from a secret of its own, which stays in its own folder.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fet::run::{Log, Outcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
+use fet_core::party::Party;
+use fet_privacy::identity::Identity;
 use fet_records::Randomness;
+use fet_train::prepare::divide;
+use fet_train::secondary::{Own, Secondary, Store};
+use fet_train::simulation::Simulation;
+use fet_train::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, report, square, trainer};
 
@@ -183,4 +190,41 @@ fn a_run_is_not_resumed_without_its_seeds() {
         std::fs::write(&path, &sound).expect("writable");
     }
     assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
+}
+
+/// Two seeds give two noises: what a party adds does not follow from what the primary knows.
+#[test]
+fn noise_follows_from_the_partys_own_seed() {
+    let sets = ["privacy.kind=gaussian", "train.epochs=1"];
+    let run = |own: [u8; 32]| {
+        let experiment = experiment(&sets);
+        let machine = fet::run::machine(&flex());
+        let simulation = Simulation::new(&experiment, &machine);
+        let (primary, tables) = divide(square(100, Task::Regression));
+        let parties = tables.into_iter().map(|table| -> Box<dyn Party> {
+            let seed = fet_core::rng::OwnSeed::new(own);
+            let identity = Identity::from_secret(own);
+            let roster = [identity.public(); 2].into();
+            Box::new(Secondary::new(Own {
+                table,
+                settings: experiment.common(),
+                seed,
+                identity,
+                roster,
+                policy: experiment.policy.clone(),
+                device: machine.device.clone(),
+                computation: experiment.train.computation(true),
+                store: Store::Memory(Vec::new()),
+                tell: Arc::clone(&simulation.tell),
+            }))
+        });
+        let mut trainer =
+            Trainer::new(&experiment, primary, parties.collect(), Vec::new(), &machine).expect("sound");
+        losses(&mut trainer)
+    };
+    assert_eq!(run([1; 32]), run([1; 32]));
+    assert_ne!(run([1; 32]), run([2; 32]));
+    let simulated =
+        losses(&mut trainer(&experiment(&sets), square(100, Task::Regression), &flex()).expect("sound"));
+    assert_ne!(simulated, run([1; 32]));
 }

@@ -1,23 +1,14 @@
-//! A plug-in of each slot that no crate of this workspace knows, registered here and run: nothing is refused because of
-//! its name, and what a plug-in can do is asked of it.
-//!
-//! A binary of its own, so that the lists and suites over every plug-in of the program do not meet these; one file, long
-//! as it is, for eight plug-ins that nobody else uses.
-
-use std::path::Path;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+//! The plug-ins: the least that each slot asks for.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use fet::run::{Log, Outcome, run};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
+use fet_core::attack::{About as AttackAbout, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{
     Bounds, DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source,
     Task, VerticalData,
 };
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
-use fet_core::experiment::{Experiment, set};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
 use fet_core::method::{
@@ -27,10 +18,9 @@ use fet_core::method::{
 use fet_core::model::{ModelShape, Pass};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
-use fet_core::registry::{Plugin, Recipe, SettingsError, Slot, Violation};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
 use fet_train::model::{Init, Perceptron};
-use fet_train::simulation::Simulation;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -366,101 +356,19 @@ impl Source for Wave {
     }
 }
 
-// The runs.
+// An attack that looks at one run and finds nothing.
 
-fn experiment(sets: &[&str]) -> Result<Experiment, SettingsError> {
-    let base = [
-        "name=foreign",
-        "data.kind=foreign-three",
-        "linker.kind=nearest",
-        "linker.neighbours=3",
-        "train.epochs=1",
-        "train.batch_size=16",
-    ];
-    let mut table = toml::Table::new();
-    for assignment in base.iter().chain(sets) {
-        set(&mut table, assignment).expect("a well-formed assignment");
+recipe!(dyn Attack, IdleSettings, "foreign-idle", |_context: ()| Idle);
+
+struct Idle;
+
+impl Attack for Idle {
+    fn about(&self) -> AttackAbout {
+        AttackAbout { attacker: Attacker::Primary, target: Target::Features, party: 2 }
     }
-    Experiment::from_table(table)
-}
 
-fn check(sets: &[&str]) {
-    let experiment = experiment(sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let place: &Path = &folder.path().join("run");
-    let outcome = run(&experiment, place, Log::Human, &AtomicBool::new(false));
-    let outcome = outcome.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let Outcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
-    assert!(report.exists(), "{sets:?}");
-    // What is odd about a party's links is told to that party's operator.
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
-    let machine = fet::run::machine(&fet_backends::open("flex").expect("always there"));
-    let tell = Arc::new(move |warning| heard.lock().expect("no panic").push(warning));
-    let simulation = Simulation { tell, ..Simulation::new(&experiment, &machine) };
-    simulation.load(Path::new("none")).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
-    let told =
-        told.lock().expect("no panic").iter().any(|warning: &String| warning.contains("a foreign warning"));
-    let asks = sets.iter().any(|set| set.contains("foreign-asking"));
-    assert_eq!(told, asks, "{sets:?}: the owner's warnings are told");
-}
-
-/// FeT, small.
-const FET: [&str; 3] = ["method.kind=fet", "method.hidden=8", "method.heads=2"];
-/// FedSim, small.
-const FEDSIM: [&str; 2] = ["method.kind=fedsim", "method.local={ hidden = [4], width = 4 }"];
-
-#[test]
-fn a_plug_in_of_each_slot_runs_beside_those_of_the_program() {
-    for foreign in [
-        "linker.kind=foreign-line",
-        "linker.kind=foreign-asking",
-        "encoder.kind=foreign-slim",
-        "aggregator.kind=foreign-beside",
-        "privacy.kind=foreign-open",
-        "labels.kind=foreign-bare",
-    ] {
-        check(&[FET.as_slice(), &[foreign]].concat());
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let metric = arena.train(Run::default())?.metric();
+        Ok(vec![Measure::new("nothing", metric, metric, f64::from(u8::MAX))])
     }
-    check(&["method.kind=foreign-plain"]);
-    let cut = ["data.kind=split", "data.parties=3", "data.key_dims=2", "data.source.kind=foreign-wave"];
-    check(&[FET.as_slice(), &cut].concat());
-}
-
-#[test]
-fn foreign_plug_ins_run_together() {
-    check(&["method.kind=foreign-plain", "linker.kind=foreign-line", "privacy.kind=foreign-open"]);
-    check(&["method.kind=foreign-plain", "linker.kind=foreign-asking", "aggregator.kind=secure-average"]);
-}
-
-/// What used to be granted by name: parts kept apart, no protection, links of each record by itself.
-#[test]
-fn capabilities_are_asked_for() {
-    check(&[FEDSIM.as_slice(), &["aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]].concat());
-    check(&[FEDSIM.as_slice(), &["linker.kind=foreign-line"]].concat());
-    check(&["method.kind=gbdt-top1", "aggregator.kind=foreign-beside", "privacy.kind=foreign-open"]);
-    let protected = [
-        "aggregator.kind=secure-average",
-        "privacy.kind=discrete-gaussian",
-        "privacy.learning=frozen",
-        "privacy.max_occurrences=2",
-        "linker.kind=foreign-line",
-    ];
-    check(&[FET.as_slice(), &protected].concat());
-}
-
-#[test]
-fn what_a_foreign_plug_in_cannot_do_is_refused_by_its_name() {
-    let refused = |sets: &[&str], parts: &[&str]| {
-        let error = experiment(sets).expect_err("refused").to_string();
-        assert!(parts.iter().all(|part| error.contains(part)), "{sets:?}: {error}");
-    };
-    let similar = ["linker.kind", "must give similarities", "method \"fedsim\"", "it is \"foreign-asking\""];
-    refused(&[FEDSIM.as_slice(), &["linker.kind=foreign-asking"]].concat(), &similar);
-    let apart = ["aggregator.kind", "parts apart", "\"concat\"", "it is \"average\""];
-    refused(&[FEDSIM.as_slice(), &["aggregator.kind=average"]].concat(), &apart);
-    let two = ["linker.kind", "two neighbours", "it is \"top1\""];
-    refused(&["method.kind=foreign-plain", "linker.kind=top1"], &two);
-    let clear = ["privacy.kind=gaussian", "privacy.sample_rate=0.5", "linker.kind=foreign-asking"];
-    refused(&[FET.as_slice(), &clear].concat(), &["linker.kind", "in the clear", "it is \"foreign-asking\""]);
 }
