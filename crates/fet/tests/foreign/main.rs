@@ -10,7 +10,6 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use fet::run::{Log, Outcome, run};
-use fet_core::data::Dataset;
 use fet_core::experiment::{Experiment, set};
 use fet_core::registry::SettingsError;
 use fet_train::simulation::Simulation;
