@@ -31,10 +31,21 @@ pub(crate) fn problem(cell: &Cell) -> Option<String> {
     serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
 }
 
-/// Moves an invalid report away: `fet` refuses to overwrite one.
+/// Moves an invalid report away, which `fet` refuses to overwrite, and with it the folders of the run's parties: their ledgers
+/// count what that run released, and would have the parties of another refuse.
 pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     let path = path(cell);
-    if path.exists() { fs::rename(&path, path.with_extension("old.json")) } else { Ok(()) }
+    if !path.exists() {
+        return Ok(());
+    }
+    let (parties, old) = (cell.folder.join("parties"), cell.folder.join("parties.old"));
+    if parties.exists() {
+        if old.exists() {
+            fs::remove_dir_all(&old)?;
+        }
+        fs::rename(&parties, old)?;
+    }
+    fs::rename(&path, path.with_extension("old.json"))
 }
 
 /// ε; infinite if it has no bound.
@@ -82,8 +93,15 @@ mod tests {
         check(&whole.replace("\"best\"", "\"finest\""), false, Some("unknown field `finest`"));
         check(&whole.replace("\"seconds\"", "\"time\""), false, Some("unknown field `time`"));
         check("", false, Some("EOF"));
-        move_away(&cell).expect("moved");
-        assert!(problem(&cell).is_none() && folder.path().join("report.old.json").exists());
+        for round in ["first", "second"] {
+            fs::write(path(&cell), "").expect("written");
+            fs::create_dir(folder.path().join("parties")).expect("made");
+            fs::write(folder.path().join("parties/ledger"), round).expect("written");
+            move_away(&cell).expect("moved");
+            assert!(problem(&cell).is_none() && folder.path().join("report.old.json").exists());
+            let old = fs::read_to_string(folder.path().join("parties.old/ledger")).expect("moved too");
+            assert!(old == round && !folder.path().join("parties").exists());
+        }
         move_away(&cell).expect("nothing to move");
     }
 }
