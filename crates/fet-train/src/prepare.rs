@@ -63,8 +63,6 @@ pub struct PreparedPrimary {
     pub party: PreparedParty,
     /// Labels in their own unit.
     pub labels: Vec<f32>,
-    /// Warnings about the data.
-    pub warnings: Vec<String>,
 }
 
 /// Separates the primary's data from the secondaries' tables.
@@ -77,9 +75,8 @@ impl PreparedPrimary {
     /// Scales the primary's records by the training rows of `split`.
     pub fn new(data: PrimaryData, split: &Split) -> Result<Self, DataError> {
         let objective = objective(&data, split)?;
-        let warnings = missing_classes(&data, split);
         let party = PreparedParty::new(data.table, &split.train, data.standardise);
-        Ok(Self { objective, party, labels: data.labels, warnings })
+        Ok(Self { objective, party, labels: data.labels })
     }
 }
 
@@ -158,13 +155,14 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
 }
 
 /// Warns of classes that no training row has, which the model cannot learn.
-fn missing_classes(data: &PrimaryData, split: &Split) -> Vec<String> {
-    if data.task != Task::Multiclass {
+pub(crate) fn missing_classes(labels: &[f32], objective: &Objective, split: &Split) -> Vec<String> {
+    if objective.task != Task::Multiclass {
         return Vec::new();
     }
-    let mut seen = vec![false; data.classes];
-    split.train.iter().for_each(|&row| seen[data.labels[row] as usize] = true);
-    let missing: Vec<_> = (0..data.classes).filter(|&class| !seen[class]).map(|c| c.to_string()).collect();
+    let mut seen = vec![false; objective.outputs];
+    split.train.iter().for_each(|&row| seen[labels[row] as usize] = true);
+    let missing: Vec<_> =
+        (0..objective.outputs).filter(|&class| !seen[class]).map(|c| c.to_string()).collect();
     if missing.is_empty() {
         return Vec::new();
     }

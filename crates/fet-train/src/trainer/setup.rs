@@ -19,7 +19,7 @@ use fet_privacy::secure_sum::{SEALED_SHARE, holders};
 use super::labels::{exposure, protect_labels};
 use super::{Machine, Progress, RunError, Similarities, Trainer};
 use crate::federation::Federation;
-use crate::prepare::{PreparedPrimary, PrimaryData, Uniform};
+use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::Schedule;
@@ -71,6 +71,8 @@ impl Trainer {
         let releases = Releases { randomness: settings.randomness, ..releases };
         let exposure = exposure(&schedule, settings, prepared.objective.task, classes, privacy.as_ref());
         let protection = protect_labels(experiment, &exposure, schedule.split(), &mut prepared, &own)?;
+        // Of protected labels it tells what their answers tell, and no more.
+        let warnings = missing_classes(&prepared.labels, &prepared.objective, schedule.split());
         let neighbours: Vec<usize> =
             (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
         let primary = method.primary(&PrimaryContext {
@@ -129,7 +131,7 @@ impl Trainer {
             probes: 0,
             plan,
             phases: super::Phases::default(),
-            warnings: prepared.warnings,
+            warnings,
             view: None,
         };
         trainer.join(&common.to_toml(), standardise)?;

@@ -116,6 +116,14 @@ fn a_class_that_is_not_trained_on_is_a_warning() {
     assert!(output.status.success() && message.contains("warning: no training row is of class"), "{message}");
     let report = std::fs::read_to_string(folder.path().join("result/report.json")).expect("a report");
     assert!(report.contains("no training row is of class"), "{report}");
+    // Where labels are protected, the warning follows from their answers.
+    let told =
+        |message: &str| message.lines().find(|line| line.contains("no training row")).map(str::to_string);
+    let protected = ["--set", "labels.kind=randomised-response", "--set", "labels.epsilon=0.001"];
+    let arguments = [["run", "tiny.toml", "--out", "protected"].as_slice(), &sets, &protected].concat();
+    let output = fet(folder.path(), &arguments);
+    let answers = told(&String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && answers.is_some() && answers != told(&message), "{output:?}");
 }
 
 #[test]
