@@ -85,13 +85,15 @@ impl Arena for Stage<'_> {
     }
 
     fn train(&mut self, run: Run) -> Result<Box<dyn Trained>, AttackError> {
-        self.runs += 1;
         let failed = |error: RunError| match error {
             RunError::Interrupted { .. } => AttackError::Interrupted,
             RunError::Settings(violation) => AttackError::Refused(violation),
             other => AttackError::Run(Box::new(other)),
         };
-        let simulation = Simulation::new(&self.experiment, self.machine);
+        // The first is the reported run. Noise that shadow runs shared with the attacked one would cancel.
+        let simulation =
+            Simulation { run: self.runs as u64, ..Simulation::new(&self.experiment, self.machine) };
+        self.runs += 1;
         let (primary, tables) = divide(run.data.unwrap_or_else(|| self.data.clone()));
         let parties: Vec<Watched> =
             simulation.secondaries(tables).map_err(failed)?.into_iter().map(Watched::new).collect();

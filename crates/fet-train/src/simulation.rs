@@ -28,6 +28,8 @@ pub struct Simulation<'a> {
     pub folder: Option<&'a Path>,
     /// The parties that an interrupted run had lost, from 0.
     pub gone: Vec<usize>,
+    /// Which of several runs of the same settings this is: noise and keys are drawn anew for each; 0 is the reported one.
+    pub run: u64,
     /// Receives the warnings of the parties.
     pub tell: Tell,
 }
@@ -35,7 +37,7 @@ pub struct Simulation<'a> {
 impl<'a> Simulation<'a> {
     /// A simulation whose parties keep their state in memory and whose warnings are dropped.
     pub fn new(experiment: &'a Experiment, machine: &'a Machine) -> Self {
-        Self { experiment, machine, folder: None, gone: Vec::new(), tell: Arc::new(|_| ()) }
+        Self { experiment, machine, folder: None, gone: Vec::new(), run: 0, tell: Arc::new(|_| ()) }
     }
 
     /// Loads the experiment's data from `folder`; then all parties agree to the terms and link.
@@ -67,7 +69,10 @@ impl<'a> Simulation<'a> {
     /// The seed of a party's own randomness: of the primary (0) or of a secondary, from 1.
     fn seed(&self, number: usize) -> Result<OwnSeed, RunError> {
         match self.experiment.train.randomness {
-            Randomness::Experiment => Ok(OwnSeed::simulated(self.experiment.seed, number)),
+            Randomness::Experiment => {
+                let seed = OwnSeed::simulated(self.experiment.seed, number);
+                Ok(if self.run == 0 { seed } else { OwnSeed::new(seed.secret(&format!("run {}", self.run))) })
+            }
             // The primary's seed is the first that is put in its place.
             Randomness::Own => {
                 let begun = number == 0 && self.folder.is_some_and(has_entries);

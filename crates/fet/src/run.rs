@@ -149,7 +149,8 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
         None => Vec::new(),
     };
     let parties = folder.map(|folder| folder.join(PARTIES));
-    let simulation = Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, tell };
+    let simulation =
+        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, tell };
     let trainer = simulation.load(&data_folder()).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
