@@ -41,7 +41,7 @@ impl<P: Party> Party for Curious<P> {
     }
 }
 
-fn digits(experiment: &Experiment) -> VerticalData {
+pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
     let context = DatasetContext { folder: Path::new("none"), seed: experiment.seed };
     experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
 }
