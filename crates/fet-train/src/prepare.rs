@@ -75,27 +75,34 @@ impl PreparedPrimary {
     /// Scales the primary's records by the training rows of `split`.
     pub fn new(data: PrimaryData, split: &Split) -> Result<Self, DataError> {
         let objective = objective(&data, split)?;
-        let party = PreparedParty::new(data.table, &split.train, data.standardise);
+        let party = PreparedParty::new(data.table, &split.train, data.standardise)?;
         Ok(Self { objective, party, labels: data.labels })
     }
 }
 
 impl PreparedParty {
     /// Scales a party's records by the statistics of `rows`.
-    pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Self {
-        let key_scaler = standardise.keys.then(|| Scaler::fit(&for_model(&table.keys), rows));
+    pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
+        let keys = own_keys(&table)?;
+        let key_scaler = standardise.keys.then(|| Scaler::fit(&keys, rows));
         let feature_scaler = standardise.features.then(|| Scaler::fit(&table.features, rows));
-        Self::scaled_by(table, key_scaler, feature_scaler)
+        Ok(Self::scaled_by(table, keys, key_scaler, feature_scaler))
     }
 
     /// Scales new records as these were scaled.
-    pub fn like(&self, table: PartyTable) -> Self {
+    pub fn like(&self, table: PartyTable) -> Result<Self, DataError> {
         let ScaledTable { key_scaler, feature_scaler, .. } = &self.scaled;
-        Self::scaled_by(table, key_scaler.clone(), feature_scaler.clone())
+        let keys = own_keys(&table)?;
+        Ok(Self::scaled_by(table, keys, key_scaler.clone(), feature_scaler.clone()))
     }
 
-    fn scaled_by(table: PartyTable, key_scaler: Option<Scaler>, feature_scaler: Option<Scaler>) -> Self {
-        let (mut keys, mut features) = (for_model(&table.keys), table.features);
+    fn scaled_by(
+        table: PartyTable,
+        mut keys: Matrix<f64>,
+        key_scaler: Option<Scaler>,
+        feature_scaler: Option<Scaler>,
+    ) -> Self {
+        let mut features = table.features;
         if let Some(scaler) = &key_scaler {
             scaler.apply(&mut keys);
         }
@@ -110,15 +117,16 @@ impl PreparedParty {
     /// Scales a secondary's records by its declared ranges, or by the statistics of all records where it declares none.
     ///
     /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).
-    pub fn of_all(table: PartyTable, standardise: Standardise) -> Self {
-        let Some(Bounds { keys, features }) = &table.bounds else {
+    pub fn of_all(table: PartyTable, standardise: Standardise) -> Result<Self, DataError> {
+        let Some(bounds) = &table.bounds else {
             let rows: Vec<usize> = (0..table.rows()).collect();
             return Self::new(table, &rows, standardise);
         };
         let numbers = table.keys.numbers().is_some();
-        let key_scaler = (standardise.keys && numbers).then(|| Scaler::within(keys));
-        let feature_scaler = standardise.features.then(|| Scaler::within(features));
-        Self::scaled_by(table, key_scaler, feature_scaler)
+        let key_scaler = (standardise.keys && numbers).then(|| Scaler::within(&bounds.keys));
+        let feature_scaler = standardise.features.then(|| Scaler::within(&bounds.features));
+        let keys = own_keys(&table)?;
+        Ok(Self::scaled_by(table, keys, key_scaler, feature_scaler))
     }
 }
 
@@ -185,16 +193,23 @@ pub fn key_columns(keys: &Keys) -> usize {
 /// Numbers are unchanged. A text becomes [`TEXT_KEY_COLUMNS`] numbers: a projection of the q-grams of its fields by
 /// fixed random signs, so that texts that share q-grams are close, within a party's table and across parties. A
 /// positional encoding and a dynamic mask need this property.
-///
-/// # Panics
-/// If the keys are sealed: a model gets a party's own keys.
-pub fn for_model(keys: &Keys) -> Matrix<f64> {
+/// Nothing for sealed keys: they are what a linker sends, and no party's own.
+pub fn for_model(keys: &Keys) -> Option<Matrix<f64>> {
     match keys {
-        Keys::Numbers(keys) => keys.clone(),
+        Keys::Numbers(keys) => Some(keys.clone()),
         Keys::Text(keys) => {
             let sketch = fet_linkage::text::sketch(keys.cells(), keys.columns(), TEXT_KEY_COLUMNS);
-            Matrix::new(TEXT_KEY_COLUMNS, sketch)
+            Some(Matrix::new(TEXT_KEY_COLUMNS, sketch))
         }
-        Keys::Sealed(_) => panic!("sealed keys are a message, not a table"),
+        Keys::Sealed(_) => None,
     }
+}
+
+fn own_keys(table: &PartyTable) -> Result<Matrix<f64>, DataError> {
+    let sealed = || {
+        let problem =
+            "keys must be numbers or texts; these are sealed by a linker, as only messages have them";
+        DataError::new(format!("data of {}", table.name), problem)
+    };
+    for_model(&table.keys).ok_or_else(sealed)
 }

@@ -93,7 +93,8 @@ fn variants_that_differ_in_the_attack_alone_are_one_defence() {
 fn scores_are_those_of_vflair() {
     look(GRID, &[], &GIVEN, ACCURACY, |summary| {
         let defences = &summary.defences.as_ref().expect("attacked").defences;
-        let [none, noise] = defences.as_slice() else { panic!("{defences:?}") };
+        assert_eq!(defences.len(), 2, "{defences:?}");
+        let (none, noise) = (&defences[0], &defences[1]);
         close(&none.scores[0], &[(0, 0.638_698), (1, 0.702_117)], "no loss");
         close(&noise.scores[0], &[(0, 0.863_473), (1, 1.0)], "norm; a better metric is no merit");
         close(&noise.scores[1], &[(0, 0.699_244), (1, 0.933_959)], "cosine");

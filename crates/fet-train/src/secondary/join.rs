@@ -24,12 +24,12 @@ const MOST_PARTIES: usize = 1 << 14;
 pub(super) const MOST_ROWS: usize = u32::MAX as usize;
 
 impl Secondary {
-    /// Agrees to the terms, or refuses them and stays unchanged.
+    /// Agrees to the terms, or refuses them and stays unchanged; a table that no model can use is dropped.
     pub(super) fn join(&mut self, terms: &Terms) -> Result<Reply, SecondaryError> {
         let own = self.own.take().ok_or(SecondaryError::AlreadyJoined)?;
         match agree(&own, terms) {
             Ok(parts) => {
-                let session = parts.into_session(own, terms);
+                let session = parts.into_session(own, terms)?;
                 let parameters = session.encoder.learner().parameters().values().len();
                 self.session = Some(session);
                 Ok(Reply::Joined(Joined { parameters }))
@@ -149,9 +149,9 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 }
 
 impl Parts {
-    fn into_session(self, own: Own, terms: &Terms) -> Session {
+    fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
         let Own { table, settings, seed, identity, roster, device, store, tell, .. } = own;
-        Session {
+        Ok(Session {
             number: terms.number,
             parties: terms.parties,
             rows: terms.rows,
@@ -174,7 +174,7 @@ impl Parts {
             seed_kept: false,
             tell,
             scratch: vec![u32::MAX; table.rows()],
-            records: PreparedParty::of_all(table, terms.standardise),
+            records: PreparedParty::of_all(table, terms.standardise)?,
             linked: false,
             unlinked: None,
             links: None,
@@ -185,6 +185,6 @@ impl Parts {
             blanked: 0,
             sums: None,
             best: Parameters::default(),
-        }
+        })
     }
 }

@@ -52,7 +52,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let split = Split::new(primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
-    let prepared = PreparedParty::of_all(table, primary.standardise);
+    let prepared = PreparedParty::of_all(table, primary.standardise)?;
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
     // The run linked all rows. If the links of a row do not depend on other rows, those that are shown are enough.
     let linked = if linker.about().independent { rows.clone() } else { (0..primary.table.rows()).collect() };
@@ -69,7 +69,8 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
         .collect();
     let masks = evaluate(&parameters(run, party), scaled, [rows.len(), positions * columns])?;
     // A text key is drawn where the model sees it.
-    let (own, others) = (for_model(&queries), for_model(&prepared.raw_keys));
+    let model = |keys| for_model(keys).context("a party's own keys are not sealed");
+    let (own, others) = (model(&queries)?, model(&prepared.raw_keys)?);
     let flat = |key: &[f64]| (key[0], key.get(1).copied().unwrap_or(0.0));
     let of = |((&row, &place), masks): ((&usize, &usize), &[f32])| {
         let weights = softmax(masks);
