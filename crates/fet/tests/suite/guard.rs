@@ -55,6 +55,17 @@ fn terms(sets: &[&str]) -> Terms {
     }
 }
 
+/// Sealed keys are what a linker sends: a party that was given a table of them says so.
+#[test]
+fn a_table_of_sealed_keys_joins_no_run() {
+    let table = own(&[]).table;
+    let keys = fet_core::data::Sealed::new(table.rows(), 2, vec![0; 2 * table.rows()]);
+    let table = fet_core::data::PartyTable { keys: fet_core::data::Keys::Sealed(keys), ..table };
+    let mut party = Secondary::new(Own { table, ..own(&[]) });
+    let error = party.ask(Request::Join(terms(&[]))).expect_err("refused").to_string();
+    assert!(error.contains("first") && error.contains("numbers or texts"), "{error}");
+}
+
 /// Terms that are not the party's are refused by name, with both values, and the party can still join others.
 #[test]
 fn terms_that_differ_are_refused_with_both_values() {
