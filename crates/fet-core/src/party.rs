@@ -33,12 +33,19 @@ impl<P: Party + ?Sized> Party for Box<P> {
 pub struct Refusal {
     /// The rule, the value, and what to do.
     pub reason: String,
+    /// Whether the party's account allows no more releases: the run can end here with what it has.
+    pub spent: bool,
 }
 
 impl Refusal {
     /// A refusal for `reason`.
     pub fn new(reason: impl std::fmt::Display) -> Self {
-        Self { reason: reason.to_string() }
+        Self { reason: reason.to_string(), spent: false }
+    }
+
+    /// The refusal of a party whose account allows no more releases.
+    pub fn spent(reason: impl std::fmt::Display) -> Self {
+        Self { spent: true, ..Self::new(reason) }
     }
 }
 

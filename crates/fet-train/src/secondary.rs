@@ -243,7 +243,12 @@ impl Party for Secondary {
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        self.handle(request).map_err(|error| Failure::Refused(Refusal::new(error)))
+        self.handle(request).map_err(|error| {
+            Failure::Refused(match error {
+                SecondaryError::Spent { .. } => Refusal::spent(error),
+                error => Refusal::new(error),
+            })
+        })
     }
 }
 

@@ -109,8 +109,24 @@ pub struct Machine {
 }
 
 impl Trainer {
-    /// Trains one epoch and evaluates it. `watch` receives every step's report and returns whether to continue.
-    pub fn epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<&EpochReport, RunError> {
+    /// Trains one epoch and evaluates it. `watch` receives every step's report and returns whether to continue. Nothing is
+    /// returned if the run ends within the epoch, because a party's account allows no more releases: what was trained since
+    /// the last epoch is not kept.
+    pub fn epoch(
+        &mut self,
+        watch: &mut dyn FnMut(StepReport) -> bool,
+    ) -> Result<Option<&EpochReport>, RunError> {
+        match self.whole_epoch(watch) {
+            // The first epoch has no model to end with.
+            Err(error) if error.is_spent() && self.progress.best.is_some() => {
+                self.end_within_epoch(&error);
+                Ok(None)
+            }
+            done => done.map(|()| self.progress.epochs.last()),
+        }
+    }
+
+    fn whole_epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<(), RunError> {
         let epoch = self.progress.epochs.len();
         let before = self.federation.traffic();
         let learning_rate = self.settings.decay.learning_rate(&self.progress.plateau, epoch, self.epochs());
@@ -135,7 +151,7 @@ impl Trainer {
         let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
         self.progress.epochs.push(report);
         self.keep_to_target();
-        Ok(&self.progress.epochs[epoch])
+        Ok(())
     }
 
     /// Whether every epoch is done, or as many as the target of the privacy mechanism allows.

@@ -90,7 +90,8 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
             !stop.load(Ordering::Relaxed)
         });
         match result {
-            Ok(report) => watch.epoch_ends(report, began.elapsed().as_secs_f64()),
+            Ok(None) => {}
+            Ok(Some(report)) => watch.epoch_ends(report, began.elapsed().as_secs_f64()),
             Err(RunError::Interrupted { .. }) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
             Err(error) => return Err(error.into()),
         }

@@ -131,7 +131,10 @@ impl Store {
                 Err(error) if error.kind() != ErrorKind::NotFound => {
                     return Err(wrong(&format!("cannot be read ({error})")));
                 }
-                Err(_) if begun || has_entries(folder) => return Err(wrong("is missing")),
+                // A seed that was not wholly written was never used.
+                Err(_) if begun || has_entries_but(folder, |name| name.starts_with(&format!("{SEED}."))) => {
+                    return Err(wrong("is missing"));
+                }
                 Err(_) => {}
             }
         }
@@ -211,7 +214,13 @@ impl Store {
 
 /// Whether there is anything in a folder.
 pub(crate) fn has_entries(folder: &std::path::Path) -> bool {
-    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+    has_entries_but(folder, |_| false)
+}
+
+/// The same, but for those whose names `leave_out` knows.
+fn has_entries_but(folder: &std::path::Path, leave_out: impl Fn(&str) -> bool) -> bool {
+    let counts = |entry: fs::DirEntry| !leave_out(&entry.file_name().to_string_lossy());
+    fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(counts))
 }
 
 fn file_name(epoch: u32) -> String {

@@ -2,7 +2,7 @@
 
 use fet_privacy::secure_sum::{BackupError, BudgetError, CollectError};
 
-use crate::federation::PartyError;
+use crate::federation::{PartyError, Problem};
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 use fet_core::data::DataError;
@@ -63,4 +63,12 @@ pub enum RunError {
         /// The epoch, from 1.
         epoch: usize,
     },
+}
+
+impl RunError {
+    /// Whether a party's account allows no more releases.
+    pub(super) fn is_spent(&self) -> bool {
+        let Self::Party(PartyError { problem, .. }) = self else { return false };
+        matches!(problem.as_ref(), Problem::Refused(refusal) if refusal.spent)
+    }
 }

@@ -23,7 +23,7 @@ pub struct Progress {
     pub tallies: Vec<Tally>,
     /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
-    /// Whether the run ends here because another epoch would cost more than its target.
+    /// Whether the run ends here because another epoch, or release, would cost more than was agreed.
     pub stopped: bool,
     /// Warnings about what the run has cost.
     pub warnings: Vec<String>,

@@ -2,7 +2,7 @@
 
 use fet_core::privacy::Tally;
 
-use super::Trainer;
+use super::{RunError, Trainer};
 
 impl Trainer {
     /// Counts releases of the epoch in progress in which `active` parties took part; what is asked after the last epoch
@@ -62,6 +62,15 @@ impl Trainer {
         warnings.retain(|warning| !self.progress.warnings.contains(warning));
         self.warnings.extend(warnings.iter().cloned());
         self.progress.warnings.extend(warnings);
+    }
+
+    /// Ends the run where a party's account refused a release.
+    pub(super) fn end_within_epoch(&mut self, refused: &RunError) {
+        self.progress.stopped = true;
+        let (done, all) = (self.progress.epochs.len(), self.epochs());
+        let warning = format!("the run stopped after {done} of {all} epochs, within the next: {refused}");
+        self.warnings.push(warning.clone());
+        self.progress.warnings.push(warning);
     }
 
     /// The releases of the next epoch, if there is one and no other party is lost.

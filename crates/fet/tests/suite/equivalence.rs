@@ -47,7 +47,8 @@ impl Run {
             (rows, total) = (step.rows, sum);
             true
         };
-        let validation = trainer.epoch(&mut watch).expect("the epoch is trained").validation;
+        let report = trainer.epoch(&mut watch).expect("the epoch is trained");
+        let validation = report.expect("a whole epoch").validation;
         Self { device: backend.name.clone(), losses, validation, parameters: model(&trainer, &parties) }
     }
 

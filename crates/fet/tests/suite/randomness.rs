@@ -192,6 +192,23 @@ fn a_run_is_not_resumed_without_its_seeds() {
     assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
 }
 
+/// A seed in whose writing the process was killed was never used: another is drawn. Beside anything else its lack is an error.
+#[test]
+fn a_seed_that_was_not_wholly_written_is_drawn_anew() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let store = Simulation::store(Some(folder.path()), 0);
+    let place = folder.path().join("primary");
+    std::fs::create_dir_all(&place).expect("writable");
+    std::fs::write(place.join("seed.77-0.part"), b"half of").expect("writable");
+    let seed = store.own_seed(false).expect("drawn anew");
+    store.keep_seed(&seed).expect("written");
+    assert_eq!(store.own_seed(true).expect("kept").to_file(), seed.to_file());
+    std::fs::remove_file(place.join("seed")).expect("there");
+    std::fs::write(place.join("ledger-1"), b"").expect("writable");
+    let error = store.own_seed(false).expect_err("a seed was used").to_string();
+    assert!(error.contains("is missing"), "{error}");
+}
+
 /// Two seeds give two noises: what a party adds does not follow from what the primary knows.
 #[test]
 fn noise_follows_from_the_partys_own_seed() {
