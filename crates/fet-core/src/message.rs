@@ -213,8 +213,8 @@ pub struct Epoch {
 pub struct Saved {
     /// After which epoch, from 1.
     pub epoch: u32,
-    /// SHA-256 of what was saved.
-    pub hash: [u8; 32],
+    /// What the party knows it by: random, so that it says nothing of what was saved.
+    pub tag: [u8; 32],
 }
 
 /// The bytes of a key and a signature.

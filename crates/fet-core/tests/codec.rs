@@ -73,7 +73,7 @@ fn requests() -> Vec<Request> {
         }),
         Request::KeepBest(Epoch { epoch: 3 }),
         Request::Save(Epoch { epoch: 3 }),
-        Request::Load(Saved { epoch: 3, hash: [9; 32] }),
+        Request::Load(Saved { epoch: 3, tag: [9; 32] }),
         Request::Finish,
         Request::Forget,
     ]
@@ -107,7 +107,7 @@ fn answers() -> Vec<Answer> {
         })),
         Ok(Reply::Parameters(parameters())),
         Ok(Reply::MaskedParameters(Words { words: vec![u64::MAX, 0], commitment: [2; 32] })),
-        Ok(Reply::Saved(Saved { epoch: 1, hash: [1; 32] })),
+        Ok(Reply::Saved(Saved { epoch: 1, tag: [1; 32] })),
         Ok(Reply::Done),
         Err(Refusal::new("`rows` must be below 100; it is 200")),
     ]

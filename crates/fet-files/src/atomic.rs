@@ -19,7 +19,19 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Writes `bytes` to `path` so that, where the system has such permissions, only the file's owner may read it (mode 0600);
 /// creates the folder where it is missing.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    place(path, true, |file| file.write_all(bytes))
+    place(path, true, |file| file.write_all(bytes))?;
+    sync_folder(path)
+}
+
+/// Has the entry of a new file in its folder on the disk, where the system can be asked for that.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        File::open(folder)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// Writes to `path` what `fill` writes; creates the folder where it is missing. Returns what `fill` returns.

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::atomic::sync_folder;
 use crate::sha256;
 
 /// The bytes of a record that are the caller's.
@@ -91,8 +92,11 @@ impl Journal {
                 if let Some(folder) = self.path.parent() {
                     fs::create_dir_all(folder)?;
                 }
-                let options = File::options().write(true).create(true).truncate(false).open(&self.path);
-                none.insert(options?)
+                let file = File::options().write(true).create(true).truncate(false).open(&self.path)?;
+                if self.records == 0 {
+                    sync_folder(&self.path)?;
+                }
+                none.insert(file)
             }
         };
         let start = self.records * RECORD as u64;

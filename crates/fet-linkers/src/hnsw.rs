@@ -74,7 +74,8 @@ impl Owner for World {
         let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;
         let take = neighbours.min(records.rows());
         let care = Care { construction, search: candidates, seed: self.seed };
-        let graph = Graph::new(&singles(records)?, queries.columns(), take, care);
+        let graph =
+            Graph::new(&singles(records).map_err(LinkError::of_own_table)?, queries.columns(), take, care);
         let found = graph.search(&singles(queries)?, take, task.progress);
         Ok(links(neighbours, found))
     }

@@ -100,7 +100,7 @@ pub(super) fn nearest(
         }
         Metric::Haversine => {
             check_degrees(queries)?;
-            check_degrees(records)?;
+            check_degrees(records).map_err(LinkError::of_own_table)?;
             let (queries, records) =
                 (points::on_sphere(queries.values()), points::on_sphere(records.values()));
             (points::nearest(&queries, &records, 3, take), points::along_sphere)

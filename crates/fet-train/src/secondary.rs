@@ -11,6 +11,7 @@ mod join;
 mod keys;
 mod ledger;
 mod linking;
+mod received;
 mod release;
 mod represent;
 mod selection;
@@ -42,6 +43,7 @@ use self::account::Account;
 pub use self::error::SecondaryError;
 use self::guard::Guard;
 pub use self::linking::linking_seed;
+use self::received::Received;
 pub use self::state::Store;
 pub(crate) use self::state::has_entries;
 
@@ -89,7 +91,11 @@ struct Session {
     /// How many records the primary has.
     rows: usize,
     settings: CommonSettings,
+    /// Of its own copy of the settings.
     settings_hash: [u8; 32],
+    /// Of the terms that all parties have.
+    common: [u8; 32],
+    received: Received,
     linker: Box<dyn Linker>,
     /// How many neighbours it represents.
     neighbours: usize,

@@ -80,8 +80,8 @@ pub enum StateError {
         /// What is wrong.
         rule: String,
     },
-    /// The operating system gave no randomness for a seed.
-    #[error("the operating system gave no randomness for a seed: {0}")]
+    /// The operating system gave no randomness for a seed or a tag.
+    #[error("the operating system gave no randomness: {0}")]
     NoRandomness(String),
     /// Its parameters do not fit the model.
     #[error(transparent)]

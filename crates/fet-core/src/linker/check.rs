@@ -15,13 +15,15 @@ pub fn check_numbers<'a>(
     let (queries, records) = (numbers(queries)?, numbers(records)?);
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
     // The queries came from another party: nobody has checked them yet.
-    for keys in [queries, records] {
-        if let Some(place) = keys.values().iter().position(|x| !x.is_finite()) {
-            let problem = format!("its numbers must be finite; one of them is {}", keys.values()[place]);
-            return Err(LinkError::Value { row: place / keys.columns() + 1, problem });
-        }
-    }
+    check_finite(queries)?;
+    check_finite(records).map_err(LinkError::of_own_table)?;
     Ok((queries, records))
+}
+
+fn check_finite(keys: &Matrix<f64>) -> Result<(), LinkError> {
+    let Some(place) = keys.values().iter().position(|x| !x.is_finite()) else { return Ok(()) };
+    let problem = format!("its numbers must be finite; one of them is {}", keys.values()[place]);
+    Err(LinkError::Value { row: place / keys.columns() + 1, problem })
 }
 
 /// The same for linkers of text.

@@ -57,6 +57,14 @@ pub enum LinkError {
         /// The rule, the value and what to do.
         problem: String,
     },
+    /// The same for a key of the owner's table, of which the other party must not hear.
+    #[error("key {row} (counted from 1) of this party's own table: {problem}")]
+    Own {
+        /// The row, from 1.
+        row: usize,
+        /// The rule, the value and what to do.
+        problem: String,
+    },
     /// The other party's message is not one of this linker's.
     #[error("the other party's message cannot be read: {0}")]
     Message(String),
@@ -102,6 +110,14 @@ pub enum LinkError {
 }
 
 impl LinkError {
+    /// An error about a key, where the key is of the owner's table.
+    pub fn of_own_table(self) -> Self {
+        match self {
+            Self::Value { row, problem } => Self::Own { row, problem },
+            other => other,
+        }
+    }
+
     /// Keys that are not of the `wanted` kind.
     pub fn kind(wanted: KeyKind, found: &Keys) -> Self {
         let advice = match wanted {

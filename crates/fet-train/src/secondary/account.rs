@@ -76,7 +76,7 @@ impl Account {
             return Err(SecondaryError::Spent { what, rule, value: found.to_string() });
         };
         let epsilon = privacy.epsilon(&self.releases, &made);
-        if epsilon > limit {
+        if !within(epsilon, limit) {
             let rule = format!("must be at most `{setting}` ({limit}) with this release");
             return Err(SecondaryError::Spent { what: "ε", rule, value: format!("{epsilon:.4}") });
         }
@@ -110,7 +110,7 @@ impl Account {
         let (mut sound, mut bad) = (0, Tally::of_all(&self.planned).releases() + 1);
         let mut next = 1;
         while bad - sound > 1 + sound / 8 {
-            if privacy.epsilon(&self.releases, &with(next)) <= limit {
+            if within(privacy.epsilon(&self.releases, &with(next)), limit) {
                 sound = next
             } else {
                 bad = next
@@ -120,6 +120,11 @@ impl Account {
         }
         with(sound)
     }
+}
+
+/// Whether ε is at most `limit`; what is no number is not.
+pub(super) fn within(epsilon: f64, limit: f64) -> bool {
+    epsilon <= limit
 }
 
 /// What a run releases that loses no party: in one tally, or in the pass of a frozen party.
@@ -139,7 +144,7 @@ impl Session {
         let hash = Sha256::new().chain_update(self.seed.secret("ledger")).chain_update(round.to_le_bytes());
         let digest = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
         let digest: Digest = digest.first_chunk().copied().unwrap_or_default();
-        let ledger = open(account, &self.store, &self.settings_hash)?;
+        let ledger = open(account, &self.store, (&self.settings_hash, self.received.run()))?;
         if ledger.knows(&digest) {
             return Ok(());
         }
@@ -155,7 +160,7 @@ impl Session {
             ));
         }
         self.keep_seed()?;
-        let ledger = open(&mut self.account, &self.store, &self.settings_hash)?;
+        let ledger = open(&mut self.account, &self.store, (&self.settings_hash, self.received.run()))?;
         Ok(ledger.write(entry)?)
     }
 
@@ -164,14 +169,17 @@ impl Session {
         if self.privacy.is_identity() {
             return Ok(None);
         }
-        open(&mut self.account, &self.store, &self.settings_hash).map(Some)
+        if self.links.is_none() {
+            return Err(SecondaryError::NotLinked);
+        }
+        open(&mut self.account, &self.store, (&self.settings_hash, self.received.run())).map(Some)
     }
 }
 
 fn open<'a>(
     account: &'a mut Account,
     store: &Store,
-    settings_hash: &[u8; 32],
+    (settings_hash, run): (&[u8; 32], &[u8; 32]),
 ) -> Result<&'a mut Ledger, SecondaryError> {
     let Account { frozen, ledger, planned, .. } = account;
     if ledger.is_none() {
@@ -179,7 +187,8 @@ fn open<'a>(
             Store::Memory(_) => None,
             Store::Folder(folder) => Some(folder.as_path()),
         };
-        *ledger = Some(Ledger::open(folder, settings_hash, *frozen, Tally::of_all(&*planned).releases())?);
+        let planned = Tally::of_all(&*planned).releases();
+        *ledger = Some(Ledger::open(folder, (settings_hash, run), *frozen, planned)?);
     }
     ledger.as_mut().ok_or(SecondaryError::NotJoined)
 }

@@ -68,6 +68,9 @@ pub enum SecondaryError {
     /// Its records cannot be linked.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// Its own keys cannot be linked; why is told to its operator alone.
+    #[error("a key of its own cannot be used by the linker; its operator was told which, and why")]
+    UnusableKeys,
     /// Parameters do not fit its model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),

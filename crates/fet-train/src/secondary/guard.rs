@@ -14,7 +14,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_privacy::secure_sum::MaskGraph;
 
 use super::SecondaryError;
-use super::account::planned;
+use super::account::{planned, within};
 use crate::schedule::{Part, Schedule};
 
 /// A request for a release.
@@ -335,7 +335,7 @@ pub(super) fn check_policy(
     }
     if policy.most_epsilon > 0.0 {
         let epsilon = privacy.epsilon(releases, &planned(releases, privacy.freezes_secondaries()));
-        if epsilon > policy.most_epsilon {
+        if !within(epsilon, policy.most_epsilon) {
             let rule = format!("must be at least the ε of the run ({epsilon:.4})");
             return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
         }

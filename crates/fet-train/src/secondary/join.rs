@@ -3,7 +3,7 @@
 use fet_core::aggregator::SecureSum;
 use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
-use fet_core::message::{Joined, PROTOCOL_VERSION, Reply, Terms};
+use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
 use fet_core::method::SecondaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
@@ -12,6 +12,7 @@ use fet_linkers::Cached;
 
 use super::account::Account;
 use super::guard::{self, Guard};
+use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{PreparedParty, by_statistics, key_columns};
 use crate::privacy::{protection, secret_sum};
@@ -20,8 +21,8 @@ use crate::schedule::Schedule;
 
 /// The most secondaries of a run; terms with more are refused before anything is computed.
 const MOST_PARTIES: usize = 1 << 14;
-/// The most records of a primary: messages hold their indices in 32 bits.
-pub(super) const MOST_ROWS: usize = u32::MAX as usize;
+/// The most records of a primary: what a frame holds if a key is one number.
+pub(super) const MOST_ROWS: usize = LARGEST_FRAME / 8;
 
 impl Secondary {
     /// Agrees to the terms, or refuses them and stays unchanged; a table that no model can use is dropped.
@@ -151,12 +152,16 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
         let Own { table, settings, seed, identity, roster, device, store, tell, .. } = own;
+        // What follows from the terms follows from the party's own copy: the same settings can be written in other words.
+        let text = settings.to_toml();
         Ok(Session {
             number: terms.number,
             parties: terms.parties,
             rows: terms.rows,
+            settings_hash: fet_files::sha256(text.as_bytes()),
+            common: received::common(&text, terms),
+            received: Received::new(&text, terms),
             settings,
-            settings_hash: terms.settings_hash,
             linker: self.linker,
             neighbours: self.neighbours,
             reveals_similarities: self.reveals_similarities,

@@ -18,7 +18,7 @@ impl Session {
         let mut secret = [0u8; 32];
         getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
         let terms = Terms {
-            context: self.settings_hash,
+            context: self.common,
             roster: self.roster.clone(),
             least: self.guard.least_summed(),
             colluding: self.privacy.colluding(),

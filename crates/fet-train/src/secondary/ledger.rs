@@ -10,7 +10,9 @@
 //! of the session, what is left of the reservation counts as released. Frozen parties release little, and each of their
 //! records goes to the disk.
 //!
-//! The ledger is of one run, which its settings identify; runs with others have ledgers of their own.
+//! The ledger is of one run, which its settings identify; runs with others have ledgers of their own. It also is of one set of
+//! terms and keys: releases of rows that were linked by other keys, or with other noise because the primary has another
+//! number of records, would not add up as one run's do. A session with others is refused.
 
 mod counted;
 mod record;
@@ -46,25 +48,26 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// The ledger of the run with these settings in `folder`, or in memory. `planned` is how many releases the run has.
+    /// The ledger of the run with these settings, and these terms and keys, in `folder`, or in memory. `planned` is how many releases the run has.
     pub(super) fn open(
         folder: Option<&Path>,
-        settings_hash: &[u8; 32],
+        of: (&[u8; 32], &[u8; 32]),
         frozen: bool,
         planned: u64,
     ) -> Result<Self, StateError> {
-        Self::open_at(folder, settings_hash, frozen, planned, boot())
+        Self::open_at(folder, of, frozen, planned, boot())
     }
 
     fn open_at(
         folder: Option<&Path>,
-        settings_hash: &[u8; 32],
+        (settings_hash, terms): (&[u8; 32], &[u8; 32]),
         frozen: bool,
         planned: u64,
         boot: [u8; 16],
     ) -> Result<Self, StateError> {
         let version = RESULTS_VERSION.to_le_bytes();
-        let run = fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &version].concat());
+        let name = fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &version].concat());
+        let run = fet_files::sha256(&[name.as_slice(), terms].concat());
         let mut ledger = Self {
             journal: None,
             path: String::new(),
@@ -77,7 +80,7 @@ impl Ledger {
             counted: Counted::new(frozen),
         };
         let Some(folder) = folder else { return Ok(ledger) };
-        let path = folder.join(format!("ledger-{}", fet_files::hex(&run[..8])));
+        let path = folder.join(format!("ledger-{}", fet_files::hex(&name[..8])));
         ledger.path = path.display().to_string();
         let (journal, records) = Journal::open(&path).map_err(|error| match error {
             JournalError::Damaged(_) => ledger.damaged(format!("is damaged: {error}")),
@@ -100,8 +103,13 @@ impl Ledger {
                     (booted, reserved) = (Some(boot), None);
                     self.counted.settle();
                 }
-                _ if booted.is_none() => return Err(self.damaged("belongs to another run".to_string())),
-                Record::Start { .. } => return Err(self.damaged("belongs to another run".to_string())),
+                Record::Start { .. } => return Err(self.other_run()),
+                Record::Lost { count, active } => {
+                    reserved = None;
+                    self.counted.settle();
+                    self.counted.lose(count, active);
+                }
+                _ if booted.is_none() => return Err(self.other_run()),
                 Record::Reserve { count, active } => reserved = Some((count, active)),
                 Record::Release(entry) => {
                     if let Some((left, _)) = &mut reserved {
@@ -111,11 +119,6 @@ impl Ledger {
                         self.known.remove(&replaced.digest);
                     }
                     self.known.insert(entry.digest);
-                }
-                Record::Lost { count, active } => {
-                    reserved = None;
-                    self.counted.settle();
-                    self.counted.lose(count, active);
                 }
                 Record::Close => reserved = None,
             }
@@ -127,6 +130,12 @@ impl Ledger {
             self.counted.lose(count, active);
         }
         Ok(())
+    }
+
+    fn other_run(&self) -> StateError {
+        let rule =
+            "belongs to a run with other terms: another number of records of the primary, or other keys";
+        self.damaged(rule.to_string())
     }
 
     fn damaged(&self, rule: String) -> StateError {
@@ -184,13 +193,14 @@ impl Ledger {
 
     /// Begins the session in the file, with what an earlier one had lost.
     fn begin(&mut self) -> Result<(), StateError> {
-        if !self.started {
-            self.append(self.start, false)?;
-            self.started = true;
-        }
+        // First what was lost: with the start of another session the open reservation is forgotten.
         if let Some((count, active)) = self.lost {
             self.append(Record::Lost { count, active }, true)?;
             self.lost = None;
+        }
+        if !self.started {
+            self.append(self.start, false)?;
+            self.started = true;
         }
         Ok(())
     }
@@ -242,7 +252,7 @@ mod tests {
     }
 
     fn open(folder: &Path, boot: u8) -> Ledger {
-        Ledger::open_at(Some(folder), &SETTINGS, false, 16 * 5, [boot; 16]).expect("sound")
+        Ledger::open_at(Some(folder), (&SETTINGS, &SETTINGS), false, 16 * 5, [boot; 16]).expect("sound")
     }
 
     fn counts(ledger: &Ledger) -> Vec<(usize, u64)> {
@@ -312,7 +322,8 @@ mod tests {
     #[test]
     fn a_frozen_party_counts_passes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let open = || Ledger::open_at(Some(folder.path()), &SETTINGS, true, 1, [1; 16]).expect("sound");
+        let open =
+            || Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), true, 1, [1; 16]).expect("sound");
         let passes = |ledger: &Ledger| -> Vec<usize> {
             ledger.counted.tallies().iter().filter_map(Tally::fewest).collect()
         };
@@ -338,7 +349,7 @@ mod tests {
         let path = ledger.path.clone();
         drop(ledger);
         let refused = |parts: &[&str]| {
-            let opened = Ledger::open_at(Some(folder.path()), &SETTINGS, false, 9, [1; 16]);
+            let opened = Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), false, 9, [1; 16]);
             let error = opened.err().expect("refused").to_string();
             for part in [&[path.as_str(), "move"], parts].concat() {
                 assert!(error.contains(part), "{part} in {error}");
@@ -350,7 +361,7 @@ mod tests {
         std::fs::write(&path, flipped).expect("writable");
         refused(&["damaged", "record 2"]);
         std::fs::remove_file(&path).expect("there");
-        let other = Ledger::open_at(Some(folder.path()), &[4; 32], false, 9, [1; 16]);
+        let other = Ledger::open_at(Some(folder.path()), (&[4; 32], &SETTINGS), false, 9, [1; 16]);
         let mut other = other.expect("a new one");
         other.write(entry(0, 0, 3, 1)).expect("written");
         std::fs::copy(&other.path, &path).expect("writable");

@@ -1,7 +1,7 @@
 //! A party's links, made once from the keys that the primary sends.
 
 use fet_core::data::{Keys, Matrix, Sealed};
-use fet_core::linker::{LinkTask, Links};
+use fet_core::linker::{LinkError, LinkTask, Links};
 use fet_core::message::{LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_core::rng::{Purpose, stream};
@@ -36,13 +36,15 @@ impl Session {
         }
         // From here on it searches its records. Also a search that fails may tell something of them: there is no second.
         self.linked = true;
+        self.received.keys(&message.keys);
         self.begin(message.keys, Of::Run)
     }
 
     /// Links keys, or poses the linker's challenge first.
     pub(super) fn begin(&mut self, queries: Keys, of: Of) -> Result<Reply, SecondaryError> {
         let mut owner = self.linker.owner(self.linking_seed());
-        if let Some(challenge) = owner.challenge(&self.records.raw_keys)? {
+        let challenge = owner.challenge(&self.records.raw_keys).map_err(|error| self.private(error))?;
+        if let Some(challenge) = challenge {
             self.unlinked = Some(Challenged { queries, owner, of });
             return Ok(Reply::Challenge(challenge));
         }
@@ -51,6 +53,9 @@ impl Session {
 
     pub(super) fn link_answered(&mut self, answer: &Sealed) -> Result<Reply, SecondaryError> {
         let challenged = self.unlinked.take().ok_or(SecondaryError::NoChallenge)?;
+        if challenged.of == Of::Run {
+            self.received.answer(answer);
+        }
         self.search(challenged, Some(answer))
     }
 
@@ -60,9 +65,19 @@ impl Session {
         answer: Option<&Sealed>,
     ) -> Result<Reply, SecondaryError> {
         let Challenged { queries, owner, of } = &mut challenged;
-        let links = owner.link(&LinkTask { answer, ..LinkTask::new(queries, &self.records.raw_keys) })?;
+        let links = owner.link(&LinkTask { answer, ..LinkTask::new(queries, &self.records.raw_keys) });
+        let links = links.map_err(|error| self.private(error))?;
         owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         self.keep(&links, *of)
+    }
+
+    /// What is wrong with the party's own keys is for its operator; a refusal goes to the primary.
+    fn private(&self, error: LinkError) -> SecondaryError {
+        if let LinkError::Own { .. } = error {
+            (self.tell)(error.to_string());
+            return SecondaryError::UnusableKeys;
+        }
+        error.into()
     }
 
     fn keep(&mut self, links: &Links, of: Of) -> Result<Reply, SecondaryError> {

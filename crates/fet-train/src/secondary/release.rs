@@ -8,6 +8,7 @@ use fet_privacy::secure_sum::{SumError, Word};
 use sha2::{Digest, Sha256};
 
 use super::guard::Asked;
+use super::received::update;
 use super::sums::Attempt;
 use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
@@ -72,9 +73,9 @@ impl Session {
         }
         // Another attempt at a round is another release: its noise is drawn anew.
         let number = u64::from(message.attempt.unwrap_or(0));
-        let mut drawn_from = content(&over, &message.active, &[]);
+        let mut drawn_from = content(&[], &over, &message.active, &[]);
         if !self.privacy.is_identity() {
-            let released = content(&over, &message.active, &bounded);
+            let released = content(self.received.all(), &over, &message.active, &bounded);
             self.count(message, &released)?;
             // A simulated seed is no secret: its noise does not follow from the values, so that devices that round
             // differently can be compared.
@@ -168,6 +169,9 @@ impl Session {
             return Err(SecondaryError::Message { field: "parameters", rule, value: "not".into() });
         }
         self.guard.averaged(message.round)?;
+        if !self.privacy.is_identity() {
+            self.received.averages(message);
+        }
         Ok(self.encoder.learner_mut().load(&message.parameters)?)
     }
 
@@ -177,21 +181,14 @@ impl Session {
     }
 }
 
-/// A digest of what is released: noise follows from it, so that the same release bears the same noise when a run is
-/// resumed, and any other release another.
-fn content(over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
-    let mut hash = Sha256::new().chain_update(b"fet release, 1").chain_update(over);
+/// A digest of a release and of all that it follows from: noise follows from it, so that the same release bears the same
+/// noise when a run is resumed, and any other release another. The values are the same where the rest is; they are in it
+/// for devices that compute differently from one time to the next.
+fn content(received: &[u8], over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
+    let mut hash = Sha256::new().chain_update(b"fet release, 1").chain_update(received).chain_update(over);
     hash.update((active.len() as u64).to_le_bytes());
     active.iter().for_each(|party| hash.update(party.to_le_bytes()));
-    let mut bytes = [0u8; 4096];
-    for values in values.chunks(1024) {
-        let bytes = &mut bytes[..4 * values.len()];
-        bytes
-            .chunks_exact_mut(4)
-            .zip(values)
-            .for_each(|(out, value)| out.copy_from_slice(&value.to_le_bytes()));
-        hash.update(bytes);
-    }
+    update(&mut hash, values);
     hash.finalize().into()
 }
 

@@ -38,7 +38,7 @@ impl Session {
         let rows = self.rows(message)?;
         self.check_active(message.round, &message.active, message.attempt)?;
         let training = message.round.is_training();
-        let batch = self.batch(message.round, &rows)?;
+        let batch = self.batch(message.round, &rows, &message.active)?;
         let mut pass = match message.round {
             Round::Train { step } => {
                 Pass::training(stream(self.settings.seed, self.number, Purpose::Dropout, step))
@@ -72,7 +72,7 @@ impl Session {
 
     /// What the model makes of these rows' neighbours at evaluation, before bounding, noise and mask: [n, K·H].
     pub(super) fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
-        let batch = self.batch(Round::Probe { batch: u32::MAX }, rows)?;
+        let batch = self.batch(Round::Probe { batch: u32::MAX }, rows, &[])?;
         let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
         let encoded = blank_padding(encoded, &batch);
         let [_, positions, width] = encoded.dims();
@@ -118,6 +118,9 @@ impl Session {
             let value = message.learning_rate.to_string();
             return Err(SecondaryError::Message { field: "learning_rate", rule, value });
         }
+        if !self.privacy.is_identity() {
+            self.received.gradient(&message);
+        }
         let device = self.device.clone().without_autodiff();
         let mut gradient = Tensor::from_data(TensorData::new(message.gradient.into_values(), shape), &device);
         if let Some(Bounded { encoded, bounded }) = graph {
@@ -158,9 +161,14 @@ impl Session {
     }
 
     /// Each distinct neighbour of the batch once, and the neighbour of each place.
-    fn batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
+    fn batch(
+        &mut self,
+        round: Round,
+        rows: &[usize],
+        active: &[u32],
+    ) -> Result<NeighbourBatch, SecondaryError> {
         if self.queries.is_some() {
-            return self.selected_batch(round, rows);
+            return self.selected_batch(round, rows, active);
         }
         let links = match of(round) {
             Of::Run => &self.links,
@@ -195,8 +203,13 @@ impl Session {
     }
 
     /// The same for neighbours chosen for this release, where a place may be empty.
-    fn selected_batch(&mut self, round: Round, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
-        let places = self.places(round, rows)?;
+    fn selected_batch(
+        &mut self,
+        round: Round,
+        rows: &[usize],
+        active: &[u32],
+    ) -> Result<NeighbourBatch, SecondaryError> {
+        let places = self.places(round, rows, active)?;
         let mut distinct: Vec<usize> =
             places.iter().flatten().flatten().map(|&record| record as usize).collect();
         distinct.sort_unstable();
@@ -232,15 +245,15 @@ impl Session {
 
     /// The records that fill the places of these rows. If every row is released once, in several batches, the first batch
     /// selects for all rows, so that the limit on the rows that a record serves holds over all batches.
-    fn places(&mut self, round: Round, rows: &[usize]) -> Result<Places, SecondaryError> {
+    fn places(&mut self, round: Round, rows: &[usize], active: &[u32]) -> Result<Places, SecondaryError> {
         let Round::Once { .. } = round else {
-            return self.choose(round, rows);
+            return self.choose(round, rows, active);
         };
         let chosen = match self.chosen.take() {
             Some(chosen) => chosen,
             None => {
                 let all: Vec<usize> = (0..self.rows).collect();
-                self.choose(Round::Once { batch: 0 }, &all)?
+                self.choose(Round::Once { batch: 0 }, &all, active)?
             }
         };
         let places = rows.iter().map(|&row| chosen[row].clone()).collect();
@@ -248,9 +261,17 @@ impl Session {
         Ok(places)
     }
 
-    fn choose(&self, round: Round, rows: &[usize]) -> Result<Places, SecondaryError> {
+    /// Another release of the same round, as after a restart with other parties, draws its records anew.
+    fn choose(&self, round: Round, rows: &[usize], active: &[u32]) -> Result<Places, SecondaryError> {
         let queries = self.queries.as_ref().ok_or(SecondaryError::NotLinked)?.select_rows(rows);
-        let mut sampling = self.seed.stream(Purpose::Sampling, round.key());
+        // A simulated seed is no secret: its draw is that of the round.
+        let of: Vec<u8> = if self.seed.is_simulated() {
+            Vec::new()
+        } else {
+            let parties = active.iter().flat_map(|party| party.to_le_bytes());
+            self.received.all().iter().copied().chain(parties).collect()
+        };
+        let mut sampling = self.seed.stream_over(Purpose::Sampling, round.key(), &of);
         Ok(select(
             self.linker.as_ref(),
             &queries,

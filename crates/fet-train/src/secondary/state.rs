@@ -1,7 +1,8 @@
 //! A party's saved state, in its own place: its seed, the last two states during a run, the best model at the end.
 //!
-//! The primary says when to save, and receives a checksum. After a crash it asks for the last epoch whose checkpoint it
-//! has committed itself; one of the two states is of that epoch.
+//! The primary says when to save, and receives a tag. After a crash it asks for the last epoch whose checkpoint it has
+//! committed itself; one of the two states is of that epoch. The tag is drawn at random: a checksum follows from what the
+//! party learned from its records, so that whoever knows all but one of them could tell what the last one is.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -35,7 +36,12 @@ const MODEL: &str = "model.safetensors";
 #[serde(deny_unknown_fields)]
 struct Header {
     epoch: u32,
+    /// What the primary knows the state by.
+    tag: [u8; 32],
     settings_hash: [u8; 32],
+    /// Digests of what was received: of terms and keys, and of everything.
+    run: [u8; 32],
+    received: [u8; 32],
     number: usize,
     steps: Vec<u64>,
     /// How many records its ledger had.
@@ -60,25 +66,31 @@ impl Session {
         self.keep_seed()?;
         let ledger = self.ledger()?.map_or(0, |ledger| ledger.records());
         let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
-        let header = Header { epoch, settings_hash: self.settings_hash, number: self.number, steps, ledger };
+        let (settings_hash, number, tag) = (self.settings_hash, self.number, random()?);
+        let (run, received) = (*self.received.run(), *self.received.all());
+        let header = Header { epoch, tag, settings_hash, run, received, number, steps, ledger };
         let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
-        let hash = fet_files::sha256(&bytes);
         self.store.save(epoch, bytes)?;
-        Ok(Saved { epoch, hash })
+        Ok(Saved { epoch, tag })
     }
 
     pub(super) fn load(&mut self, saved: &Saved) -> Result<(), SecondaryError> {
         self.guard.check_load()?;
-        let bytes = self.store.find(saved)?;
+        let bytes = self.store.find(saved.epoch)?;
         let (header, file) = StateFile::read::<Header>(&bytes)?;
-        if header.settings_hash != self.settings_hash || header.number != self.number {
+        let same_run = header.settings_hash == self.settings_hash && header.run == *self.received.run();
+        if !same_run || header.number != self.number {
             return Err(StateError::OtherRun.into());
+        }
+        if header.tag != saved.tag {
+            return Err(StateError::OtherContent { epoch: saved.epoch }.into());
         }
         if let Some(ledger) = self.ledger()? {
             ledger.check_records(header.ledger)?;
         }
         self.best = Learned { parameters: file.parameters, steps: header.steps }
             .restore(self.encoder.learner_mut())?;
+        self.received.continue_from(header.received);
         self.guard.loaded(saved.epoch);
         Ok(())
     }
@@ -138,9 +150,7 @@ impl Store {
                 Err(_) => {}
             }
         }
-        let mut bytes = [0; 32];
-        getrandom::fill(&mut bytes).map_err(|error| StateError::NoRandomness(error.to_string()))?;
-        Ok(OwnSeed::new(bytes))
+        random().map(OwnSeed::new)
     }
 
     /// Puts a party's own seed in its place, where only its owner may read it; refuses if another is there. A simulated seed,
@@ -176,7 +186,7 @@ impl Store {
                 let later = epochs.iter().filter(|other| **other > epoch);
                 let earlier = epochs.iter().filter(|other| **other < epoch).rev().skip(GENERATIONS - 1);
                 for other in later.chain(earlier) {
-                    // A file that cannot be removed does no harm: its checksum will not match.
+                    // A file that cannot be removed does no harm: its tag will not match.
                     let _ = fs::remove_file(folder.join(file_name(*other)));
                 }
             }
@@ -184,20 +194,15 @@ impl Store {
         Ok(())
     }
 
-    fn find(&self, saved: &Saved) -> Result<Vec<u8>, StateError> {
-        let missing = StateError::Missing { epoch: saved.epoch };
+    fn find(&self, epoch: u32) -> Result<Vec<u8>, StateError> {
+        let missing = StateError::Missing { epoch };
         let bytes = match self {
             Self::Memory(kept) => {
-                kept.iter().find(|(epoch, _)| *epoch == saved.epoch).map(|(_, bytes)| bytes.clone())
+                kept.iter().find(|(kept, _)| *kept == epoch).map(|(_, bytes)| bytes.clone())
             }
-            Self::Folder(folder) => fs::read(folder.join(file_name(saved.epoch))).ok(),
+            Self::Folder(folder) => fs::read(folder.join(file_name(epoch))).ok(),
         };
-        let bytes = bytes.ok_or(missing)?;
-        if fet_files::sha256(&bytes) == saved.hash {
-            Ok(bytes)
-        } else {
-            Err(StateError::OtherContent { epoch: saved.epoch })
-        }
+        bytes.ok_or(missing)
     }
 
     fn finish(&self, model: &[u8]) -> Result<(), StateError> {
@@ -210,6 +215,13 @@ impl Store {
             }
         }
     }
+}
+
+/// Drawn by the operating system.
+fn random() -> Result<[u8; 32], StateError> {
+    let mut bytes = [0; 32];
+    getrandom::fill(&mut bytes).map_err(|error| StateError::NoRandomness(error.to_string()))?;
+    Ok(bytes)
 }
 
 /// Whether there is anything in a folder.

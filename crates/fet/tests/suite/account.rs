@@ -15,10 +15,10 @@ use fet_train::trainer::{RunError, Trainer};
 use crate::support::{Vanishing, experiment, flex, losses, square};
 
 const SECURE: &str = "aggregator.kind=secure-average";
-const NOISE: &str = "privacy.kind=discrete-gaussian";
+pub(crate) const NOISE: &str = "privacy.kind=discrete-gaussian";
 
 /// Several secondaries with the tables of two.
-fn many(rows: usize, parties: usize) -> VerticalData {
+pub(crate) fn many(rows: usize, parties: usize) -> VerticalData {
     let mut data = square(rows, Task::Regression);
     for number in 3..=parties {
         let mut more = data.secondaries[number % 2].clone();
@@ -29,7 +29,7 @@ fn many(rows: usize, parties: usize) -> VerticalData {
 }
 
 /// A session of a run whose parties keep their state in `folder`.
-fn session(
+pub(crate) fn session(
     sets: &[&str],
     data: VerticalData,
     folder: &Path,
@@ -44,23 +44,23 @@ fn session(
     Ok((Trainer::new(&experiment, primary, parties, gone, &machine)?, watched))
 }
 
-fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
+pub(crate) fn plain(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
     session(sets, many(100, 2), folder, Vec::new(), |_, party| Box::new(party)).expect("a trainer")
 }
 
 /// Nothing of a session runs any more, as if its process had been killed.
-fn kill(session: (Trainer, Vec<Watched>)) {
+pub(crate) fn kill(session: (Trainer, Vec<Watched>)) {
     std::mem::forget(session);
 }
 
 /// Step `number` of the first epoch, of these parties.
-fn step(trainer: &Trainer, number: usize, active: &[u32]) -> Request {
+pub(crate) fn step(trainer: &Trainer, number: usize, active: &[u32]) -> Request {
     let rows = trainer.schedule().batches(0)[number].iter().map(|&row| row as u32).collect();
     let round = Round::Train { step: number as u64 };
     Request::Forward(Forward { round, rows, active: active.to_vec(), attempt: None })
 }
 
-fn refused<T: std::fmt::Debug>(answer: Result<T, impl ToString>, parts: &[&str]) {
+pub(crate) fn refused<T: std::fmt::Debug>(answer: Result<T, impl ToString>, parts: &[&str]) {
     let error = answer.expect_err("refused").to_string();
     parts.iter().for_each(|part| assert!(error.contains(part), "{part} in {error}"));
 }

@@ -78,7 +78,7 @@ fn terms_that_differ_are_refused_with_both_values() {
     };
     let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
     assert!(error.contains("not joined"), "{error}");
-    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 3"]);
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 4"]);
     refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
     refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
     let other = terms(&["method.hidden=32"]);
@@ -167,7 +167,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&averaged, &[share(Some(0))], &["attempt"]);
     check(&averaged, &[load(other("embedding.input.bias"))], &["must be those that the method averages"]);
     check(&averaged, &[load(Parameters::default())], &["must be those that the method averages"]);
-    check(&[], &[Request::Load(Saved { epoch: 3, hash: [0; 32] })], &["no saved state of epoch 3"]);
+    check(&[], &[Request::Load(Saved { epoch: 3, tag: [0; 32] })], &["no saved state of epoch 3"]);
     check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
     let keys = |parties: &[u32], count: usize| {
         let key = SignedKey { key: [9; 32], signature: vec![0; 64] };
@@ -230,7 +230,7 @@ fn a_party_answers_the_schedule_once_and_nothing_else() {
     refused(ask(party_one, &probe), &["policy.probes"]);
     let once = Forward { round: Round::Once { batch: 0 }, ..step(4, None) };
     refused(ask(party_one, &once), &["released once only if"]);
-    let saved = party_one.ask(Request::Load(Saved { epoch: 1, hash: [0; 32] }));
+    let saved = party_one.ask(Request::Load(Saved { epoch: 1, tag: [0; 32] }));
     refused(saved, &["before anything is released"]);
     // Whom a round left out no later round has.
     let alone = Forward { active: vec![0], ..step(5, None) };

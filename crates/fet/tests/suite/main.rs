@@ -25,5 +25,6 @@ mod provenance;
 mod randomness;
 mod repeat;
 mod replies;
+mod restart;
 mod support;
 mod transformations;

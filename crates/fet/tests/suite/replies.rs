@@ -93,7 +93,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
         &[],
         |request, reply| match request {
             Request::Forward(message) if !message.round.is_training() => {
-                Ok(Reply::Saved(Saved { epoch: 1, hash: [0; 32] }))
+                Ok(Reply::Saved(Saved { epoch: 1, tag: [0; 32] }))
             }
             _ => Ok(reply),
         },

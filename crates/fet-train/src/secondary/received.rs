@@ -1,0 +1,119 @@
+//! What a party has received that its representations follow from: the terms, the primary's keys, gradients and averages.
+//!
+//! A release is a function of the party's records, of the request for it, and of these. Noise and the account's digest of
+//! a release follow from a digest of them, so that whether two releases bear the same noise, or count once, follows from
+//! what the primary sent and never from what the records are: otherwise whoever may ask again under other keys could tell
+//! two tables apart by comparing bytes. A run has one set of terms and keys, also after a restart (`ledger`).
+
+use fet_core::data::{Keys, Sealed};
+use fet_core::message::{Backward, LoadParameters, Terms};
+use sha2::{Digest as _, Sha256};
+
+use crate::report::RESULTS_VERSION;
+
+/// Digests of what was received.
+#[derive(Debug, Clone)]
+pub(super) struct Received {
+    /// The terms and the keys that were linked.
+    run: [u8; 32],
+    /// These, and all that the model learned from.
+    all: [u8; 32],
+}
+
+impl Received {
+    /// What all parties agreed to, and what this one was told of its place. `settings` is this party's own copy of the common
+    /// settings.
+    pub(super) fn new(settings: &str, terms: &Terms) -> Self {
+        let hash = Sha256::new().chain_update(common(settings, terms));
+        let standardise = [u8::from(terms.standardise.keys), u8::from(terms.standardise.features)];
+        let hash = hash.chain_update((terms.number as u64).to_le_bytes()).chain_update(standardise);
+        let terms: [u8; 32] = hash.finalize().into();
+        Self { run: terms, all: terms }
+    }
+
+    /// The primary's keys, which are linked.
+    pub(super) fn keys(&mut self, keys: &Keys) {
+        let mut hash = Sha256::new().chain_update(b"keys").chain_update(self.run);
+        hash.update((keys.rows() as u64).to_le_bytes());
+        hash.update((keys.columns() as u64).to_le_bytes());
+        hash.update(keys.kind_name());
+        match keys {
+            Keys::Numbers(numbers) => {
+                numbers.values().iter().for_each(|value| hash.update(value.to_le_bytes()));
+            }
+            Keys::Text(text) => text.cells().iter().for_each(|text| {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }),
+            Keys::Sealed(sealed) => hash.update(sealed.bytes()),
+        }
+        self.linked(hash);
+    }
+
+    /// The answer to a linker's challenge.
+    pub(super) fn answer(&mut self, answer: &Sealed) {
+        let hash = Sha256::new().chain_update(b"answer").chain_update(self.run);
+        self.linked(hash.chain_update(answer.bytes()));
+    }
+
+    fn linked(&mut self, hash: Sha256) {
+        self.run = hash.finalize().into();
+        self.all = self.run;
+    }
+
+    /// A gradient.
+    pub(super) fn gradient(&mut self, message: &Backward) {
+        let Backward { round, gradient, learning_rate } = message;
+        let hash = Sha256::new().chain_update(b"gradient").chain_update(self.all);
+        let hash = hash.chain_update(round.key().to_le_bytes()).chain_update(learning_rate.to_le_bytes());
+        self.learned(hash, gradient.values());
+    }
+
+    /// Averaged parameters.
+    pub(super) fn averages(&mut self, message: &LoadParameters) {
+        let hash = Sha256::new().chain_update(b"averages").chain_update(self.all);
+        self.learned(hash.chain_update(message.round.key().to_le_bytes()), message.parameters.values());
+    }
+
+    fn learned(&mut self, mut hash: Sha256, values: &[f32]) {
+        update(&mut hash, values);
+        self.all = hash.finalize().into();
+    }
+
+    /// The terms and the keys: the same in every session of a run.
+    pub(super) fn run(&self) -> &[u8; 32] {
+        &self.run
+    }
+
+    /// Everything.
+    pub(super) fn all(&self) -> &[u8; 32] {
+        &self.all
+    }
+
+    /// Goes on from a state that was saved after all this.
+    pub(super) fn continue_from(&mut self, all: [u8; 32]) {
+        self.all = all;
+    }
+}
+
+/// A digest of the terms that are the same for all parties.
+pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
+    let hash =
+        Sha256::new().chain_update(b"fet terms, 1").chain_update(fet_files::sha256(settings.as_bytes()));
+    let hash = hash.chain_update(RESULTS_VERSION.to_le_bytes());
+    let hash = hash.chain_update((terms.parties as u64).to_le_bytes());
+    hash.chain_update((terms.rows as u64).to_le_bytes()).finalize().into()
+}
+
+/// Adds values, bit for bit.
+pub(super) fn update(hash: &mut Sha256, values: &[f32]) {
+    let mut bytes = [0u8; 4096];
+    for values in values.chunks(1024) {
+        let bytes = &mut bytes[..4 * values.len()];
+        bytes
+            .chunks_exact_mut(4)
+            .zip(values)
+            .for_each(|(out, value)| out.copy_from_slice(&value.to_le_bytes()));
+        hash.update(bytes);
+    }
+}

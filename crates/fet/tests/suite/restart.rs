@@ -1,0 +1,142 @@
+//! A party that is started again, and a primary that then tells it something else.
+
+use std::path::Path;
+
+use fet_core::message::{Backward, Block, Epoch, Reply, Request, Round, Terms};
+use fet_core::party::{Failure, Party};
+use fet_train::simulation::Watched;
+use fet_train::trainer::Trainer;
+
+use crate::account::{NOISE, kill, many, plain, refused, session, step};
+
+const OWN: &str = "train.randomness=own";
+
+/// Changes what passes to a party.
+struct Between<F> {
+    party: Watched,
+    change: F,
+}
+
+impl<F: FnMut(&mut Request) + Send> Party for Between<F> {
+    fn name(&self) -> &str {
+        self.party.name()
+    }
+    fn ask(&mut self, mut request: Request) -> Result<Reply, Failure> {
+        (self.change)(&mut request);
+        self.party.ask(request)
+    }
+}
+
+/// A session in which the first party gets other requests.
+fn changed(
+    sets: &[&str],
+    folder: &Path,
+    change: impl FnMut(&mut Request) + Clone + Send + 'static,
+) -> (Trainer, Vec<Watched>) {
+    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        if index == 0 { Box::new(Between { party, change: change.clone() }) } else { Box::new(party) }
+    };
+    session(sets, many(100, 2), folder, Vec::new(), wrap).expect("a trainer")
+}
+
+fn ledgers(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder.join("party1")).expect("a folder").flatten();
+    entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("ledger-")).count()
+}
+
+/// The primary writes the terms; a comment in them is no other run, whose account would begin at nothing.
+#[test]
+fn a_run_has_one_account_however_its_terms_are_worded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, OWN, "train.epochs=1"];
+    let mut first = plain(&sets, folder.path());
+    let request = step(&first.0, 0, &[0, 1]);
+    let reply = first.1[0].ask(request.clone()).expect("planned");
+    kill(first);
+    let mut second = changed(&sets, folder.path(), |request| {
+        if let Request::Join(Terms { settings, settings_hash, .. }) = request {
+            settings.push_str("\n# another run?\n");
+            *settings_hash = fet_files::sha256(settings.as_bytes());
+        }
+    });
+    assert_eq!(second.1[0].ask(request).expect("the same again"), reply);
+    assert_eq!(ledgers(folder.path()), 1);
+}
+
+/// Whether a release under other keys bore the same noise would say whether the same records are near them: the party has one
+/// set of keys for a run, and refuses others alike, near or far.
+#[test]
+fn a_restarted_party_takes_no_other_keys_and_no_other_number_of_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, OWN, "train.epochs=1"];
+    let mut first = plain(&sets, folder.path());
+    let request = step(&first.0, 0, &[0, 1]);
+    first.1[0].ask(request.clone()).expect("planned");
+    kill(first);
+    let mut errors = Vec::new();
+    for moved in [1e-12, 0.5] {
+        let mut second = changed(&sets, folder.path(), move |request| {
+            if let Request::Link(message) = request {
+                let numbers = message.keys.numbers().expect("numbers");
+                let mut values = numbers.values().to_vec();
+                values[7] += moved;
+                message.keys = fet_core::data::Matrix::new(numbers.columns(), values).into();
+            }
+        });
+        let error = second.1[0].ask(request.clone()).expect_err("refused").to_string();
+        refused::<()>(
+            Err(&error),
+            &["belongs to a run with other terms", "other keys", "start the run anew"],
+        );
+        errors.push(error);
+    }
+    assert_eq!(errors[0], errors[1], "it does not say how near");
+    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let mut more = session(&sets, many(120, 2), folder.path(), Vec::new(), wrap).expect("a trainer");
+    let request = step(&more.0, 0, &[0, 1]);
+    refused(more.1[0].ask(request), &["another number of records of the primary"]);
+    // With its own it goes on.
+    let mut last = plain(&sets, folder.path());
+    let request = step(&last.0, 0, &[0, 1]);
+    assert!(last.1[0].ask(request).is_ok());
+}
+
+/// Two releases whose values are the same bear other noise where what led to them is not the same: here other gradients, of
+/// which the step size lets nothing come.
+#[test]
+fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, OWN, "train.epochs=4"];
+    let run = |value: f32| {
+        let mut session = plain(&sets, folder.path());
+        let party = &mut session.1[0];
+        let first = party.ask(step(&session.0, 0, &[0, 1])).expect("planned");
+        let Reply::Representation(block) = &first else { panic!("{first:?}") };
+        let shape = block.shape();
+        let gradient = Block::new(shape, vec![value; shape.iter().product()]).expect("it fills its shape");
+        let round = Round::Train { step: 0 };
+        party.ask(Request::Backward(Backward { round, gradient, learning_rate: 0.0 })).expect("taken");
+        let second = party.ask(step(&session.0, 1, &[0, 1])).expect("planned");
+        kill(session);
+        (first, second)
+    };
+    let (one, again, other) = (run(1.0), run(1.0), run(2.0));
+    assert_eq!(one, again);
+    assert_eq!(one.0, other.0);
+    assert_ne!(one.1, other.1);
+}
+
+/// A checksum of what a party saved follows from its records, and would tell them.
+#[test]
+fn the_name_of_a_saved_state_says_nothing_of_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut session = plain(&[NOISE, OWN], folder.path());
+    let mut save = || session.1[0].ask(Request::Save(Epoch { epoch: 1 })).expect("saved");
+    let (first, second) = (save(), save());
+    let (Reply::Saved(first), Reply::Saved(second)) = (first, second) else { panic!("two saved states") };
+    assert_ne!(first.tag, second.tag, "the same state twice");
+    kill(session);
+    let mut again = plain(&[NOISE, OWN], folder.path());
+    refused(again.1[0].ask(Request::Load(first)), &["is not that of the primary's checkpoint"]);
+    again.1[0].ask(Request::Load(second)).expect("its own");
+}
