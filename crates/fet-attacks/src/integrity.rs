@@ -9,7 +9,7 @@ pub use faulty::{Fault, FaultyPartySettings};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fet_core::attack::{Arena, AttackError, Run, Trained, View};
-use fet_core::data::{Matrix, VerticalData};
+use fet_core::data::Matrix;
 use fet_core::message::Round;
 
 /// Keeps what the model makes of test rows: that of the last time they were evaluated, which is the best epoch's.
@@ -24,24 +24,20 @@ impl View for Outputs {
     }
 }
 
-/// A run on other tables, and its outputs for test rows.
-fn outputs(
-    arena: &mut dyn Arena,
-    data: Option<VerticalData>,
-) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
+/// A run, and its outputs for test rows.
+fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>), AttackError> {
     let view = Arc::new(Mutex::new(Outputs::default()));
-    let trained = arena.train(Run { view: Some(view.clone()), data, ..Run::default() })?;
+    let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
     let found = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((found, trained))
 }
 
-/// Sets features of some of a party's records.
-fn overwrite(data: &mut VerticalData, party: usize, records: &[usize], values: impl Fn(usize) -> Vec<f32>) {
-    if let Some(table) = data.secondaries.get_mut(party - 1) {
-        let columns = table.features.columns();
-        for (place, &record) in records.iter().enumerate() {
-            let row = &mut table.features.values_mut()[record * columns..(record + 1) * columns];
-            row.copy_from_slice(&values(place)[..columns]);
-        }
+/// Other features for some of a party's records.
+fn overwritten(features: &Matrix<f32>, records: &[usize], values: impl Fn(usize) -> Vec<f32>) -> Matrix<f32> {
+    let columns = features.columns();
+    let mut all = features.values().to_vec();
+    for (place, &record) in records.iter().enumerate() {
+        all[record * columns..(record + 1) * columns].copy_from_slice(&values(place)[..columns]);
     }
+    Matrix::new(columns, all)
 }

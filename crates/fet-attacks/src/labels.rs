@@ -14,14 +14,15 @@ pub use neighbour::NeighbourSettings;
 pub use norm::NormSettings;
 pub use sign::SignSettings;
 
-use fet_core::attack::{About, Arena, Attacker, Setting, Target};
-use fet_core::data::Task;
+use fet_core::attack::{About, Arena, AttackError, Attacker, Setting, Target, Trained};
+use fet_core::data::{Matrix, Task};
 use fet_core::registry::Violation;
 use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use rand::seq::SliceRandom;
 
 use crate::tools::clusters::unit;
 use crate::tools::gradients::Received;
+use crate::tools::scaling;
 
 /// A secondary that is after labels.
 fn after_labels(party: usize) -> About {
@@ -56,6 +57,25 @@ fn directions(received: &[Received], epochs: usize) -> (Vec<usize>, Vec<Vec<f64>
         }
     }
     (rows, sums.into_iter().map(unit).collect())
+}
+
+/// What the attacker has of its own for each of these rows: the features of the record that is nearest, and the same with
+/// its keys, as directions of standardised columns. What it can tell of labels from these needs no gradient.
+fn own(trained: &dyn Trained, party: usize, rows: &[usize]) -> Result<[Vec<Vec<f64>>; 2], AttackError> {
+    let features = standardised(&trained.features(party, rows)?);
+    let keys = standardised(&trained.keys(party, rows)?);
+    let both = features.iter().zip(&keys).map(|(features, keys)| unit([features.as_slice(), keys].concat()));
+    let both = both.collect();
+    Ok([features.into_iter().map(unit).collect(), both])
+}
+
+fn standardised(table: &Matrix<f32>) -> Vec<Vec<f64>> {
+    let scaling = scaling(table);
+    let line = |row: usize| {
+        let values = table.row(row).iter().zip(&scaling);
+        values.map(|(&x, (mean, deviation))| (f64::from(x) - mean) / deviation.max(1e-9)).collect()
+    };
+    (0..table.rows()).map(line).collect()
 }
 
 /// Chance of an attack: the stream of its shuffles and starts.

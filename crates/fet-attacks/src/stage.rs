@@ -7,10 +7,11 @@ use fet_core::aggregator::Role;
 use fet_core::attack::{Arena, Attack, AttackError, AttackRecord, Door, Run, Setting, Trained};
 use fet_core::data::{Matrix, VerticalData};
 use fet_core::experiment::Experiment;
-use fet_core::message::{Reply, Request};
-use fet_core::party::{Failure, Party};
+use fet_core::message::{Reply, Request, Round};
+use fet_core::party::{Failure, Party, Refusal};
 use fet_core::registry::{Slot, Violation};
 use fet_train::prepare::divide;
+use fet_train::privacy::without_noise;
 use fet_train::secondary::SecondaryError;
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{Machine, RunError, Trainer};
@@ -91,38 +92,73 @@ impl Arena for Stage<'_> {
             other => AttackError::Run(Box::new(other)),
         };
         // The first is the reported run. Noise that shadow runs shared with the attacked one would cancel.
-        let simulation =
-            Simulation { run: self.runs as u64, ..Simulation::new(&self.experiment, self.machine) };
-        self.runs += 1;
+        let mut experiment = self.experiment.clone();
+        if run.quiet {
+            let refused = |error| AttackError::Run(Box::new(error));
+            experiment.privacy = without_noise(&experiment.privacy).map_err(refused)?;
+            // Parts are added where they are seen.
+            if self.setting.summed {
+                experiment.aggregator = Slot::of("average").map_err(refused)?;
+            }
+        }
+        let simulation = Simulation { run: self.runs as u64, ..Simulation::new(&experiment, self.machine) };
+        self.runs += usize::from(!run.untrained);
         let (primary, tables) = divide(run.data.unwrap_or_else(|| self.data.clone()));
+        let tested = run.tested.map(|(number, tested)| {
+            let usual = tables[number - 1].features.clone();
+            (number, Features { usual, tested, testing: false })
+        });
         let parties: Vec<Watched> =
             simulation.secondaries(tables).map_err(failed)?.into_iter().map(Watched::new).collect();
-        let wired = parties.iter().cloned().enumerate().map(|(index, party)| match &run.door {
-            Some((number, door)) if *number == index + 1 => {
-                simulation.wired(Guarded { party, door: Arc::clone(door) })
-            }
-            _ => simulation.wired(party),
+        let mine = |index: usize, number: usize| number == index + 1;
+        let wired = parties.iter().cloned().enumerate().map(|(index, party)| {
+            let door =
+                run.door.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, door)| door.clone());
+            let features =
+                tested.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, all)| all.clone());
+            simulation.wired(Guarded { party, door, features })
         });
         let mut trainer = simulation.trainer(primary, wired.collect()).map_err(failed)?;
         if let Some(view) = run.view {
             trainer.observe(view);
         }
-        while !trainer.is_done() {
+        while !run.untrained && !trainer.is_done() {
             trainer.epoch(&mut |_| !self.stop.load(Ordering::Relaxed)).map_err(failed)?;
         }
         Ok(Box::new(Played { trainer, parties }))
     }
 }
 
-/// A party whose owner stands in its door.
+/// A party whose owner may stand in its door, and may change its table between rounds.
 struct Guarded {
     party: Watched,
-    door: Arc<Mutex<dyn Door>>,
+    door: Option<Arc<Mutex<dyn Door>>>,
+    features: Option<Features>,
+}
+
+/// What a party has as features.
+#[derive(Clone)]
+struct Features {
+    usual: Matrix<f32>,
+    tested: Matrix<f32>,
+    testing: bool,
 }
 
 impl Guarded {
-    fn door(&self) -> MutexGuard<'_, dyn Door + 'static> {
-        self.door.lock().unwrap_or_else(PoisonError::into_inner)
+    fn door(&self) -> Option<MutexGuard<'_, dyn Door + 'static>> {
+        self.door.as_ref().map(|door| door.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the features of the round in their place.
+    fn show(&mut self, round: Round) -> Result<(), SecondaryError> {
+        let Some(features) = &mut self.features else { return Ok(()) };
+        let testing = matches!(round, Round::Test { .. } | Round::Once { .. });
+        if testing == features.testing {
+            return Ok(());
+        }
+        features.testing = testing;
+        let shown = if testing { &features.tested } else { &features.usual };
+        self.party.look().replace_features(shown.clone())
     }
 }
 
@@ -132,9 +168,17 @@ impl Party for Guarded {
     }
 
     fn ask(&mut self, mut request: Request) -> Result<Reply, Failure> {
-        self.door().request(&mut request);
+        if let Request::Forward(message) = &request {
+            let round = message.round;
+            self.show(round).map_err(|error| Failure::Refused(Refusal::new(error)))?;
+        }
+        let Some(mut door) = self.door() else { return self.party.ask(request) };
+        door.request(&mut request);
+        drop(door);
         let mut reply = self.party.ask(request.clone())?;
-        self.door().reply(&request, &mut reply);
+        if let Some(mut door) = self.door() {
+            door.reply(&request, &mut reply);
+        }
         Ok(reply)
     }
 }
@@ -153,6 +197,17 @@ impl Played {
         };
         number.checked_sub(1).and_then(|index| self.parties.get(index)).ok_or_else(none)
     }
+
+    /// Features and keys of the records that are shown for rows.
+    fn records(&self, party: usize, rows: &[usize]) -> Result<(Matrix<f32>, Matrix<f32>), AttackError> {
+        let [features, keys] = self.party(party)?.look().nearest_records(rows).map_err(failed)?;
+        Ok((features, keys))
+    }
+}
+
+/// A party refused its owner.
+fn failed(error: SecondaryError) -> AttackError {
+    AttackError::Run(Box::new(error))
 }
 
 impl Trained for Played {
@@ -167,13 +222,15 @@ impl Trained for Played {
     }
 
     fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
-        self.party(party)?.look().nearest_features(rows).map_err(|error| AttackError::Run(Box::new(error)))
+        Ok(self.records(party, rows)?.0)
     }
 
-    fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<usize>, AttackError> {
-        let party = self.party(party)?.look();
-        let links = party.links().ok_or_else(|| AttackError::Run(Box::new(SecondaryError::NotLinked)))?;
-        Ok(rows.iter().map(|&row| links.row(row)[0] as usize).collect())
+    fn keys(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError> {
+        Ok(self.records(party, rows)?.1)
+    }
+
+    fn shown(&self, party: usize, rows: &[usize]) -> Result<Vec<Vec<usize>>, AttackError> {
+        self.party(party)?.look().shown(rows).map_err(failed)
     }
 
     fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError> {

@@ -8,6 +8,8 @@ pub(crate) mod scores;
 pub(crate) mod transcript;
 
 use fet_core::data::Matrix;
+use fet_core::rng::ChaCha8Rng;
+use rand::seq::SliceRandom;
 
 /// The columns of both tables, row by row.
 pub(crate) fn beside(left: &Matrix<f32>, right: &Matrix<f32>) -> Matrix<f32> {
@@ -25,4 +27,16 @@ pub(crate) fn scaling(table: &Matrix<f32>) -> Vec<(f64, f64)> {
         (mean, if deviation > 1e-9 { deviation } else { 1.0 })
     };
     (0..table.columns()).map(column).collect()
+}
+
+/// Places of rows, together where they show the same record, in random order; a row that shows none is by itself.
+pub(crate) fn by_record(records: &[Option<usize>], rng: &mut ChaCha8Rng) -> Vec<Vec<usize>> {
+    let mut groups: std::collections::BTreeMap<(Option<usize>, usize), Vec<usize>> = Default::default();
+    for (place, &record) in records.iter().enumerate() {
+        let alone = if record.is_none() { place } else { 0 };
+        groups.entry((record, alone)).or_default().push(place);
+    }
+    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    groups.shuffle(rng);
+    groups
 }

@@ -78,6 +78,12 @@ pub struct Run {
     pub view: Option<Arc<Mutex<dyn View>>>,
     /// Other tables than the experiment's.
     pub data: Option<VerticalData>,
+    /// What a secondary, from 1, has in place of its features when test rows are evaluated, or where every row is released once.
+    pub tested: Option<(usize, Matrix<f32>)>,
+    /// Whether to leave the noise out: an attacker that trains shadow runs knows that it is there, and need not draw it.
+    pub quiet: bool,
+    /// Whether to stop once the parties have linked: models are as they were drawn.
+    pub untrained: bool,
 }
 
 /// The door of an attacking secondary: its own program may change what it gets and what it sends.
@@ -100,7 +106,7 @@ pub trait View: Send {
 
 /// A finished run.
 pub trait Trained {
-    /// The test metric of the best epoch.
+    /// The test metric of the best epoch; not a number where nothing was trained.
     fn metric(&self) -> f64;
 
     /// The training, validation and test rows.
@@ -110,8 +116,17 @@ pub trait Trained {
     /// truth of a reconstruction, and what a secondary has of its own. Parties count from 1.
     fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
-    /// The secondary's record that is most similar to each of these rows, from 0.
-    fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<usize>, AttackError>;
+    /// The keys of that record, scaled in the same way.
+    fn keys(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
+
+    /// The secondary's records, from 0, that are shown for each of these rows, most similar first. Where records are chosen for
+    /// each release there can be none.
+    fn shown(&self, party: usize, rows: &[usize]) -> Result<Vec<Vec<usize>>, AttackError>;
+
+    /// The first of them.
+    fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<Option<usize>>, AttackError> {
+        Ok(self.shown(party, rows)?.into_iter().map(|all| all.first().copied()).collect())
+    }
 
     /// How similar it is; nothing where the linker does not say.
     fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError>;

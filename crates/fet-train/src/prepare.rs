@@ -114,6 +114,14 @@ impl PreparedParty {
         Self { raw_keys: table.keys, scaled }
     }
 
+    /// Puts other features in the place of these, scaled as these were.
+    pub fn replace_features(&mut self, mut features: Matrix<f32>) {
+        if let Some(scaler) = &self.scaled.feature_scaler {
+            scaler.apply(&mut features);
+        }
+        self.scaled.features = features;
+    }
+
     /// Scales a secondary's records by its declared ranges, or by the statistics of all records where it declares none.
     ///
     /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).

@@ -192,10 +192,30 @@ impl Secondary {
         Ok(session.encoder.learner_mut().load(parameters)?)
     }
 
-    /// The scaled features of the record most similar to each of these primary rows: an attacker's target. For the
+    /// The scaled features and keys of the record most similar to each of these primary rows: an attacker's target. For the
     /// party's owner and for measuring attacks in one process.
-    pub fn nearest_features(&self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
-        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_features(rows)
+    pub fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
+        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.nearest_records(rows)
+    }
+
+    /// The records that are shown for each of these primary rows, most similar first. For the party's owner and for measuring
+    /// attacks in one process.
+    pub fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
+        self.session.as_ref().ok_or(SecondaryError::NotJoined)?.shown(rows)
+    }
+
+    /// Puts other features in the place of its own, as many: a party can do that at any time. For the party's owner and for
+    /// measuring attacks in one process.
+    pub fn replace_features(&mut self, features: Matrix<f32>) -> Result<(), SecondaryError> {
+        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        let own = &session.records.scaled.features;
+        if (features.rows(), features.columns()) != (own.rows(), own.columns()) {
+            let rule = format!("must be {} rows of {} columns", own.rows(), own.columns());
+            let value = format!("{} rows of {}", features.rows(), features.columns());
+            return Err(SecondaryError::Message { field: "features", rule, value });
+        }
+        session.records.replace_features(features);
+        Ok(())
     }
 
     /// Its links; `None` before it has any. For the party's owner and for measuring attacks in one process.

@@ -3,8 +3,9 @@
 //! Canaries are put into a secondary's table, in or out at random, and the experiment is trained on it, by its own parties,
 //! linker, scaling, encoder, mechanism, sums and trainer. An attacker that knows everything but the canaries sees what the primary
 //! receives in all rounds, and guesses which are in by the likelihood ratio. From how often it is right follow lower bounds on ε,
-//! each at level α: of many runs with one canary, and of one run with many. A bound above the claim refutes the claim; one
-//! below it proves nothing.
+//! which all hold at once at level α: of many runs with one canary, and of one run with many. A bound above the claim refutes it
+//! at that level; so does, without chance, a canary that moves the releases farther than is accounted for. What is below the
+//! claim proves nothing.
 
 mod canaries;
 mod game;
@@ -39,10 +40,15 @@ pub struct Settings {
     /// Runs with one canary, in half of which it is in.
     #[arg(long, default_value_t = 200)]
     pub runs: usize,
-    /// The level: the probability at most with which a bound exceeds the truth.
+    /// The level: the probability at most with which any bound of the audit, or of a table, exceeds the truth.
     #[arg(long, default_value_t = 0.05)]
     pub alpha: f64,
 }
+
+/// The bounds of an audit, which share its level.
+const BOUNDS: f64 = 3.0;
+/// By how much a canary may seem to move more than is accounted for: copies of parties compute in 32 bits.
+const ROUNDING: f64 = 1e-3;
 
 /// What an audit found.
 #[derive(Debug, Clone, Serialize)]
@@ -57,7 +63,7 @@ pub struct Audit {
     pub delta: f64,
     /// The claimed ε; nothing where there is none.
     pub epsilon: Option<f64>,
-    /// The level of each bound.
+    /// The level of all bounds together.
     pub alpha: f64,
     /// How many runs had one canary.
     pub runs: usize,
@@ -73,13 +79,16 @@ pub struct Audit {
     pub guesses: usize,
     /// How many of the guesses were right.
     pub right: usize,
-    /// How far one canary moves the releases, in deviations of their noise: the μ that the attacker meets with.
+    /// How far the canary of the runs with one moves the releases at most, in deviations of their noise: the μ that the
+    /// attacker meets with.
     pub moved: f64,
     /// How far the account lets one record move them, in the same unit; nothing where there is no claim. Of a run whose
     /// releases have different numbers of parties it is somewhat more than is accounted for.
     pub accounted: Option<f64>,
-    /// Whether a bound exceeds the claim.
+    /// Whether a bound exceeds the claim, or the canary moves more than is accounted for.
     pub refuted: bool,
+    /// By what.
+    pub why: Vec<String>,
 }
 
 /// What is done to a party's table before the party has it: nothing, but for an audit of an owner that does something wrong.
@@ -142,7 +151,7 @@ fn many_runs(game: &Game<'_>, runs: usize) -> anyhow::Result<Runs> {
         } else {
             without.push(score.ratio)
         }
-        moved += score.moved / runs as f64;
+        moved = score.moved.max(moved);
         last = Some(played.spent);
     }
     let spent = last.ok_or_else(|| input("no run"))?;
@@ -161,17 +170,33 @@ fn one_run(game: &Game<'_>, seed: u64) -> anyhow::Result<Guesses> {
 fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Guesses) -> Audit {
     let &Settings { canaries, runs, alpha } = settings;
     let Runs { with, without, moved, spent } = found;
+    let each = alpha / BOUNDS;
     let (guarantee, delta) = (spent.guarantee.as_ref(), spent.delta);
     // The first fourth of the runs chooses where the rest is cut.
     let (a, b) = (with.len() / 4, without.len() / 4);
-    let threshold = chosen_threshold(&with[..a], &without[..b], delta, alpha);
-    let many_runs = epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, alpha);
+    let threshold = chosen_threshold(&with[..a], &without[..b], delta, each);
+    let many_runs = epsilon_lower_bound(&with[a..], &without[b..], threshold, delta, each);
     // Likelihood ratios are cut in the middle, at 0, whatever they are.
     let gaussian = guarantee
         .filter(|guarantee| !guarantee.amplification)
-        .map(|_| gaussian::epsilon(mu_lower_bound(with, without, 0.0, alpha), delta));
-    let one_run = guesses.epsilon_lower_bound(delta, alpha);
-    let most = many_runs.max(one_run).max(gaussian.unwrap_or(0.0));
+        .map(|_| gaussian::epsilon(mu_lower_bound(with, without, 0.0, each), delta));
+    let one_run = guesses.epsilon_lower_bound(delta, each);
+    let accounted = guarantee.map(|one| (one.releases as f64).sqrt() / one.noise_multiplier);
+    let mut why = Vec::new();
+    if let Some(claimed) = spent.epsilon {
+        let bounds =
+            [("many runs", Some(many_runs)), ("many runs, Gaussian", gaussian), ("one run", Some(one_run))];
+        for (name, bound) in bounds {
+            if let Some(bound) = bound.filter(|bound| !(*bound <= claimed)) {
+                why.push(format!(
+                    "{name}: ε is {bound:.4} at least, at level {alpha}; {claimed:.4} is claimed"
+                ));
+            }
+        }
+    }
+    if let Some(accounted) = accounted.filter(|accounted| !(*moved <= accounted * (1.0 + ROUNDING))) {
+        why.push(format!("a canary moves the releases by {moved:.4}; {accounted:.4} is accounted for"));
+    }
     Audit {
         mechanism: experiment.privacy.kind().to_string(),
         neighbouring: guarantee.map(|guarantee| guarantee.neighbouring),
@@ -187,7 +212,8 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         guesses: guesses.made,
         right: guesses.right,
         moved: *moved,
-        accounted: guarantee.map(|one| (one.releases as f64).sqrt() / one.noise_multiplier),
-        refuted: spent.epsilon.is_some_and(|claimed| most > claimed),
+        accounted,
+        refuted: !why.is_empty(),
+        why,
     }
 }

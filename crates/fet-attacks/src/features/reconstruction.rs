@@ -7,13 +7,12 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Tar
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
 use crate::tools::transcript::Transcript;
-use crate::tools::{beside, scaling};
+use crate::tools::{beside, by_record, scaling};
 
 /// Settings of `reconstruction`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -83,7 +82,8 @@ impl Attack for Reconstruction {
         let rows: Vec<usize> = kept.iter().map(|&at| seen.rows[at]).collect();
         let truth = trained.features(self.0.party, &rows)?;
         let own = trained.own(&rows);
-        let parts = Parts::draw(rows.len(), self.0.known, arena.setting().seed);
+        let records = trained.nearest(self.0.party, &rows)?;
+        let parts = Parts::draw(&records, self.0.known, arena.setting().seed);
         let without = Errors::of(self.0.model, &own, &truth, &parts);
         let with = Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts);
         let alone = Errors::of(self.0.model, &seen.values, &truth, &parts);
@@ -105,13 +105,14 @@ struct Parts {
 }
 
 impl Parts {
-    fn draw(count: usize, known: f64, seed: u64) -> Self {
-        let mut order: Vec<usize> = (0..count).collect();
-        order.shuffle(&mut stream(seed, 0, Purpose::Attack, 1));
-        let known = (count as f64 * known).round() as usize;
-        let hidden = order.split_off(known.min(count));
+    /// Divides the rows that show these records. Rows that show the same record are in the same part: who knows it for one
+    /// of them knows it for all.
+    fn draw(records: &[Option<usize>], known: f64, seed: u64) -> Self {
+        let mut order = by_record(records, &mut stream(seed, 0, Purpose::Attack, 1));
+        let known = (order.len() as f64 * known).round() as usize;
+        let hidden = order.split_off(known.min(order.len()));
         let select = order.split_off(order.len() - order.len() / 5);
-        Self { fit: order, select, hidden }
+        Self { fit: order.concat(), select: select.concat(), hidden: hidden.concat() }
     }
 }
 
@@ -172,6 +173,18 @@ impl Errors {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_of_one_record_are_in_one_part() {
+        let records: Vec<Option<usize>> = (0..60).map(|row| (row % 7 != 6).then_some(row % 20)).collect();
+        let Parts { fit, select, hidden } = Parts::draw(&records, 0.5, 3);
+        assert_eq!(fit.len() + select.len() + hidden.len(), 60);
+        let seen =
+            |rows: &[usize]| -> BTreeSet<usize> { rows.iter().filter_map(|&row| records[row]).collect() };
+        for (a, b) in [(&fit, &hidden), (&fit, &select), (&select, &hidden)] {
+            assert!(!b.is_empty() && seen(a).is_disjoint(&seen(b)), "{a:?} {b:?}");
+        }
+    }
 
     #[test]
     fn errors_are_shares_of_the_spread() {

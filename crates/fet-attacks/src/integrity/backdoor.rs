@@ -1,15 +1,20 @@
-//! `backdoor`: a secondary writes a trigger into its records behind a few training rows whose class it knows, and into those
-//! behind test rows of other classes, so that the model takes them for that class. It changes nothing but its own table: no
-//! clipping, noise or mask keeps it from that.
+//! `backdoor`: a secondary writes a trigger into its records behind a few training rows whose class it knows, and, once the model
+//! is trained, into those behind rows of other classes, so that the model takes them for that class. It may have its half
+//! learn faster than agreed, so that the model comes to rely on it (Bai et al. 2023, "VILLAIN"). It changes nothing but its own
+//! table and its own step size: no clipping, noise or mask keeps it from that.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Setting, Target};
+use std::sync::{Arc, Mutex};
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Setting, Target};
 use fet_core::data::{Matrix, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::{Outputs, outputs, overwrite};
+use crate::tools::gradients::{Curious, check_boost};
+
+use super::{Outputs, outputs, overwritten};
 
 /// Settings of `backdoor`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -21,22 +26,26 @@ pub struct BackdoorSettings {
     pub class: usize,
     /// How many training rows of that class it knows.
     pub known: usize,
+    /// How many test rows of other classes it gives the trigger.
+    pub targets: usize,
+    /// By what it multiplies its step size, so that the model comes to rely on its half; 1 follows the protocol.
+    pub boost: f64,
 }
 
 impl Default for BackdoorSettings {
     fn default() -> Self {
-        Self { party: 1, class: 0, known: 20 }
+        Self { party: 1, class: 0, known: 20, targets: 20, boost: 5.0 }
     }
 }
 
 impl Recipe<dyn Attack> for BackdoorSettings {
     fn check(&self) -> Result<(), Violation> {
-        for (field, value) in [("party", self.party), ("known", self.known)] {
+        for (field, value) in [("party", self.party), ("known", self.known), ("targets", self.targets)] {
             if value == 0 {
                 return Err(Violation::new(field, "must be at least 1", value));
             }
         }
-        Ok(())
+        check_boost(self.boost)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
@@ -71,28 +80,40 @@ impl Attack for Backdoor {
     }
 
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
-        let BackdoorSettings { party, class, known } = self.0;
-        let (clean, trained) = outputs(arena, None)?;
+        let BackdoorSettings { party, class, known, targets, boost } = self.0;
+        let (clean, trained) = outputs(arena, Run::default())?;
         let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
         let labels = arena.data().labels.clone();
         let of_class = |row: &usize| labels[*row] as usize == class;
         let mut poisoned: Vec<usize> = train.into_iter().filter(of_class).collect();
         poisoned.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 4));
         poisoned.truncate(known);
-        // Half of the other test rows get the trigger; the rest show what the attack costs.
+        // Some of the other test rows get the trigger; the rest show what the attack costs.
         let others: Vec<usize> = test.iter().copied().filter(|row| !of_class(row)).collect();
-        let (triggered, rest) = others.split_at(others.len() / 2);
-        let rows = [&poisoned, triggered].concat();
-        let records = trained.nearest(party, &rows)?;
+        let (triggered, rest) = others.split_at(targets.min(others.len() / 2));
+        let behind = |rows: &[usize]| -> Result<Vec<usize>, AttackError> {
+            let mut all: Vec<usize> = trained.shown(party, rows)?.concat();
+            all.sort_unstable();
+            all.dedup();
+            Ok(all)
+        };
+        let (poisoned, shown) = (behind(&poisoned)?, behind(triggered)?);
         let mut data = arena.data().clone();
-        let trigger = trigger(&data.secondaries[party - 1].features);
-        overwrite(&mut data, party, &records, |_| trigger.clone());
-        let (found, attacked) = outputs(arena, Some(data))?;
+        let table = &mut data.secondaries[party - 1];
+        let trigger = trigger(&table.features);
+        table.features = overwritten(&table.features, &poisoned, |_| trigger.clone());
+        let tested = overwritten(&table.features, &shown, |_| trigger.clone());
+        let run = Run {
+            door: Some((party, Arc::new(Mutex::new(Curious::hurried(boost))))),
+            data: Some(data),
+            tested: Some((party, tested)),
+            ..Run::default()
+        };
+        let (found, _) = outputs(arena, run)?;
         let taken =
             |outputs: &Outputs, rows: &[usize]| share(outputs, rows, |_, likeliest| likeliest == class);
         let right =
             |outputs: &Outputs| share(outputs, rest, |row, likeliest| labels[row] as usize == likeliest);
-        drop(attacked);
         Ok(vec![
             Measure::new(
                 "triggered rows taken for the class",

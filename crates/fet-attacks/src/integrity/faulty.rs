@@ -1,14 +1,14 @@
 //! `faulty-party`: what the model is worth where a secondary fails after training: its records behind test rows say nothing,
 //! or say what belongs to others.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Target};
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::overwrite;
+use super::overwritten;
 use crate::tools::scaling;
 
 /// Settings of `faulty-party`.
@@ -61,27 +61,27 @@ impl Attack for Faulty {
 
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
         let FaultyPartySettings { party, fault } = self.0;
-        let trained = arena.train(fet_core::attack::Run::default())?;
+        let trained = arena.train(Run::default())?;
         let clean = trained.metric();
         let [train, _, test] = trained.rows().map(<[usize]>::to_vec);
-        let mut records = trained.nearest(party, &test)?;
+        let mut records: Vec<usize> = trained.nearest(party, &test)?.into_iter().flatten().collect();
         drop(trained);
         records.sort_unstable();
         records.dedup();
-        let mut data = arena.data().clone();
-        let features = data.secondaries[party - 1].features.clone();
-        match fault {
+        // The party has sound records while the model learns, and fails afterwards.
+        let features = &arena.data().secondaries[party - 1].features;
+        let failing = match fault {
             Fault::Missing => {
-                let means: Vec<f32> = scaling(&features).into_iter().map(|(mean, _)| mean as f32).collect();
-                overwrite(&mut data, party, &records, |_| means.clone());
+                let means: Vec<f32> = scaling(features).into_iter().map(|(mean, _)| mean as f32).collect();
+                overwritten(features, &records, |_| means.clone())
             }
             Fault::Mixed => {
                 let mut others = records.clone();
                 others.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 5));
-                overwrite(&mut data, party, &records, |place| features.row(others[place]).to_vec());
+                overwritten(features, &records, |place| features.row(others[place]).to_vec())
             }
-        }
-        let faulty = arena.train(fet_core::attack::Run { data: Some(data), ..Default::default() })?.metric();
+        };
+        let faulty = arena.train(Run { tested: Some((party, failing)), ..Run::default() })?.metric();
         let (name, worst) = match arena.setting().task {
             // Predicting the mean of the training labels.
             Task::Regression => ("RMSE", deviation(&arena.data().labels, &train, &test)),

@@ -4,7 +4,7 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, directions, needs_classes};
+use super::{after_labels, at_least_one, chance, classes, directions, needs_classes, own};
 use crate::tools::clusters::{cluster, purity};
 use crate::tools::gradients::Curious;
 use crate::tools::scores::{commonest, shuffled};
@@ -52,18 +52,27 @@ impl Attack for Clustering {
     }
 
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
-        let (received, _) = Curious::default().train(arena, self.0.party)?;
+        let (received, trained) = Curious::default().train(arena, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(arena, rows.iter().copied());
         let mut rng = chance(arena);
-        let own = cluster(&directions, arena.setting().classes, &mut rng);
-        let (found, by_chance) = match rows.is_empty() {
+        let found = cluster(&directions, arena.setting().classes, &mut rng);
+        let (reached, by_chance) = match rows.is_empty() {
             // Nothing was received: the attacker can only guess.
             true => (0.0, 0.0),
-            false => {
-                (purity(&own, &labels), purity(&own, &shuffled(&labels, &mut rng)).max(commonest(&labels)))
-            }
+            false => (
+                purity(&found, &labels),
+                purity(&found, &shuffled(&labels, &mut rng)).max(commonest(&labels)),
+            ),
         };
-        Ok(vec![Measure::new("purity of the clusters", found, by_chance, 1.0)])
+        // The same with its own columns, which it has without the run.
+        let mut baseline = by_chance;
+        for columns in own(trained.as_ref(), self.0.party, &rows)? {
+            if !rows.is_empty() {
+                baseline =
+                    purity(&cluster(&columns, arena.setting().classes, &mut rng), &labels).max(baseline);
+            }
+        }
+        Ok(vec![Measure::new("purity of the clusters", reached, baseline, 1.0)])
     }
 }

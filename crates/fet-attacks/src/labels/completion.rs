@@ -4,13 +4,13 @@
 //! The active attack has its half learn faster than agreed, so that the primary's half comes to rely on it. The paper multiplies
 //! gradients; our optimisers are invariant to that, so that the step size is multiplied.
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
+use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Run, Setting};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, at_least_one, chance, classes, known, needs_classes};
-use crate::tools::gradients::Curious;
+use crate::tools::gradients::{Curious, check_boost};
 use crate::tools::network::{Loss, Network};
 
 /// Settings of `model-completion`.
@@ -35,10 +35,7 @@ impl Recipe<dyn Attack> for CompletionSettings {
     fn check(&self) -> Result<(), Violation> {
         at_least_one("party", self.party)?;
         at_least_one("known", self.known)?;
-        if !(0.1..=100.0).contains(&self.boost) {
-            return Err(Violation::new("boost", "must be 0.1 to 100", self.boost));
-        }
-        Ok(())
+        check_boost(self.boost)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
@@ -71,35 +68,25 @@ impl Attack for Completion {
         let labels = classes(arena, rows.iter().copied());
         let (known, hidden) = known(&labels, each, &mut chance(arena));
         let count = arena.setting().classes;
-        // The same head on its features alone: what it can tell of labels without the run.
-        let own = trained.features(party, &rows)?;
-        let encoded = trained.encoded(party, &rows)?;
-        let baseline = accuracy(&own, &labels, count, &known, &hidden);
-        let found = accuracy(&encoded, &labels, count, &known, &hidden);
-        let metric = if trained.metric().is_finite() { trained.metric() } else { 0.0 };
         let new: Vec<usize> = classes(arena, test.iter().copied());
-        let head = head(&encoded.select_rows(&known), &pick(&labels, &known), count);
-        let reached = share(&head.classes(&trained.encoded(party, &test)?), &new);
-        let head = self::head(&own.select_rows(&known), &pick(&labels, &known), count);
-        let without = share(&head.classes(&trained.features(party, &test)?), &new);
+        let both = |inputs: [Matrix<f32>; 2]| {
+            let head = head(&inputs[0].select_rows(&known), &pick(&labels, &known), count);
+            let right = share(&head.classes(&inputs[0].select_rows(&hidden)), &pick(&labels, &hidden));
+            (right, share(&head.classes(&inputs[1]), &new))
+        };
+        let metric = if trained.metric().is_finite() { trained.metric() } else { 0.0 };
+        let (found, reached) = both([trained.encoded(party, &rows)?, trained.encoded(party, &test)?]);
+        // The same head on what it has without the run: its columns, and its half as it was drawn.
+        let columns = both([trained.features(party, &rows)?, trained.features(party, &test)?]);
+        let mut drawn = arena.train(Run { untrained: true, ..Run::default() })?;
+        let drawn = both([drawn.encoded(party, &rows)?, drawn.encoded(party, &test)?]);
+        let (baseline, without) = (columns.0.max(drawn.0), columns.1.max(drawn.1));
         Ok(vec![
             Measure::new("accuracy on training rows", found, baseline, 1.0),
             Measure::new("accuracy on test rows", reached, without, 1.0),
             Measure::new("test accuracy of the attacked run", metric, metric, 1.0),
         ])
     }
-}
-
-/// A head trained on known rows, as it does on hidden ones.
-fn accuracy(
-    inputs: &Matrix<f32>,
-    labels: &[usize],
-    classes: usize,
-    known: &[usize],
-    hidden: &[usize],
-) -> f64 {
-    let head = head(&inputs.select_rows(known), &pick(labels, known), classes);
-    share(&head.classes(&inputs.select_rows(hidden)), &pick(labels, hidden))
 }
 
 fn head(inputs: &Matrix<f32>, labels: &[usize], classes: usize) -> Network {

@@ -5,7 +5,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, directions, needs_classes};
+use super::{after_labels, at_least_one, chance, classes, directions, needs_classes, own};
 use crate::tools::clusters::dot;
 use crate::tools::gradients::Curious;
 use crate::tools::scores::{auc, shuffled};
@@ -55,7 +55,7 @@ impl Attack for Cosine {
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
         /// Pairs that are drawn.
         const PAIRS: usize = 20_000;
-        let (received, _) = Curious::default().train(arena, self.0.party)?;
+        let (received, trained) = Curious::default().train(arena, self.0.party)?;
         let (rows, directions) = directions(&received, self.0.epochs);
         let labels = classes(arena, rows.iter().copied());
         let mut rng = chance(arena);
@@ -67,8 +67,15 @@ impl Attack for Cosine {
                 .filter(|(a, b)| a != b)
                 .collect(),
         };
-        let scores: Vec<f64> = pairs.iter().map(|&(a, b)| dot(&directions[a], &directions[b])).collect();
-        let area = |labels: &[usize]| auc(&scores, |pair| labels[pairs[pair].0] == labels[pairs[pair].1]);
-        Ok(vec![Measure::new("AUC of the cosine of pairs", area(&labels), area(&by_chance), 1.0)])
+        let area = |directions: &[Vec<f64>], labels: &[usize]| {
+            let scores: Vec<f64> = pairs.iter().map(|&(a, b)| dot(&directions[a], &directions[b])).collect();
+            auc(&scores, |pair| labels[pairs[pair].0] == labels[pairs[pair].1])
+        };
+        // The same with its own columns, which it has without the run.
+        let mut baseline = area(&directions, &by_chance);
+        for columns in own(trained.as_ref(), self.0.party, &rows)? {
+            baseline = area(&columns, &labels).max(baseline);
+        }
+        Ok(vec![Measure::new("AUC of the cosine of pairs", area(&directions, &labels), baseline, 1.0)])
     }
 }

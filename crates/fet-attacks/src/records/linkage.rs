@@ -7,13 +7,12 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Tar
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
-use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::beside;
 use crate::tools::ridge::Decoder;
 use crate::tools::scores::auc;
 use crate::tools::transcript::Transcript;
+use crate::tools::{beside, by_record};
 
 /// Settings of `linkage`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -74,12 +73,13 @@ impl Attack for Linkage {
         let close: Vec<bool> = similarity.iter().map(|&value| value > median).collect();
         let own = trained.own(&rows);
         let values = seen.values.select_rows(&kept);
-        let mut order: Vec<usize> = (0..rows.len()).collect();
-        order.shuffle(&mut stream(arena.setting().seed, 0, Purpose::Attack, 3));
-        let known = (rows.len() as f64 * self.0.known).round() as usize;
-        let (known, hidden) = order.split_at(known.min(rows.len()));
-        let found = area(&beside(&values, &own), &close, known, hidden);
-        let baseline = area(&own, &close, known, hidden).max(0.5);
+        let mut rng = stream(arena.setting().seed, 0, Purpose::Attack, 3);
+        let order = by_record(&trained.nearest(party, &rows)?, &mut rng);
+        let known = (order.len() as f64 * self.0.known).round() as usize;
+        let (known, hidden) = order.split_at(known.min(order.len()));
+        let (known, hidden) = (known.concat(), hidden.concat());
+        let found = area(&beside(&values, &own), &close, &known, &hidden);
+        let baseline = area(&own, &close, &known, &hidden).max(0.5);
         Ok(vec![Measure::new("AUC, for links closer than the median", found, baseline, 1.0)])
     }
 }

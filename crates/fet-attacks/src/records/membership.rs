@@ -1,6 +1,10 @@
-//! `membership`: does the secondary have a record of this person? The primary knows the person's key, trains shadow runs with and
-//! without the record, and compares what it receives for that row (Carlini et al. 2022, "Membership Inference Attacks From First
-//! Principles"; there shadow models stand in for the model, here shadow secondaries for the party).
+//! `membership`: does the secondary have this record? The primary trains shadow runs with and without it, and compares what it
+//! receives for the row that it belongs to (Carlini et al. 2022, "Membership Inference Attacks From First Principles"; there
+//! shadow models stand in for the model, here shadow secondaries for the party).
+//!
+//! The attacker is strong: it knows the record, key and values, and all other records of the party, of which half of the
+//! candidates are left out at random in each run. It leaves the noise out of its shadow runs: that noise is there, and how
+//! large it is, is public.
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{PartyTable, VerticalData};
@@ -78,6 +82,8 @@ impl Attack for Membership {
         rows.shuffle(&mut rng);
         let mut candidates: Vec<Candidate> = Vec::new();
         for (&row, record) in rows.iter().zip(trained.nearest(party, &rows)?) {
+            // A record that is shown for no row cannot be seen.
+            let Some(record) = record else { continue };
             if candidates.len() < targets && candidates.iter().all(|other| other.record != record) {
                 candidates.push(Candidate { row, record });
             }
@@ -95,11 +101,11 @@ impl Attack for Membership {
         for shadow in 0..shadows {
             let out = candidates.iter().zip(&plan).filter(|(_, inside)| !inside[shadow]);
             let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-            seen.push(self.run(arena, &out)?);
+            seen.push(self.run(arena, &out, true)?);
         }
         let out = candidates.iter().zip(&truth).filter(|(_, inside)| !**inside);
         let out: Vec<usize> = out.map(|(candidate, _)| candidate.record).collect();
-        let attacked = self.run(arena, &out)?;
+        let attacked = self.run(arena, &out, false)?;
         let (mut observed, mut shadows) = (Vec::new(), Vec::new());
         for (candidate, inside) in candidates.iter().zip(&plan) {
             let vectors: Vec<&[f32]> = seen.iter().map(|seen| line(seen, candidate.row)).collect();
@@ -110,21 +116,27 @@ impl Attack for Membership {
         let scores = likelihood_ratios(&observed, &shadows, Deviation::Pooled);
         let separation = Separation::of(&scores, &truth);
         const ALPHA: f64 = 0.05;
-        let rate = |alarms: f64| separation.true_positives(alarms, ALPHA).value;
-        Ok(vec![
-            Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0),
-            Measure::new("true positives at 1 % false alarms", rate(0.01), 0.01, 1.0),
-            Measure::new("true positives at 0.1 % false alarms", rate(0.001), 0.001, 1.0),
-        ])
+        let mut measures = vec![Measure::new("AUC", separation.auc(ALPHA).value, 0.5, 1.0)];
+        // A rate below one of the records that are out is no rate.
+        let others = truth.iter().filter(|inside| !**inside).count();
+        for (name, alarms) in
+            [("true positives at 1 % false alarms", 0.01), ("true positives at 0.1 % false alarms", 0.001)]
+        {
+            if others as f64 * alarms >= 1.0 {
+                let rate = separation.true_positives(alarms, ALPHA).value;
+                measures.push(Measure::new(name, rate, alarms, 1.0));
+            }
+        }
+        Ok(measures)
     }
 }
 
 impl Membership {
     /// What is seen of a run without some records of the attacked party.
-    fn run(&self, arena: &mut dyn Arena, out: &[usize]) -> Result<Seen, AttackError> {
+    fn run(&self, arena: &mut dyn Arena, out: &[usize], quiet: bool) -> Result<Seen, AttackError> {
         let mut data = arena.data().clone();
         leave_out(&mut data, self.0.party, out);
-        Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), ..Run::default() })?.0)
+        Ok(Transcript::of(arena, self.0.party, Run { data: Some(data), quiet, ..Run::default() })?.0)
     }
 }
 

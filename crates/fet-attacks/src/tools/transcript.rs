@@ -15,6 +15,8 @@ const MOST: usize = 1_024;
 pub(crate) struct Transcript {
     /// The attacked party, from 0: its part where parts are seen, otherwise the sum of all.
     party: usize,
+    /// Whether the attacked run shows sums alone; a run that shows parts instead has them added.
+    summed: bool,
     /// Row, round and block, in the order of their arrival.
     seen: Vec<(usize, Round, Vec<f32>)>,
     width: usize,
@@ -44,7 +46,11 @@ impl Transcript {
         party: usize,
         run: Run,
     ) -> Result<(Seen, Box<dyn Trained>), AttackError> {
-        let view = Arc::new(Mutex::new(Self { party: party - 1, ..Self::default() }));
+        let view = Arc::new(Mutex::new(Self {
+            party: party - 1,
+            summed: arena.setting().summed,
+            ..Self::default()
+        }));
         let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
         let transcript = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
         Ok((transcript.by_phase(), trained))
@@ -85,14 +91,21 @@ impl View for Transcript {
             return;
         }
         // A sum is seen whoever takes part; a part only if the party does.
-        let summed = parts.len() < active.len();
-        let place = if summed { Some(0) } else { active.iter().position(|&party| party == self.party) };
-        let Some(part) = place.and_then(|place| parts.get(place)) else { return };
-        let [_, positions, width] = part.shape();
+        let (shown, count) = if self.summed {
+            (parts, active.len() as f32)
+        } else {
+            let place = active.iter().position(|&party| party == self.party);
+            (place.and_then(|place| parts.get(place..=place)).unwrap_or_default(), 1.0)
+        };
+        let Some(first) = shown.first() else { return };
+        let [_, positions, width] = first.shape();
         self.width = positions * width;
-        let scale = if summed { 1.0 / active.len() as f32 } else { 1.0 };
-        for (&row, block) in rows.iter().zip(part.values().chunks(self.width.max(1))) {
-            self.seen.push((row, round, block.iter().map(|value| value * scale).collect()));
+        let mut sum = vec![0.0; first.values().len()];
+        for part in shown {
+            sum.iter_mut().zip(part.values()).for_each(|(sum, value)| *sum += value);
+        }
+        for (&row, block) in rows.iter().zip(sum.chunks(self.width.max(1))) {
+            self.seen.push((row, round, block.iter().map(|value| value / count).collect()));
         }
     }
 }

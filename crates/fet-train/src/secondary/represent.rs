@@ -79,11 +79,28 @@ impl Session {
         Ok(Matrix::new(positions * width, host(encoded)))
     }
 
-    /// The scaled features of the record most similar to each of these rows.
-    pub(super) fn nearest_features(&self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
+    /// The scaled features and keys of the record that is shown first for each of these rows; of the most similar one where
+    /// none is.
+    pub(super) fn nearest_records(&self, rows: &[usize]) -> Result<[Matrix<f32>; 2], SecondaryError> {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
-        let nearest: Vec<usize> = rows.iter().map(|&row| links.row(row)[0] as usize).collect();
-        Ok(self.records.scaled.features.select_rows(&nearest))
+        let shown = self.shown(rows)?.into_iter().zip(rows);
+        let nearest: Vec<usize> =
+            shown.map(|(shown, &row)| shown.first().copied().unwrap_or(links.row(row)[0] as usize)).collect();
+        let scaled = &self.records.scaled;
+        Ok([scaled.features.select_rows(&nearest), scaled.keys.select_rows(&nearest)])
+    }
+
+    /// The records that are shown for each of these rows. Where they are chosen for each release, and no release is the only
+    /// one, those that would be chosen from the whole table.
+    pub(super) fn shown(&self, rows: &[usize]) -> Result<Vec<Vec<usize>>, SecondaryError> {
+        let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
+        let shown = |row: usize| -> Vec<usize> {
+            match &self.chosen {
+                Some(places) => places[row].iter().flatten().map(|&record| record as usize).collect(),
+                None => links.row(row)[..links.available()].iter().map(|&record| record as usize).collect(),
+            }
+        };
+        Ok(rows.iter().map(|&row| shown(row)).collect())
     }
 
     /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the

@@ -17,6 +17,7 @@ use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
+use fet_train::privacy::without_noise;
 use fet_train::secondary::{Own, Secondary, Store, linking_seed};
 use fet_train::trainer::Machine;
 
@@ -39,20 +40,7 @@ impl<'a> Copies<'a> {
         if matches!(aggregator.role(), Role::Sum(_)) {
             experiment.aggregator = Slot::of("average").map_err(|error| refused(&error))?;
         }
-        if !experiment.privacy.build(&()).map_err(|error| refused(&error))?.is_identity() {
-            // The same bounds in floats, with noise too small to matter.
-            let mut settings = experiment.privacy.settings();
-            for (field, value) in [
-                ("kind", "gaussian".into()),
-                ("noise", toml::Value::Float(1e-6)),
-                ("target_epsilon", 0.0.into()),
-                ("sample_rate", 1.0.into()),
-                ("amplification", false.into()),
-            ] {
-                settings.insert(field.to_string(), value);
-            }
-            experiment.privacy = Slot::from_table(settings).map_err(|error| refused(&error))?;
-        }
+        experiment.privacy = without_noise(&experiment.privacy).map_err(|error| refused(&error))?;
         Ok(Self { experiment, keys, machine })
     }
 

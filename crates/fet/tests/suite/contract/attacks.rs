@@ -29,7 +29,7 @@ impl Arena for Recording<'_> {
     }
 
     fn train(&mut self, run: Run) -> Result<Box<dyn Trained>, AttackError> {
-        let own = run.data.is_none();
+        let own = run.data.is_none() && run.tested.is_none() && !run.quiet && !run.untrained;
         let trained = self.stage.train(run)?;
         self.metrics.extend(own.then(|| trained.metric()));
         Ok(trained)
