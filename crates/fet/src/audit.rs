@@ -187,14 +187,14 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         let bounds =
             [("many runs", Some(many_runs)), ("many runs, Gaussian", gaussian), ("one run", Some(one_run))];
         for (name, bound) in bounds {
-            if let Some(bound) = bound.filter(|bound| !(*bound <= claimed)) {
+            if let Some(bound) = bound.filter(|bound| !within(*bound, claimed)) {
                 why.push(format!(
                     "{name}: ε is {bound:.4} at least, at level {alpha}; {claimed:.4} is claimed"
                 ));
             }
         }
     }
-    if let Some(accounted) = accounted.filter(|accounted| !(*moved <= accounted * (1.0 + ROUNDING))) {
+    if let Some(accounted) = accounted.filter(|accounted| !within(*moved, accounted * (1.0 + ROUNDING))) {
         why.push(format!("a canary moves the releases by {moved:.4}; {accounted:.4} is accounted for"));
     }
     Audit {
@@ -216,4 +216,9 @@ fn judge(experiment: &Experiment, settings: &Settings, found: &Runs, guesses: Gu
         refuted: !why.is_empty(),
         why,
     }
+}
+
+/// Whether a figure keeps to a limit; what is no number does not.
+fn within(found: f64, limit: f64) -> bool {
+    found <= limit
 }
