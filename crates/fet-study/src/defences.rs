@@ -9,15 +9,18 @@
 //! > DCS = 1 / (1 + √((1 − β) max(AP − AP\*, 0)² + β max(MP\* − MP, 0)²)), β = 0.5
 //!
 //! with the attack's performance AP and the main task's MP. T-DCS of a target is the mean of DCS over the attacks on it, and
-//! C-DCS = Σ w T-DCS; here every target has the same weight w. Both are computed for each seed and then averaged: a seed
-//! counts where every attack has a result.
+//! C-DCS = Σ w T-DCS; here every target has the same weight w. Both are computed for each seed and then averaged. T-DCS is
+//! over the seeds that every attack on its target has. C-DCS is only there if all attacks have the same seeds: otherwise it
+//! would be of fewer seeds than the figures beside it.
+//!
+//! An attack that finds nothing in the undefended run counts in neither: every defence would look better by it.
 //!
 //! AP is the leakage, and AP\* is 0: what the attacker reaches without the run. VFLAIR's own program takes 0 on the scale of
 //! the attack (accuracy, AUC) for it; a defence would then be blamed for what guessing reaches, the more so the fewer
 //! classes there are. MP\* is the undefended run's with the same seed. Of an error such as the RMSE, MP\* − MP stands for the
 //! relative loss (MP − MP\*) / MP\*, at most 1, so that both terms are from 0 to 1.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use fet_records::{AttackRecord, Attacker, Direction, Metric, Target};
 use serde_json::Value;
@@ -29,6 +32,9 @@ use super::summary::Row;
 
 /// β: the weight of the main task in the score.
 pub(crate) const BETA: f64 = 0.5;
+
+/// An attack finds nothing in the undefended run if its mean leakage there is no more than this.
+pub(crate) const NOTHING: f64 = 0.05;
 
 /// A figure of each seed.
 pub(crate) type BySeed = BTreeMap<u64, f64>;
@@ -42,7 +48,7 @@ pub(crate) struct Defences {
     pub(crate) targets: Vec<Target>,
     /// The defences, in the order of the study.
     pub(crate) defences: Vec<Defence>,
-    /// Which of them is the undefended run; none where it is not part of the selection.
+    /// Which of them is the undefended run; none where it is not part of the selection, or was put to no attack.
     pub(crate) undefended: Option<usize>,
 }
 
@@ -61,6 +67,8 @@ pub(crate) struct Attack {
     pub(crate) party: usize,
     /// What its result measures.
     pub(crate) measure: String,
+    /// Whether it is part of T-DCS and C-DCS: not if it finds nothing in the undefended run.
+    pub(crate) counts: bool,
 }
 
 /// A run with its protection.
@@ -76,9 +84,9 @@ pub(crate) struct Defence {
     pub(crate) leakage: Vec<BySeed>,
     /// DCS under each attack.
     pub(crate) scores: Vec<BySeed>,
-    /// T-DCS of each target.
+    /// T-DCS of each target; empty where no attack on it counts.
     pub(crate) by_target: Vec<BySeed>,
-    /// C-DCS.
+    /// C-DCS; empty where attacks that count do not all have the same seeds.
     pub(crate) comprehensive: BySeed,
 }
 
@@ -117,7 +125,7 @@ pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
 impl Defences {
     /// The defences of a study; none where nothing was attacked. Without a metric that all share there are no scores.
     pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<&Metric>) -> Option<Self> {
-        let attacks = attacks(rows);
+        let mut attacks = attacks(rows);
         if attacks.is_empty() {
             return None;
         }
@@ -137,7 +145,12 @@ impl Defences {
             order.iter().map(|&run| Defence::of(run, rows, runs, &attacks)).collect();
         let base = grid.base().and_then(|base| runs.get(base));
         let undefended = base.and_then(|base| order.iter().position(|run| run == base));
+        let undefended = undefended.filter(|&number| defences[number].is_attacked());
         if let (Some(metric), Some(undefended)) = (metric, undefended) {
+            for (attack, leakage) in attacks.iter_mut().zip(&defences[undefended].leakage) {
+                // Without a result nothing says that it finds nothing.
+                attack.counts = leakage.is_empty() || mean(&values(leakage)) > NOTHING;
+            }
             let without = defences[undefended].tests.clone();
             for defence in &mut defences {
                 defence.score(metric, &without, &attacks, &targets);
@@ -153,6 +166,21 @@ impl Defences {
 }
 
 impl Defence {
+    /// Whether an attack on it has a result.
+    pub(crate) fn is_attacked(&self) -> bool {
+        self.leakage.iter().any(|by_seed| !by_seed.is_empty())
+    }
+
+    /// The attacks that count and lack seeds which another one has, each with these seeds.
+    pub(crate) fn lacking<'a>(&self, attacks: &'a [Attack]) -> Vec<(&'a Attack, Vec<u64>)> {
+        let counted = || attacks.iter().zip(&self.leakage).filter(|(attack, _)| attack.counts);
+        let all: BTreeSet<u64> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
+        let lacks =
+            |leakage: &BySeed| all.iter().copied().filter(|seed| !leakage.contains_key(seed)).collect();
+        let each = counted().map(|(attack, leakage)| (attack, lacks(leakage)));
+        each.filter(|(_, seeds): &(_, Vec<u64>)| !seeds.is_empty()).collect()
+    }
+
     fn of(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
         let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
         let results = || variants.iter().flat_map(|&row| &rows[row].results);
@@ -186,17 +214,22 @@ impl Defence {
             seeds.collect()
         };
         self.scores = self.leakage.iter().map(of).collect();
+        let is_on = |attack: &Attack, target: &Target| attack.counts && attack.target == *target;
         let of = |target: &Target| {
-            let own = attacks.iter().zip(&self.scores).filter(|(attack, _)| attack.target == *target);
+            let own = attacks.iter().zip(&self.scores).filter(|(attack, _)| is_on(attack, target));
             together(own.map(|(_, scores)| scores))
         };
         self.by_target = targets.iter().map(of).collect();
-        self.comprehensive = together(self.by_target.iter());
+        if self.lacking(attacks).is_empty() {
+            let counted = targets.iter().map(|target| attacks.iter().any(|attack| is_on(attack, target)));
+            let counted = counted.zip(&self.by_target).filter(|(is_counted, _)| *is_counted);
+            self.comprehensive = together(counted.map(|(_, scores)| scores));
+        }
     }
 }
 
 /// DCS of a leakage and a loss of the main task, both from 0 to 1.
-fn score(leakage: f64, loss: f64) -> f64 {
+pub(crate) fn score(leakage: f64, loss: f64) -> f64 {
     1.0 / (1.0 + ((1.0 - BETA) * leakage.powi(2) + BETA * loss.powi(2)).sqrt())
 }
 
@@ -210,6 +243,11 @@ fn loss(metric: &Metric, own: f64, undefended: f64) -> f64 {
         Direction::Maximise => (undefended - own).min(1.0),
         Direction::Minimise => ((own - undefended) / undefended).min(1.0),
     }
+}
+
+/// The figures without their seeds.
+pub(crate) fn values(by_seed: &BySeed) -> Vec<f64> {
+    by_seed.values().copied().collect()
 }
 
 /// The mean of each seed that all parts have.
@@ -241,6 +279,7 @@ fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
         target: record.target,
         party: record.party,
         measure: record.measures.first().map_or_else(String::new, |measure| measure.name.clone()),
+        counts: true,
     };
     found.iter().map(attack).collect()
 }
@@ -257,4 +296,4 @@ fn name(settings: &Value, record: &AttackRecord, all: &[(&Value, &AttackRecord)]
 
 #[cfg(test)]
 #[path = "defences/tests.rs"]
-mod tests;
+pub(crate) mod tests;

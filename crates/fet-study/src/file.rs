@@ -100,6 +100,13 @@ pub(crate) struct VariantTable {
     /// Its changes to the base, each as `path=value`.
     #[serde(default)]
     pub(crate) set: Vec<String>,
+    /// Whether axes of the attack apply to it; not where its method has no secondaries.
+    #[serde(default = "yes")]
+    pub(crate) attacked: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl File {

@@ -80,7 +80,7 @@ impl Grid {
         let mut study = file.ablation.unwrap_or_default();
         let own_seeds = if study.seeds.is_empty() { vec![file.seed] } else { study.seeds };
         if study.variants.is_empty() {
-            study.variants.push(VariantTable { name: name.clone(), set: Vec::new() });
+            study.variants.push(VariantTable { name: name.clone(), set: Vec::new(), attacked: true });
         }
         let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
@@ -92,6 +92,14 @@ impl Grid {
                 hits,
                 "ablation.exclude: must leave something out, but nothing is {{ {} }}",
                 inline(rule)
+            );
+        }
+        if let Some(variant) = study.variants.iter().find(|variant| !variant.attacked) {
+            ensure!(
+                study.axes.keys().any(|axis| is_attack(axis)),
+                "ablation.variants, {:?}: `attacked = false` needs an axis of the attack, but the axes are {:?}",
+                variant.name,
+                study.axes.keys().collect::<Vec<_>>()
             );
         }
         let known: Vec<&str> = whole.iter().map(|variant| variant.name.as_str()).collect();
@@ -144,8 +152,8 @@ impl Grid {
         self.variants.iter().position(|variant| variant.name == *base || variant.root == *base)
     }
 
-    /// The variant that number `index` is compared with: the base at the same values of the axes; the base itself, at
-    /// other values, with its first. None for that one, and where there is no base at the same values.
+    /// The variant that number `index` is compared with: the base at the same values of the axes that both have; the base
+    /// itself, at other values, with its first. None for that one, and where there is no base at the same values.
     pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
         let own = &self.variants[index];
         if let Some(base) = self.variants.iter().position(|variant| Some(&variant.name) == self.base.as_ref())
@@ -157,12 +165,20 @@ impl Grid {
         let base = self
             .variants
             .iter()
-            .position(|variant| variant.root == *root && (own.root == *root || variant.point == own.point));
+            .position(|variant| variant.root == *root && (own.root == *root || variant.agrees(own)));
         base.filter(|base| *base != index)
     }
 }
 
 impl Variant {
+    /// Whether both have the same values of the axes that both have: those of the attack do not apply to every variant.
+    fn agrees(&self, other: &Self) -> bool {
+        let differs = |(axis, value): &(String, String)| {
+            other.point.iter().any(|(name, other)| name == axis && other != value)
+        };
+        !self.point.iter().any(differs)
+    }
+
     /// Its name without the axes that only choose an attack.
     pub(crate) fn run(&self) -> String {
         self.named(|axis| !is_attack(axis))
@@ -180,16 +196,18 @@ pub(crate) fn is_attack(setting: &str) -> bool {
     setting.split('.').next() == Some("attack")
 }
 
-/// Every variant with every combination of the axes' values; the last axis changes fastest.
+/// Every variant with every combination of the axes' values, except those of the attack where a variant is not attacked; the
+/// last axis changes fastest.
 fn combinations(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
     let variant = |root: &VariantTable| {
         let (name, sets) = (root.name.clone(), root.set.clone());
-        expand(Variant { root: name.clone(), name, sets, point: Vec::new() }, axes)
+        let own = axes.iter().filter(|(axis, _)| root.attacked || !is_attack(axis));
+        expand(Variant { root: name.clone(), name, sets, point: Vec::new() }, own)
     };
     roots.iter().flat_map(variant).collect()
 }
 
-fn expand(variant: Variant, axes: &toml::Table) -> Vec<Variant> {
+fn expand<'a>(variant: Variant, axes: impl Iterator<Item = (&'a String, &'a toml::Value)>) -> Vec<Variant> {
     let mut all = vec![variant];
     for (key, values) in axes {
         let values = values.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -129,7 +129,8 @@ An ablation file is an experiment file with one more table:
 
 The results are in DIR/NAME: report.html for people; table.md, table.tex, results.csv, costs.csv, curves.csv and
 results.json; and a folder per cell in cells/. An axis over \"attack.kind\" puts every variant to each attack: the variants
-are then compared as defences, in attacks.csv and leakage.svg too. A cell is addressed by its settings, its seed, the
+are then compared as defences, in attacks.csv and leakage.svg too; a variant with `attacked = false` is put to none,
+because its method has no secondaries, say. A cell is addressed by its settings, its seed, the
 content of its data files and the version of the program's results. One that is done is not run again, so the same
 command continues a study that was interrupted, and a second command beside the first does the cells that the first is
 not at.
@@ -273,7 +274,7 @@ fn conclude(
     folder: &Path,
 ) -> Result<ExitCode> {
     let summary = Summary::new(grid, cells, done);
-    let tables = write::all(&summary, folder)?;
+    let (tables, notes) = write::all(&summary, folder)?;
     let failed = summary.failures.len();
     match arguments.log {
         Log::Json => answer(json!({
@@ -281,7 +282,7 @@ fn conclude(
         })),
         Log::Human => {
             tables.iter().for_each(|table| answer(table.text(stdout().is_terminal())));
-            summary.notes.iter().for_each(answer);
+            notes.iter().chain(&summary.notes).for_each(answer);
             answer(format!("Results in {}: {}", folder.display(), write::files(&summary)));
         }
     }

@@ -92,7 +92,8 @@ impl<'a> Summary<'a> {
         let compare = |(index, row): (usize, &Row<'_>)| {
             // The same run is compared once, and not with itself.
             let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
-            Comparison::of(&pairs(row, &rows[base]))
+            // What stands for the base's run has the most seeds.
+            Comparison::of(&pairs(row, &rows[runs[base]]))
         };
         let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
         correct(&mut comparisons);

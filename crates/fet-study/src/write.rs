@@ -26,16 +26,18 @@ pub(crate) fn files(summary: &Summary<'_>) -> String {
     format!("{always}{attacked}")
 }
 
-/// Writes all files of a study; returns the tables for display.
-pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<Vec<Table>> {
+/// Writes all files of a study; returns the tables for display, and the notes of the last.
+pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, Vec<String>)> {
     let table = Table::new(summary);
     let attacked = summary.defences.as_ref();
     let defences = attacked.map(|defences| defences::table(summary, defences));
+    let notes = attacked.map_or_else(Vec::new, defences::notes);
     let mut markdown = table.markdown();
     markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
     if let (Some(attacked), Some(defences)) = (attacked, &defences) {
         let caption = defences::caption(summary, attacked);
         markdown.push_str(&format!("\n{}\n{caption}\n", defences.markdown()));
+        markdown.extend(notes.iter().map(|note| format!("\n{note}\n")));
     }
     let files = [
         ("results.csv", Some(results::results(summary.results, folder))),
@@ -59,5 +61,5 @@ pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<Vec<Table>> {
             None => {}
         }
     }
-    Ok(std::iter::once(table).chain(defences).collect())
+    Ok((std::iter::once(table).chain(defences).collect(), notes))
 }

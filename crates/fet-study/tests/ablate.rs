@@ -1,6 +1,7 @@
 //! The harness from the outside, with a stand-in for `fet`: what runs, what is skipped, what is
 //! written, and the exit codes. No training happens here.
 
+mod defences;
 mod study;
 
 use std::fs;

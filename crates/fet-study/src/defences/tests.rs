@@ -10,14 +10,14 @@ use super::super::summary::Summary;
 use super::super::summary::tests::pair;
 use super::*;
 
-const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\nvariants = [{ name = 'none' }, { name = 'noise' }]\n\
+pub(crate) const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\nvariants = [{ name = 'none' }, { name = 'noise' }]\n\
     [ablation.axes]\n'attack.kind' = ['norm', 'cosine', 'reconstruction']\n";
 
-/// Cells of the grid, in its order, with seeds 0 and 1: (what the variant is, its attack, its tests, its leakages).
-type Given<'a> = (&'a str, &'a str, [f64; 2], [f64; 2]);
+/// Cells of the grid, in its order, with seeds 0 and 1: (what the variant is, its attack or "", its tests, its leakages).
+pub(crate) type Given<'a> = (&'a str, &'a str, [f64; 2], [f64; 2]);
 
 /// Two defences under three attacks, two of them after labels.
-const GIVEN: [Given<'static>; 6] = [
+pub(crate) const GIVEN: [Given<'static>; 6] = [
     ("none", "norm", [0.9, 0.8], [0.8, 0.6]),
     ("none", "cosine", [0.9, 0.8], [0.2, 0.4]),
     ("none", "reconstruction", [0.9, 0.8], [0.4, 0.4]),
@@ -26,19 +26,43 @@ const GIVEN: [Given<'static>; 6] = [
     ("noise", "reconstruction", [0.8, 0.82], [0.1, 0.3]),
 ];
 
+/// A study with a variant that is put to no attack, as its last.
+pub(crate) fn with_alone() -> (String, Vec<Given<'static>>) {
+    let grid = GRID.replace("{ name = 'noise' }", "{ name = 'noise' }, { name = 'alone', attacked = false }");
+    let alone = ("alone", "", [0.6, 0.7], [0.0, 0.0]);
+    (grid, GIVEN.into_iter().chain([alone]).collect())
+}
+
 fn cells(given: &[Given<'_>], metric: Metric) -> (Vec<Cell>, Vec<Report>) {
     let cell = |(index, seed): (usize, u64)| {
         let (settings, kind, tests, leakages) = given[index];
         let (mut cell, mut report) = finished(0, seed, metric, tests[seed as usize]);
         let target = if kind == "reconstruction" { Target::Features } else { Target::Labels };
-        let experiment = json!({"privacy": settings, "attack": {"kind": kind}, "seed": seed});
+        let mut experiment = json!({"privacy": settings, "seed": seed});
+        if !kind.is_empty() {
+            experiment["attack"] = json!({"kind": kind});
+            // From 0.5 to 1.
+            report.attack = attack(kind, target, 0.5 + leakages[seed as usize] / 2.0, 1.0);
+        }
         (cell.index, cell.variant) = (index, format!("{settings}, {kind}"));
         (cell.identity.experiment, report.experiment) = (experiment.clone(), experiment);
-        // From 0.5 to 1.
-        report.attack = attack(kind, target, 0.5 + leakages[seed as usize] / 2.0, 1.0);
         (cell, report)
     };
     (0..given.len()).flat_map(|index| [(index, 0), (index, 1)]).map(cell).unzip()
+}
+
+/// Hands the summary of such a study, where the cells that are `missing` have no result, to `look`.
+pub(crate) fn look_without(
+    grid: &str,
+    given: &[Given<'_>],
+    missing: &[(usize, u64)],
+    look: impl FnOnce(&Summary<'_>),
+) {
+    let grid = Grid::parse(grid, &Scope::default()).expect("a grid");
+    let (cells, reports) = cells(given, ACCURACY);
+    let mut results: Vec<Finished<'_>> = pair(&cells, &reports);
+    results.retain(|result| !missing.contains(&(result.cell.index, result.cell.seed)));
+    look(&Summary::new(&grid, &cells, &results));
 }
 
 /// Hands the summary of such a study to `look`.
@@ -121,24 +145,105 @@ fn an_error_counts_by_its_relative_increase() {
 }
 
 #[test]
-fn a_seed_counts_where_every_attack_has_a_result() {
-    let grid = Grid::parse(GRID, &Scope::default()).expect("a grid");
-    let (mut cells, mut reports) = cells(&GIVEN, ACCURACY);
-    // The noise under "cosine" with seed 1 is missing, and the undefended run with seed 0 under all attacks.
-    let keep: Vec<bool> =
-        cells.iter().map(|cell| !matches!((cell.index, cell.seed), (4, 1) | (0..=2, 0))).collect();
-    let mut kept = keep.iter();
-    cells.retain(|_| *kept.next().expect("one for each"));
-    let mut kept = keep.iter();
-    reports.retain(|_| *kept.next().expect("one for each"));
-    let results = pair(&cells, &reports);
-    let summary = Summary::new(&grid, &cells, &results);
-    let noise = &summary.defences.as_ref().expect("attacked").defences[1];
-    close(&noise.leakage[1], &[(0, 0.6)], "what there is");
-    close(&noise.scores[0], &[(1, 1.0)], "seeds of the undefended run");
-    close(&noise.by_target[0], &[], "both attacks on labels");
-    close(&noise.by_target[1], &[(1, 0.824_993)], "features");
-    close(&noise.comprehensive, &[], "all targets");
+fn seeds_that_the_undefended_run_lacks_have_no_score() {
+    look_without(GRID, &GIVEN, &[(0, 0), (1, 0), (2, 0)], |summary| {
+        let defences = summary.defences.as_ref().expect("attacked");
+        let noise = &defences.defences[1];
+        close(&noise.leakage[0], &[(0, 0.2), (1, 0.0)], "what there is");
+        close(&noise.scores[0], &[(1, 1.0)], "seeds of the undefended run");
+        close(&noise.comprehensive, &[(1, 0.895_986)], "seeds of the undefended run");
+        assert_eq!(noise.lacking(&defences.attacks), []);
+    });
+}
+
+#[test]
+fn attacks_with_different_seeds_have_no_score_in_common() {
+    // The noise under "cosine" with seed 1 is missing.
+    look_without(GRID, &GIVEN, &[(4, 1)], |summary| {
+        let defences = summary.defences.as_ref().expect("attacked");
+        let (none, noise) = (&defences.defences[0], &defences.defences[1]);
+        close(&noise.leakage[1], &[(0, 0.6)], "what there is");
+        close(&noise.by_target[0], &[(0, 0.781_358)], "seeds of both attacks on labels");
+        close(&noise.by_target[1], &[(0, 0.909_091), (1, 0.824_993)], "features");
+        close(&noise.comprehensive, &[], "the attacks have different seeds");
+        assert_eq!(noise.lacking(&defences.attacks), [(&defences.attacks[1], vec![1])]);
+        // 1 / (1 + √0.5 L): labels (0.638698 + 0.876101) / 2 and (0.702117 + 0.779519) / 2, features 0.779519.
+        close(&none.comprehensive, &[(0, 0.768_459), (1, 0.760_168)], "the other has them all");
+        assert_eq!(none.lacking(&defences.attacks), []);
+    });
+    // Another seed each: as many, and not the same.
+    look_without(GRID, &GIVEN, &[(3, 0), (4, 1), (5, 1)], |summary| {
+        let defences = summary.defences.as_ref().expect("attacked");
+        let noise = &defences.defences[1];
+        let lacking: Vec<Vec<u64>> =
+            noise.lacking(&defences.attacks).into_iter().map(|(_, seeds)| seeds).collect();
+        assert_eq!(lacking, [[0], [1], [1]]);
+        close(&noise.comprehensive, &[], "no seed in common");
+    });
+}
+
+#[test]
+fn an_attack_that_finds_nothing_without_a_defence_does_not_count() {
+    let with = |row: usize, leakages: [f64; 2]| {
+        let mut given = GIVEN;
+        given[row].3 = leakages;
+        given
+    };
+    let counts = |given: &[Given<'_>], missing: &[(usize, u64)]| {
+        let mut found = Vec::new();
+        look_without(GRID, given, missing, |summary| {
+            let attacks = &summary.defences.as_ref().expect("attacked").attacks;
+            found = attacks.iter().map(|attack| attack.counts).collect();
+        });
+        found
+    };
+    assert_eq!(counts(&GIVEN, &[]), [true, true, true]);
+    assert_eq!(counts(&with(5, [0.0, 0.0]), &[]), [true, true, true], "only what it finds without a defence");
+    assert_eq!(counts(&with(2, [0.09, 0.0]), &[]), [true, true, false], "the mean over seeds");
+    assert_eq!(counts(&with(2, [0.11, 0.0]), &[]), [true, true, true], "the mean over seeds");
+    assert_eq!(counts(&GIVEN, &[(2, 0), (2, 1)]), [true, true, true], "not known");
+
+    // The only attack on features finds nothing: labels alone are left.
+    look_without(GRID, &with(2, [0.0, 0.0]), &[], |summary| {
+        let defences = &summary.defences.as_ref().expect("attacked").defences;
+        let (none, noise) = (&defences[0], &defences[1]);
+        close(&none.comprehensive, &[(0, 0.757_399), (1, 0.740_818)], "the undefended run's labels");
+        close(&noise.comprehensive, &[(0, 0.781_358), (1, 0.966_980)], "the noise's labels");
+        close(&noise.by_target[1], &[], "no attack on features counts");
+        close(&noise.scores[2], &[(0, 0.909_091), (1, 0.824_993)], "its own score stays");
+    });
+    // One of two attacks on labels finds nothing; that it lacks a seed is of no weight.
+    look_without(GRID, &with(1, [0.0, 0.0]), &[(4, 1)], |summary| {
+        let noise = &summary.defences.as_ref().expect("attacked").defences[1];
+        close(&noise.by_target[0], &[(0, 0.863_473), (1, 1.0)], "the other attack on labels");
+        close(&noise.comprehensive, &[(0, 0.886_282), (1, 0.912_496)], "both targets");
+    });
+}
+
+#[test]
+fn a_run_that_is_put_to_no_attack_is_a_row() {
+    let (grid, given) = with_alone();
+    look_without(&grid, &given, &[], |summary| {
+        let defences = summary.defences.as_ref().expect("attacked");
+        let alone = &defences.defences[2];
+        assert_eq!((alone.name.as_str(), alone.variants.as_slice()), ("alone", &[6][..]));
+        close(&alone.tests, &[(0, 0.6), (1, 0.7)], "what it reaches");
+        assert!(!alone.is_attacked() && alone.comprehensive.is_empty(), "{alone:?}");
+        assert!(alone.lacking(&defences.attacks).is_empty() && alone.by_target.iter().all(BySeed::is_empty));
+        close(&defences.defences[1].comprehensive, &[(0, 0.845_225), (1, 0.895_986)], "the others as before");
+        assert!((summary.rows[6].comparison.as_ref().expect("compared").difference + 0.2).abs() < 1e-12);
+    });
+    // It is compared with the undefended run where the first attack on that has no result.
+    look_without(&grid, &given, &[(0, 0), (0, 1)], |summary| {
+        assert_eq!(summary.rows[6].comparison.as_ref().expect("compared").n, 2);
+    });
+    // As the base it is no undefended run: it says nothing of what the attacks find.
+    let grid = grid.replace("seeds = [0, 1]", "seeds = [0, 1]\nbase = 'alone'");
+    look_without(&grid, &given, &[], |summary| {
+        let defences = summary.defences.as_ref().expect("attacked");
+        assert_eq!((defences.undefended, defences.scores()), (None, false));
+        assert!((summary.rows[3].comparison.as_ref().expect("compared").difference - 0.16).abs() < 1e-12);
+    });
 }
 
 #[test]

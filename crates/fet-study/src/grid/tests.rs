@@ -120,6 +120,40 @@ fn excluded_combinations_are_left_out() {
 }
 
 #[test]
+fn a_variant_may_be_left_without_attacks() {
+    let text = |variant: &str, axes: &str| {
+        format!(
+            "[ablation]\nseeds = [0]\nvariants = [{{ name = 'A' }}, {{ name = 'Solo'{variant} }}]\n[ablation.axes]\n{axes}"
+        )
+    };
+    let names = |text: &str| -> Vec<String> {
+        let grid = grid(text, &Scope::default()).expect(text);
+        grid.variants.into_iter().map(|variant| variant.name).collect()
+    };
+    let axis = "'attack.kind' = ['linkage', 'backdoor']\n";
+    let alone = text(", attacked = false", axis);
+    assert_eq!(names(&alone), ["A · kind=linkage", "A · kind=backdoor", "Solo"]);
+    let whole = ["A · kind=linkage", "A · kind=backdoor", "Solo · kind=linkage", "Solo · kind=backdoor"];
+    assert_eq!(names(&text("", axis)), whole);
+    // Left out along the axis, nothing of the variant is left.
+    let exclude = text("", axis)
+        .replace("seeds", "exclude = [{ variant = 'Solo', 'attack.kind' = ['linkage', 'backdoor'] }]\nseeds");
+    assert_eq!(names(&exclude), &whole[..2]);
+    // Other axes apply to it.
+    let both = text(", attacked = false", "'attack.kind' = ['linkage', 'backdoor']\nk = [1, 2]\n");
+    let grid = grid(&both, &Scope::default()).expect("a grid");
+    let solo: Vec<&Variant> = grid.variants.iter().filter(|variant| variant.root == "Solo").collect();
+    let sets: Vec<&[String]> = solo.iter().map(|variant| variant.sets.as_slice()).collect();
+    assert_eq!(sets, [["k=1"], ["k=2"]]);
+    // Its base is the first at the same values of the axes that it has.
+    let bases: Vec<_> = (0..grid.variants.len()).map(|index| grid.base_of(index)).collect();
+    assert_eq!(bases, [None, Some(0), Some(0), Some(0), Some(0), Some(1)]);
+    let message = Grid::parse(&text(", attacked = false", "k = [1]"), &Scope::default());
+    let message = message.expect_err("nothing is attacked").to_string();
+    assert!(message.contains("\"Solo\"") && message.contains("[\"k\"]"), "{message}");
+}
+
+#[test]
 fn each_variant_has_its_base() {
     let check = |text: &str, only: &[&str], expected: &[Option<usize>]| {
         let only = only.iter().map(ToString::to_string).collect();

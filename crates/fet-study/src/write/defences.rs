@@ -5,7 +5,7 @@
 use fet_records::{Direction, MetricName};
 use serde_json::{Map, Value, json};
 
-use super::super::defences::{BETA, BySeed, Defence, Defences};
+use super::super::defences::{Attack, BETA, BySeed, Defence, Defences, NOTHING, score, values};
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::Summary;
 use super::json::bound;
@@ -27,16 +27,22 @@ pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
         header.extend(defences.targets.iter().map(|target| format!("T-DCS {}", target.name())));
         header.push("C-DCS".to_string());
     }
+    let differ = numbers_differ(defences);
+    let field = |by_seed: &BySeed, show: &dyn Fn(f64) -> String| {
+        let text = mean_and_deviation(&values(by_seed), show);
+        let n = by_seed.len();
+        if differ && n > 0 { format!("{text} (n = {n})") } else { text }
+    };
     let row = |defence: &Defence| {
         let show = |value: f64| summary.metric.map_or_else(|| value.to_string(), |metric| metric.show(value));
-        let mut fields = vec![defence.name.clone(), mean_and_deviation(&values(&defence.tests), show)];
+        let mut fields = vec![defence.name.clone(), field(&defence.tests, &show)];
         if summary.protects() {
             fields.push(privacy_loss(epsilon(summary, defence)));
         }
         if summary.protects_labels() {
             fields.push(privacy_loss(label_epsilon(summary, defence)));
         }
-        let shown = |by_seed: &BySeed| mean_and_deviation(&values(by_seed), share);
+        let shown = |by_seed: &BySeed| field(by_seed, &share);
         fields.extend(defence.leakage.iter().map(shown));
         if scores {
             fields.extend(defence.by_target.iter().chain([&defence.comprehensive]).map(shown));
@@ -46,12 +52,26 @@ pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
     Table { header, rows: defences.defences.iter().map(row).collect() }
 }
 
+/// Whether the fields of the table that have a figure have it of different numbers of seeds.
+fn numbers_differ(defences: &Defences) -> bool {
+    let of = |defence: &'_ Defence| {
+        let scores = defence.by_target.iter().chain([&defence.comprehensive]);
+        let all = defence.leakage.iter().chain([&defence.tests]).chain(scores);
+        all.map(BySeed::len).collect::<Vec<_>>()
+    };
+    let mut numbers = defences.defences.iter().flat_map(of).filter(|n| *n > 0);
+    let first = numbers.next();
+    numbers.any(|n| Some(n) != first)
+}
+
 /// What the table's figures are.
 pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     let leakage = "Mean ± deviation over seeds. Leakage: 0 is what the attacker reaches without the run, 1 a complete success.";
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
     else {
-        return format!("{leakage} No scores: the undefended run has no result, or metrics differ.");
+        return format!(
+            "{leakage} No scores: the undefended run has no result of an attack, or metrics differ."
+        );
     };
     let name = match metric.name {
         MetricName::Accuracy => "accuracy",
@@ -65,10 +85,61 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     format!(
         "{leakage} The defence score is that of VFLAIR (Zou et al., ICLR 2024): DCS = 1 / (1 + √((1 − β) a² + β m²)) for each \
          attack and seed, where β = {BETA}, a is the leakage, and m is {loss} against the undefended run ({base}) with the same \
-         seed. T-DCS is its mean over the attacks on one target, C-DCS the mean of T-DCS with equal weights; 1 leaks nothing \
-         and costs nothing. VFLAIR's program measures a from an attack performance of 0; here it is from what the attacker \
-         reaches without the run, which no defence can take away."
+         seed. T-DCS is its mean over the attacks on one target, of the seeds that all of them have; C-DCS is the mean of T-DCS \
+         with equal weights. The scale: 1 leaks nothing and costs nothing; a leakage of 1 without loss of utility scores {}, \
+         and the least is {}, a leakage of 1 and a loss of 1. VFLAIR's program measures a from an attack performance of 0; \
+         here it is from what the attacker reaches without the run, which no defence can take away.",
+        share(score(1.0, 0.0)),
+        share(score(1.0, 1.0)),
     )
+}
+
+/// What is missing in the table, and why.
+pub(super) fn notes(defences: &Defences) -> Vec<String> {
+    let mut notes = Vec::new();
+    if numbers_differ(defences) {
+        notes.push("n: the number of seeds of a figure; it is not the same everywhere.".to_string());
+    }
+    let out: Vec<&str> =
+        defences.attacks.iter().filter(|attack| !attack.counts).map(|attack| attack.name.as_str()).collect();
+    if !out.is_empty() {
+        notes.push(format!(
+            "Left out of T-DCS and C-DCS: {}. In the undefended run the mean leakage is at most {NOTHING}: there is nothing to \
+             stop, and every defence would look better.",
+            out.join("; ")
+        ));
+    }
+    if defences.scores() {
+        // Defences that lack the same are named together.
+        let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
+        for defence in &defences.defences {
+            let lacking = lacking(&defence.lacking(&defences.attacks));
+            match groups.iter_mut().find(|(known, _)| *known == lacking) {
+                _ if lacking.is_empty() => {}
+                Some((_, names)) => names.push(&defence.name),
+                None => groups.push((lacking, vec![&defence.name])),
+            }
+        }
+        notes.extend(groups.into_iter().map(|(lacking, names)| {
+            format!("No C-DCS for {}: attacks do not all have the same seeds ({lacking}).", names.join(", "))
+        }));
+    }
+    let open = defences.defences.iter().filter(|defence| !defence.tests.is_empty() && !defence.is_attacked());
+    let open: Vec<&str> = open.map(|defence| defence.name.as_str()).collect();
+    if !open.is_empty() {
+        notes.push(format!("Put to no attack: {}.", open.join("; ")));
+    }
+    notes
+}
+
+/// Which attack lacks which seeds, as a part of a sentence.
+fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
+    let part = |(attack, seeds): &(&Attack, Vec<u64>)| {
+        let word = if seeds.len() == 1 { "seed" } else { "seeds" };
+        let seeds: Vec<String> = seeds.iter().map(u64::to_string).collect();
+        format!("{} lacks {word} {}", attack.name, seeds.join(", "))
+    };
+    all.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
 /// The same for programs, unrounded.
@@ -81,6 +152,7 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
             "target": attack.target.name(),
             "party": attack.party,
             "measure": attack.measure,
+            "counts": attack.counts,
         })
     });
     let row = |defence: &Defence| {
@@ -90,6 +162,8 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
             });
             (attack.name.clone(), own)
         });
+        let lacking = defence.lacking(&defences.attacks).into_iter();
+        let lacking = lacking.map(|(attack, seeds)| (attack.name.clone(), json!(seeds)));
         let targets = defences.targets.iter().zip(&defence.by_target);
         let targets = targets.map(|(target, scores)| (target.name().to_string(), figures(scores)));
         json!({
@@ -101,6 +175,7 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
             "attacks": attacks.collect::<Map<_, _>>(),
             "t_dcs": targets.collect::<Map<_, _>>(),
             "c_dcs": figures(&defence.comprehensive),
+            "lacking_seeds": lacking.collect::<Map<_, _>>(),
         })
     };
     json!({
@@ -110,25 +185,24 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
             "attack_performance": "leakage",
             "ideal_attack_performance": 0.0,
             "weights": "equal",
+            "nothing": NOTHING,
             "definition": caption(summary, defences),
         },
+        "notes": notes(defences),
         "attacks": attacks.collect::<Vec<_>>(),
         "defences": defences.defences.iter().map(row).collect::<Vec<_>>(),
     })
 }
 
-/// Mean, deviation and each seed; nothing without seeds.
+/// Mean, deviation, number of seeds, and each seed; nothing without seeds.
 fn figures(by_seed: &BySeed) -> Value {
     if by_seed.is_empty() {
         return Value::Null;
     }
     let seeds: Map<String, Value> =
         by_seed.iter().map(|(seed, value)| (seed.to_string(), json!(value))).collect();
-    json!({ "mean": mean(&values(by_seed)), "std": standard_deviation(&values(by_seed)), "seeds": seeds })
-}
-
-fn values(by_seed: &BySeed) -> Vec<f64> {
-    by_seed.values().copied().collect()
+    let values = values(by_seed);
+    json!({ "mean": mean(&values), "std": standard_deviation(&values), "n": values.len(), "seeds": seeds })
 }
 
 fn epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
@@ -138,3 +212,7 @@ fn epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
 fn label_epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].label_epsilon()).max_by(f64::total_cmp)
 }
+
+#[cfg(test)]
+#[path = "defences/tests.rs"]
+mod tests;

@@ -157,7 +157,10 @@ pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option
         title: format!("{}: utility against leakage", summary.grid.name),
         panels: defences.attacks.iter().enumerate().map(panel).collect(),
         columns: 2,
-        legend: defences.defences.iter().map(|defence| defence.name.clone()).enumerate().collect(),
+        legend: (defences.defences.iter().enumerate())
+            .filter(|(_, defence)| defence.is_attacked())
+            .map(|(number, defence)| (number, defence.name.clone()))
+            .collect(),
         caption: plane_explanation(summary, metric),
     };
     Some(picture.svg())

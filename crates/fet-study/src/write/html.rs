@@ -86,7 +86,9 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table, defences: Option<&Table
         "defences": defences.zip(summary.defences.as_ref()).map(|(table, defences)| json!({
             "header": table.header,
             "rows": table.rows.iter().map(|row| &row.fields).collect::<Vec<_>>(),
-            "caption": defences::caption(summary, defences),
+            "notes": std::iter::once(defences::caption(summary, defences))
+                .chain(defences::notes(defences))
+                .collect::<Vec<_>>(),
         })),
         "tests": tests(summary),
         "chart_style": fet_chart::page_style(),
