@@ -101,10 +101,16 @@ impl Pair {
                 let resolution = if here.max(there) > fine.1 { fine.0 } else { all };
                 (here - there).abs() <= resolution
             };
-            while to > from && !within(to) {
-                to = 0.5 * (from + to);
+            while !within(to) {
+                // Between neighbouring numbers there is none: the middle rounds to one of them, to the farther one half of the
+                // time.
+                let middle = 0.5 * (from + to);
+                if !(from < middle && middle < to) {
+                    return None;
+                }
+                to = middle;
             }
-            if to <= from || nodes.len() >= most {
+            if nodes.len() >= most {
                 return None;
             }
             // Two nodes each, of which `Kind` knows.
@@ -209,3 +215,20 @@ const TWO: [(f64, f64); 2] = [(0.211_324_865_405_187_1, 0.5), (0.788_675_134_594
 /// Exact up to degree 5.
 const THREE: [(f64, f64); 3] =
     [(0.112_701_665_379_258_31, 5.0 / 18.0), (0.5, 8.0 / 18.0), (0.887_298_334_620_741_7, 5.0 / 18.0)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where the loss moves by more than the resolution from one number to the next, no nodes would do, and the search for
+    /// them ends. (With half of these starts it did not.)
+    #[test]
+    fn a_resolution_below_that_of_numbers_has_no_nodes() {
+        for place in 0..64u32 {
+            let event = Event { noise: 0.3, rate: 1.0, steps: 1 };
+            let reach = 30.0 + f64::from(place) * f64::EPSILON * 64.0;
+            let pair = Pair::new(&event, Direction::Remove, reach);
+            assert_eq!(pair.nodes((1e-300, f64::NEG_INFINITY), 1e-300, 100), None, "{reach}");
+        }
+    }
+}
