@@ -1,0 +1,144 @@
+//! One column of a Parquet or Arrow file, filled array by array.
+
+use arrow_array::Array;
+use arrow_schema::{DataType, Field};
+
+use super::cells::{self, Bad, Seen};
+use crate::date;
+use crate::error::{Place, TableError};
+use crate::fill::{Filler, MOST_CATEGORIES, most_categories};
+use crate::number;
+use crate::options::{Kind, Missing, Options};
+use crate::table::{Column, Values};
+
+/// What the file says a column holds.
+#[derive(Clone, Copy, PartialEq)]
+enum Declared {
+    Number,
+    Date,
+    Text,
+    /// Truth values, or strings by number.
+    Category,
+}
+
+/// A column that is being filled.
+pub(super) struct ArrowColumn<'a> {
+    name: String,
+    file: &'a str,
+    declared: Declared,
+    kind: Option<&'a Kind>,
+    filler: Filler,
+    missing: Missing,
+    rows: usize,
+    seen: Seen,
+}
+
+impl<'a> ArrowColumn<'a> {
+    /// # Errors
+    /// The column's type has no place in a table.
+    pub(super) fn new(field: &Field, file: &'a str, options: &'a Options) -> Result<Self, TableError> {
+        let name = field.name().clone();
+        let declared =
+            declared(field.data_type()).map_err(|problem| TableError::column(file, &name, problem))?;
+        let kind = options.kinds.get(&name);
+        let filler = match (declared, kind) {
+            (Declared::Number, None) => Filler::new(Some(&Kind::Number), false),
+            // What the file stores as a date needs no form.
+            (Declared::Date, None | Some(Kind::Date { .. })) => {
+                Filler::new(Some(&Kind::Date { format: None }), false)
+            }
+            (_, kind) => Filler::new(kind, false),
+        };
+        let missing = Missing::new(&options.missing);
+        Ok(Self { name, file, declared, kind, filler, missing, rows: 0, seen: Seen::default() })
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Adds the cells of an array, which has the column's type.
+    pub(super) fn push(&mut self, array: &dyn Array) -> Result<(), TableError> {
+        let Self { filler, missing, seen, .. } = self;
+        let pushed = match (self.declared, filler) {
+            (Declared::Number, Filler::Number { values, .. }) => cells::numbers(array, values, seen),
+            (Declared::Date, Filler::Date { values, .. }) => cells::dates(array, values, seen),
+            (_, filler) => cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell)))),
+        };
+        pushed.map_err(|Bad { row, value, fault }| {
+            let place = Place::Row((self.rows + row) as u64 + 1);
+            TableError::cell(self.file, place, &self.name, &value, fault)
+        })?;
+        self.rows += array.len();
+        Ok(())
+    }
+
+    /// The column and what a person may want to know about it.
+    pub(super) fn finish(self, rows: usize) -> (Column, Vec<String>) {
+        let most = match (self.kind, self.declared) {
+            (Some(_), _) => usize::MAX,
+            (None, Declared::Category) => MOST_CATEGORIES,
+            (None, _) => most_categories(rows),
+        };
+        let values = self.filler.finish(most);
+        let mut notes = Vec::new();
+        let mut note = |text: &str| notes.push(format!("column `{}`: {text}", self.name));
+        if self.seen.rounded {
+            note("integers beyond 2^53 are rounded; if they are identifiers, set its kind to text");
+        }
+        if self.seen.finer {
+            note("times finer than a microsecond are cut off");
+        }
+        if self.kind.is_none() && self.declared == Declared::Text {
+            if all(&values, |cell| number::number(cell).is_some()) {
+                note("the file calls it text, though it looks like numbers; set its kind to number if it is");
+            } else if all(&values, |cell| date::date(cell).is_some()) {
+                note("the file calls it text, though it looks like dates; set its kind to date if it is");
+            }
+        }
+        (Column { name: self.name, values }, notes)
+    }
+}
+
+/// Whether the categories, or the first thousand texts, are all so.
+fn all(values: &Values, is: impl Fn(&str) -> bool) -> bool {
+    match values {
+        Values::Category { names, .. } => !names.is_empty() && names.iter().all(|name| is(name)),
+        Values::Text(texts) => {
+            let mut some = texts.iter().flatten().take(1000).peekable();
+            some.peek().is_some() && some.all(is)
+        }
+        _ => false,
+    }
+}
+
+fn declared(data_type: &DataType) -> Result<Declared, String> {
+    use DataType as T;
+    match data_type {
+        T::Int8 | T::Int16 | T::Int32 | T::Int64 | T::UInt8 | T::UInt16 | T::UInt32 | T::UInt64 => {
+            Ok(Declared::Number)
+        }
+        T::Float16 | T::Float32 | T::Float64 => Ok(Declared::Number),
+        T::Decimal32(..) | T::Decimal64(..) | T::Decimal128(..) | T::Decimal256(..) => Ok(Declared::Number),
+        T::Date32 | T::Date64 | T::Timestamp(..) => Ok(Declared::Date),
+        T::Utf8 | T::LargeUtf8 | T::Utf8View | T::Binary | T::LargeBinary | T::BinaryView | T::Null => {
+            Ok(Declared::Text)
+        }
+        T::Boolean => Ok(Declared::Category),
+        T::Dictionary(_, values) => declared(values).map(|_| Declared::Category),
+        T::List(_) | T::LargeList(_) | T::ListView(_) | T::LargeListView(_) | T::FixedSizeList(..) => {
+            Err("holds a list in each row; name it in `drop`, or unnest it into columns of its own".into())
+        }
+        T::Struct(_) | T::Map(..) | T::Union(..) => {
+            Err("holds several values in each row; name it in `drop`, or flatten it into columns of its own".into())
+        }
+        T::Time32(_) | T::Time64(_) | T::Duration(_) | T::Interval(_) => {
+            Err(format!("holds times without a date ({data_type}); name it in `drop`, or write it as a number"))
+        }
+        other => Err(format!("is of the type {other}, which is not read; name it in `drop`, or write it as text")),
+    }
+}

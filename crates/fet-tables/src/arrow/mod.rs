@@ -1,0 +1,72 @@
+//! Parquet and Arrow files. Their columns have types, which are kept: what a file calls text never becomes a number unless
+//! the caller says so. Nested columns are refused by name.
+
+mod cells;
+mod column;
+mod ipc;
+mod parquet;
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_schema::SchemaRef;
+use rayon::prelude::*;
+
+use crate::error::TableError;
+use crate::options::Options;
+use crate::select::{nothing_but_missing, wanted};
+use crate::table::Table;
+use column::ArrowColumn;
+
+pub(crate) use ipc::{read_file, read_stream};
+pub(crate) use parquet::{Source, read_parquet};
+
+/// Runs a reader of other authors. They check what they read, but not everywhere: what they stumble over is an error here.
+fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Result<T, TableError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(TableError::file(file, "is damaged: its reader stopped at an impossible value (write the file anew)"))
+    })
+}
+
+/// The error of a reader of other authors.
+fn damaged(file: &str, error: impl std::fmt::Display) -> TableError {
+    TableError::file(file, format!("is damaged or of a kind that is not read: {error} (is the file whole?)"))
+}
+
+/// The wanted columns with their places in the file, empty as yet.
+fn columns<'a>(
+    schema: &SchemaRef,
+    file: &'a str,
+    options: &'a Options,
+) -> Result<Vec<(usize, ArrowColumn<'a>)>, TableError> {
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let mut seen = HashSet::new();
+    if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
+        return Err(TableError::column(file, twice, "stands twice in the file (rename one)"));
+    }
+    wanted(&names, file, options)?
+        .into_iter()
+        .map(|at| Ok((at, ArrowColumn::new(schema.field(at), file, options)?)))
+        .collect()
+}
+
+/// The table of columns that are filled.
+fn table(columns: Vec<ArrowColumn<'_>>, file: &str) -> Result<Table, TableError> {
+    let rows = columns.first().map_or(0, ArrowColumn::rows);
+    if let Some(other) = columns.iter().find(|column| column.rows() != rows) {
+        let problem = format!("has {} rows where others have {rows}; the file is damaged", other.rows());
+        return Err(TableError::column(file, other.name(), problem));
+    }
+    if rows == 0 {
+        return Err(TableError::file(file, "has no rows"));
+    }
+    let finished: Vec<_> = columns.into_par_iter().map(|column| column.finish(rows)).collect();
+    let (mut columns, mut notes) = (Vec::new(), Vec::new());
+    for (column, mut of_column) in finished {
+        columns.push(column);
+        notes.append(&mut of_column);
+    }
+    let empty = columns.iter().filter(|column| column.values.missing() == rows);
+    nothing_but_missing(file, empty.map(|column| column.name.as_str()))?;
+    Ok(Table { columns, rows, notes })
+}

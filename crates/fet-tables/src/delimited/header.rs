@@ -1,0 +1,65 @@
+//! The names of the columns of a text file.
+
+use std::collections::HashSet;
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use crate::error::{Place, TableError};
+use crate::number::number;
+
+/// The columns' names, and where in the text the first row may begin.
+pub(super) struct Header {
+    pub(super) names: Vec<String>,
+    pub(super) end: usize,
+}
+
+/// The text without the mark that some programs put before it.
+pub(super) fn without_mark<'a>(bytes: &'a [u8], file: &str) -> Result<&'a [u8], TableError> {
+    match bytes {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            Err(TableError::file(file, "is UTF-16; save it as UTF-8 (in Excel: \"CSV UTF-8\")"))
+        }
+        [0xef, 0xbb, 0xbf, text @ ..] => Ok(text),
+        text => Ok(text),
+    }
+}
+
+/// The first record. Names are trimmed; an empty one becomes `column_N`, with a note.
+pub(super) fn read(
+    bytes: &[u8],
+    file: &str,
+    delimiter: u8,
+    notes: &mut Vec<String>,
+) -> Result<Header, TableError> {
+    let mut reader =
+        ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes);
+    let mut record = ByteRecord::new();
+    let found = reader
+        .read_byte_record(&mut record)
+        .map_err(|error| TableError::file(file, format!("cannot be read: {error}")))?;
+    if !found || record.iter().all(|name| name.trim_ascii().is_empty()) {
+        let problem = "has no header; its first line must give the names of the columns";
+        return Err(TableError::file(file, problem));
+    }
+    let bad = |problem: String| TableError::Row { file: file.into(), place: Place::Line(1), problem };
+    let mut names = Vec::with_capacity(record.len());
+    let mut seen = HashSet::new();
+    for (name, place) in record.iter().zip(1..) {
+        let name = std::str::from_utf8(name).map_err(|_| {
+            bad(format!("the name of column {place} is not valid UTF-8 (save the file as UTF-8)"))
+        })?;
+        let mut name = name.trim().to_string();
+        if name.is_empty() {
+            name = format!("column_{place}");
+            notes.push(format!("column {place} has no name in the header; it is called `{name}` here"));
+        }
+        if !seen.insert(name.clone()) {
+            return Err(bad(format!("two columns are called `{name}` (rename one)")));
+        }
+        names.push(name);
+    }
+    if names.iter().all(|name| number(name).is_some()) {
+        notes.push("every name in the header is a number; if the file has no header, add one".into());
+    }
+    Ok(Header { names, end: reader.position().byte() as usize })
+}

@@ -1,0 +1,207 @@
+//! Text files with a delimiter (CSV, TSV): a header, then one row per line, cells in quotes where they hold the delimiter or
+//! a line end. The text is in memory; its rows are read twice, in pieces that threads share: once to learn what the
+//! columns are, once to fill them.
+
+mod delimiter;
+mod header;
+mod pieces;
+mod survey;
+
+use std::ops::Range;
+
+use csv::{ByteRecord, ReaderBuilder};
+use rayon::prelude::*;
+
+use crate::error::{Fault, Place, TableError};
+use crate::fill::{Filler, most_categories};
+use crate::options::{Kind, Missing, Options};
+use crate::select::{nothing_but_missing, wanted};
+use crate::table::{Column, Table};
+use survey::Survey;
+
+/// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
+pub(crate) const PIECE: usize = 1 << 20;
+
+/// The text of a file, and what is known of its rows.
+struct Text<'a> {
+    file: &'a str,
+    bytes: &'a [u8],
+    delimiter: u8,
+    header: Vec<String>,
+    missing: Missing,
+}
+
+/// A column that is wanted.
+struct Wanted<'a> {
+    /// Its place among the cells of a row.
+    at: usize,
+    name: &'a str,
+    /// What the caller says it is.
+    kind: Option<&'a Kind>,
+}
+
+/// Reads the text of a file, in pieces of about `piece` bytes.
+pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) -> Result<Table, TableError> {
+    let bytes = header::without_mark(bytes, file)?;
+    let (delimiter, mut notes) = delimiter::choose(bytes, file, options.delimiter)?;
+    let header = header::read(bytes, file, delimiter, &mut notes)?;
+    let cut = pieces::cut(bytes, header.end, delimiter, header.names.len() == 1, piece)
+        .map_err(|open| never_closed(file, bytes, open))?;
+    if cut.blank > 0 {
+        notes.push(format!(
+            "{} blank lines were skipped; the missing cell of a table with one column is written as \"\"",
+            cut.blank
+        ));
+    }
+    let text = Text { file, bytes, delimiter, header: header.names, missing: Missing::new(&options.missing) };
+    let wanted: Vec<Wanted> = wanted(&text.header, file, options)?
+        .into_iter()
+        .map(|at| Wanted { at, name: &text.header[at], kind: options.kinds.get(&text.header[at]) })
+        .collect();
+
+    let (rows, surveys) = text.survey(&cut.pieces, &wanted)?;
+    if rows == 0 {
+        return Err(TableError::file(file, "has no rows below its header"));
+    }
+    nothing_but_missing(file, wanted.iter().zip(&surveys).filter(|(_, s)| !s.any).map(|(w, _)| w.name))?;
+    for (column, survey) in wanted.iter().zip(&surveys) {
+        survey.notes(column.name, column.kind, &mut notes);
+    }
+    let kinds: Vec<(Option<Kind>, bool)> =
+        wanted.iter().zip(&surveys).map(|(column, survey)| survey.kind(column.kind)).collect();
+    let filled = text.fill(&cut.pieces, &wanted, &kinds)?;
+    let columns = wanted.iter().zip(filled).map(|(column, filler)| Column {
+        name: column.name.into(),
+        values: filler.finish(if column.kind.is_some() { usize::MAX } else { most_categories(rows) }),
+    });
+    Ok(Table { columns: columns.collect(), rows, notes })
+}
+
+impl Text<'_> {
+    /// The number of rows, and what each wanted column holds.
+    fn survey(
+        &self,
+        pieces: &[Range<usize>],
+        wanted: &[Wanted<'_>],
+    ) -> Result<(usize, Vec<Survey>), TableError> {
+        let commas = self.delimiter != b',';
+        let parts = pieces.par_iter().map(|piece| {
+            let mut surveys = vec![Survey::new(commas); wanted.len()];
+            let mut rows = 0;
+            self.each(piece, |record, offset| {
+                rows += 1;
+                for (column, survey) in wanted.iter().zip(&mut surveys) {
+                    let cell = self.cell(record, column, offset)?;
+                    survey.look(self.missing.present(cell), column.kind);
+                }
+                Ok(())
+            })?;
+            Ok((rows, surveys))
+        });
+        let parts: Vec<Result<(usize, Vec<Survey>), TableError>> = parts.collect();
+        let mut all = (0, vec![Survey::new(commas); wanted.len()]);
+        for part in parts {
+            // The first piece with an error has the first error of the file.
+            let (rows, surveys) = part?;
+            all.0 += rows;
+            all.1.iter_mut().zip(&surveys).for_each(|(all, survey)| all.merge(survey));
+        }
+        Ok(all)
+    }
+
+    /// The wanted columns, filled.
+    fn fill(
+        &self,
+        pieces: &[Range<usize>],
+        wanted: &[Wanted<'_>],
+        kinds: &[(Option<Kind>, bool)],
+    ) -> Result<Vec<Filler>, TableError> {
+        let new = || kinds.iter().map(|(kind, comma)| Filler::new(kind.as_ref(), *comma)).collect::<Vec<_>>();
+        let parts = pieces.par_iter().map(|piece| {
+            let mut fillers = new();
+            self.each(piece, |record, offset| {
+                for (column, filler) in wanted.iter().zip(&mut fillers) {
+                    let cell = self.missing.present(self.cell(record, column, offset)?);
+                    filler.push(cell).map_err(|fault| {
+                        let place = place(self.bytes, offset);
+                        TableError::cell(self.file, place, column.name, cell.unwrap_or_default(), fault)
+                    })?;
+                }
+                Ok(())
+            })?;
+            Ok(fillers)
+        });
+        let parts: Vec<Result<Vec<Filler>, TableError>> = parts.collect();
+        // By column, so that a column's pieces are freed as soon as the column is whole.
+        let mut by_column: Vec<Vec<Filler>> = wanted.iter().map(|_| Vec::with_capacity(parts.len())).collect();
+        for part in parts {
+            by_column.iter_mut().zip(part?).for_each(|(column, filler)| column.push(filler));
+        }
+        let whole = by_column.into_par_iter().zip(new()).map(|(pieces, mut whole)| {
+            pieces.into_iter().for_each(|piece| whole.append(piece));
+            whole
+        });
+        Ok(whole.collect())
+    }
+
+    /// Calls `row` with each record of a piece and where it begins in the file.
+    fn each(
+        &self,
+        piece: &Range<usize>,
+        mut row: impl FnMut(&ByteRecord, usize) -> Result<(), TableError>,
+    ) -> Result<(), TableError> {
+        let mut reader = ReaderBuilder::new()
+            .delimiter(self.delimiter)
+            .has_headers(false)
+            .flexible(true)
+            .from_reader(&self.bytes[piece.clone()]);
+        let mut record = ByteRecord::new();
+        let unreadable = |error: csv::Error| TableError::file(self.file, format!("cannot be read: {error}"));
+        while reader.read_byte_record(&mut record).map_err(unreadable)? {
+            let offset = piece.start + record.position().map_or(0, |at| at.byte() as usize);
+            if record.len() != self.header.len() {
+                return Err(self.ragged(&record, offset));
+            }
+            row(&record, offset)?;
+        }
+        Ok(())
+    }
+
+    fn cell<'r>(&self, record: &'r ByteRecord, column: &Wanted<'_>, offset: usize) -> Result<&'r str, TableError> {
+        let cell = &record[column.at];
+        std::str::from_utf8(cell).map_err(|error| {
+            let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);
+            let fault = Fault::new(rule, "save the file as UTF-8");
+            let value = String::from_utf8_lossy(cell);
+            TableError::cell(self.file, place(self.bytes, offset), column.name, &value, fault)
+        })
+    }
+
+    fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
+        let problem = format!(
+            "has {} cells; the header has {} with the delimiter {} (put a cell that holds the delimiter in quotes, \
+             or set `delimiter`)",
+            record.len(),
+            self.header.len(),
+            delimiter::name(self.delimiter),
+        );
+        TableError::Row { file: self.file.into(), place: place(self.bytes, offset), problem }
+    }
+}
+
+/// The line where the record at `offset` begins; a record's position may stand before the line ends that precede it.
+fn place(bytes: &[u8], offset: usize) -> Place {
+    let skipped = bytes[offset..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+    let before = &bytes[..offset + skipped];
+    let ends = before.iter().zip(before[1.min(before.len())..].iter().chain(&[0]));
+    let lines = ends.filter(|(byte, next)| **byte == b'\n' || (**byte == b'\r' && **next != b'\n')).count();
+    Place::Line(lines as u64 + 1)
+}
+
+fn never_closed(file: &str, bytes: &[u8], open: usize) -> TableError {
+    let problem = "opens a quote that is never closed (close it, or double quotes that belong to the text)";
+    TableError::Row { file: file.into(), place: place(bytes, open), problem: problem.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Where a text can be cut so that no record is cut. The rules of quotes are those of the crate `csv`: a quote opens a cell
+//! only as its first byte, two quotes within are one, and what follows a closing quote belongs to the cell.
+
+use std::ops::Range;
+
+/// Pieces of whole records that together are the rows of the text.
+pub(super) struct Pieces {
+    pub(super) pieces: Vec<Range<usize>>,
+    /// Blank lines with a row after them; counted only if asked for.
+    pub(super) blank: usize,
+}
+
+/// Cuts `bytes[start..]` after about every `size` bytes. The error is where a quote opens that never closes.
+pub(super) fn cut(
+    bytes: &[u8],
+    start: usize,
+    delimiter: u8,
+    count_blank: bool,
+    size: usize,
+) -> Result<Pieces, usize> {
+    if count_blank || bytes[start..].contains(&b'"') {
+        return cut_with_quotes(bytes, start, delimiter, size);
+    }
+    let (mut pieces, mut from) = (Vec::new(), start);
+    while from < bytes.len() {
+        let least = from.saturating_add(size).min(bytes.len());
+        let end = bytes[least..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| least + at + 1);
+        pieces.push(from..end);
+        from = end;
+    }
+    Ok(Pieces { pieces, blank: 0 })
+}
+
+/// Where in a cell the scan is.
+#[derive(PartialEq)]
+enum At {
+    Start,
+    Plain,
+    Quoted,
+    /// After a quote within quotes, which closes the cell or is doubled.
+    AfterQuote,
+}
+
+fn cut_with_quotes(bytes: &[u8], start: usize, delimiter: u8, size: usize) -> Result<Pieces, usize> {
+    let (mut pieces, mut from) = (Vec::new(), start);
+    let (mut at, mut opened, mut record) = (At::Start, start, start);
+    let (mut blank, mut pending) = (0, 0);
+    for (place, &byte) in bytes.iter().enumerate().skip(start) {
+        at = match (at, byte) {
+            (At::Quoted, b'"') => At::AfterQuote,
+            (At::Quoted, _) => At::Quoted,
+            (At::AfterQuote, b'"') => At::Quoted,
+            (At::Start, b'"') => {
+                opened = place;
+                At::Quoted
+            }
+            (_, byte) if byte == delimiter => At::Start,
+            (_, b'\r' | b'\n') => {
+                let second_half = byte == b'\n' && place > start && bytes[place - 1] == b'\r';
+                if place > record {
+                    blank += std::mem::take(&mut pending);
+                } else if !second_half {
+                    pending += 1;
+                }
+                record = place + 1;
+                if record - from >= size {
+                    pieces.push(from..record);
+                    from = record;
+                }
+                At::Start
+            }
+            _ => At::Plain,
+        };
+    }
+    if at == At::Quoted {
+        return Err(opened);
+    }
+    if from < bytes.len() {
+        pieces.push(from..bytes.len());
+    }
+    if record < bytes.len() {
+        blank += pending;
+    }
+    Ok(Pieces { pieces, blank })
+}

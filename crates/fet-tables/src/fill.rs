@@ -1,0 +1,203 @@
+//! Cells of text become the values of one column. A column is filled in pieces, which are appended in their order; the
+//! result does not depend on where it was cut.
+
+use std::collections::HashMap;
+
+use crate::date::{self, Format};
+use crate::error::Fault;
+use crate::number;
+use crate::options::Kind;
+use crate::table::{MISSING_CODE, MISSING_DATE, Values};
+use crate::texts::Texts;
+
+/// The most categories that are inferred.
+pub(crate) const MOST_CATEGORIES: usize = 10_000;
+
+/// The most categories that are inferred in a column of `rows` rows: 5 % of them, at least 50.
+pub(crate) fn most_categories(rows: usize) -> usize {
+    (rows / 20).clamp(50, MOST_CATEGORIES)
+}
+
+/// A column, or a piece of it, that is being filled.
+#[derive(Debug)]
+pub(crate) enum Filler {
+    Number { values: Vec<f64>, comma: bool },
+    Date { values: Vec<i64>, format: Option<Format> },
+    Strings(Strings),
+}
+
+impl Filler {
+    /// For the kind that the caller gave, or for strings whose kind their number decides. `comma` is how numbers are
+    /// written.
+    pub(crate) fn new(kind: Option<&Kind>, comma: bool) -> Self {
+        match kind {
+            Some(Kind::Number) => Self::Number { values: Vec::new(), comma },
+            Some(Kind::Date { format }) => {
+                Self::Date { values: Vec::new(), format: format.as_deref().and_then(Format::new) }
+            }
+            Some(Kind::Category) => Self::Strings(Strings::new(MISSING_CODE as usize)),
+            Some(Kind::Text) => Self::Strings(Strings { texts: Some(Texts::default()), ..Strings::new(0) }),
+            None => Self::Strings(Strings::new(MOST_CATEGORIES)),
+        }
+    }
+
+    /// Adds a cell; none is a missing one.
+    pub(crate) fn push(&mut self, cell: Option<&str>) -> Result<(), Fault> {
+        match self {
+            Self::Number { values, comma } => values.push(match cell {
+                Some(cell) => finite(cell, *comma)?,
+                None => f64::NAN,
+            }),
+            Self::Date { values, format } => values.push(match cell {
+                Some(cell) => point(cell, format.as_ref())?,
+                None => MISSING_DATE,
+            }),
+            Self::Strings(strings) => strings.push(cell),
+        }
+        Ok(())
+    }
+
+    /// Adds the piece that follows. Both were made for the same kind.
+    pub(crate) fn append(&mut self, next: Self) {
+        match (self, next) {
+            (Self::Number { values, .. }, Self::Number { values: next, .. }) => values.extend_from_slice(&next),
+            (Self::Date { values, .. }, Self::Date { values: next, .. }) => values.extend_from_slice(&next),
+            (Self::Strings(strings), Self::Strings(next)) => strings.append(&next),
+            _ => unreachable!("the pieces of a column are made for one kind"),
+        }
+    }
+
+    /// The column: strings are categories if there are at most `most`.
+    pub(crate) fn finish(self, most: usize) -> Values {
+        match self {
+            Self::Number { values, .. } => Values::Number(values),
+            Self::Date { values, .. } => Values::Date(values),
+            Self::Strings(strings) => strings.finish(most),
+        }
+    }
+}
+
+fn finite(cell: &str, comma: bool) -> Result<f64, Fault> {
+    let number = if comma { number::comma_number(cell) } else { number::number(cell) };
+    match number {
+        Some(number) if number.is_finite() => Ok(number),
+        Some(_) => Err(Fault::new(
+            "must be a finite number",
+            "name it in `missing` if it stands for a missing value, or set the column's kind to category or text",
+        )),
+        None => Err(Fault::new(
+            "must be a number",
+            "name it in `missing` if it stands for a missing value, or leave the column's kind out",
+        )),
+    }
+}
+
+fn point(cell: &str, format: Option<&Format>) -> Result<i64, Fault> {
+    match format {
+        Some(format) => format.date(cell).ok_or_else(|| {
+            Fault::new(
+                "must be a date in the years 0 to 9999 in the form that the column's kind gives",
+                "correct the form or the cell",
+            )
+        }),
+        None => date::date(cell).map(|written| written.at).ok_or_else(|| {
+            Fault::new(
+                "must be an ISO 8601 date, YYYY/MM/DD or DD.MM.YYYY in the years 0 to 9999",
+                "give the form as in `date:%d/%m/%Y`, or set the kind to text",
+            )
+        }),
+    }
+}
+
+/// Strings as categories as long as they are few, then as texts.
+#[derive(Debug)]
+pub(crate) struct Strings {
+    codes: Vec<u32>,
+    /// In the order in which they came; sorted at the end.
+    names: Vec<Box<str>>,
+    index: HashMap<Box<str>, u32>,
+    /// More categories than this become texts.
+    most: usize,
+    texts: Option<Texts>,
+}
+
+impl Strings {
+    fn new(most: usize) -> Self {
+        Self { codes: Vec::new(), names: Vec::new(), index: HashMap::new(), most, texts: None }
+    }
+
+    fn push(&mut self, cell: Option<&str>) {
+        if let Some(texts) = &mut self.texts {
+            return texts.push(cell);
+        }
+        let code = match cell {
+            None => Some(MISSING_CODE),
+            Some(name) => self.code(name),
+        };
+        match code {
+            Some(code) => self.codes.push(code),
+            None => self.spill().push(cell),
+        }
+    }
+
+    /// The code of a name, or none if it is one name too many.
+    fn code(&mut self, name: &str) -> Option<u32> {
+        if let Some(code) = self.index.get(name) {
+            return Some(*code);
+        }
+        if self.names.len() >= self.most {
+            return None;
+        }
+        let code = u32::try_from(self.names.len()).ok()?;
+        self.index.insert(name.into(), code);
+        self.names.push(name.into());
+        Some(code)
+    }
+
+    /// From here on these are texts.
+    fn spill(&mut self) -> &mut Texts {
+        let (codes, names) = (std::mem::take(&mut self.codes), std::mem::take(&mut self.names));
+        self.index = HashMap::new();
+        self.texts.get_or_insert_with(|| codes.iter().map(|code| name(&names, *code)).collect())
+    }
+
+    fn append(&mut self, next: &Self) {
+        if let Some(texts) = &next.texts {
+            return self.spill().append(texts);
+        }
+        if self.texts.is_none() {
+            let codes: Option<Vec<u32>> = next.names.iter().map(|name| self.code(name)).collect();
+            if let Some(codes) = codes {
+                let known = |code: &u32| codes.get(*code as usize).copied().unwrap_or(MISSING_CODE);
+                return self.codes.extend(next.codes.iter().map(known));
+            }
+        }
+        let texts = self.spill();
+        next.codes.iter().for_each(|code| texts.push(name(&next.names, *code)));
+    }
+
+    fn finish(mut self, most: usize) -> Values {
+        if self.texts.is_none() && self.names.len() > most {
+            self.spill();
+        }
+        if let Some(texts) = self.texts {
+            return Values::Text(texts);
+        }
+        let mut order: Vec<usize> = (0..self.names.len()).collect();
+        order.sort_unstable_by(|a, b| self.names[*a].cmp(&self.names[*b]));
+        let mut place = vec![MISSING_CODE; order.len()];
+        for (sorted, came) in (0..).zip(&order) {
+            place[*came] = sorted;
+        }
+        for code in &mut self.codes {
+            *code = place.get(*code as usize).copied().unwrap_or(MISSING_CODE);
+        }
+        let names = order.iter().map(|came| self.names[*came].to_string()).collect();
+        Values::Category { codes: self.codes, names }
+    }
+}
+
+/// The name that a code stands for; none if it stands for a missing cell.
+fn name(names: &[Box<str>], code: u32) -> Option<&str> {
+    names.get(code as usize).map(|name| &**name)
+}

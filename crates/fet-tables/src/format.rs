@@ -1,0 +1,128 @@
+//! What a file is: compressed or not, text, Parquet or Arrow. The first bytes decide; the name is asked where they say
+//! nothing.
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+use flate2::read::MultiGzDecoder;
+
+use crate::error::TableError;
+
+/// The form of a table, uncompressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Cells with a delimiter.
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// Apache Arrow: a file (Feather version 2).
+    ArrowFile,
+    /// Apache Arrow: a stream.
+    ArrowStream,
+}
+
+/// How many bytes tell the form.
+const MAGIC: usize = 8;
+
+impl Format {
+    /// The form that a name ends in, `.gz` and `.zst` apart.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+        match Path::new(name).extension()?.to_str()? {
+            "csv" | "tsv" | "tab" | "txt" => Some(Self::Csv),
+            "parquet" | "pq" => Some(Self::Parquet),
+            "arrow" | "feather" | "ipc" => Some(Self::ArrowFile),
+            "arrows" => Some(Self::ArrowStream),
+            _ => None,
+        }
+    }
+
+    /// The form of these first bytes; text if they are no known mark. `named` is what the name or the caller says.
+    pub(crate) fn of_bytes(
+        start: &[u8],
+        file: &str,
+        named: Option<Self>,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, TableError> {
+        let refuse = |problem: &str| Err(TableError::file(file, problem));
+        let found = match start {
+            [] => return refuse("is empty"),
+            [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
+            [b'P', b'A', b'R', b'E', ..] => {
+                return refuse("is Parquet with encryption, which is not read here; write it decrypted");
+            }
+            [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Self::ArrowFile,
+            [0xff, 0xff, 0xff, 0xff, ..] => Self::ArrowStream,
+            [b'F', b'E', b'A', b'1', ..] => {
+                return refuse("is Feather version 1; write it as version 2 (pyarrow: `write_feather(.., version=2)`)");
+            }
+            [b'P', b'K', 3, 4, ..] => {
+                return refuse("is a zip archive or an Excel workbook; unpack it, or save the sheet as \"CSV UTF-8\"");
+            }
+            [0xd0, 0xcf, 0x11, 0xe0, ..] => {
+                return refuse("is an old Excel workbook; save the sheet as \"CSV UTF-8\"");
+            }
+            _ => Self::Csv,
+        };
+        match (found, named) {
+            (Self::Csv, Some(named)) if named != Self::Csv => {
+                refuse(&format!("is named as {}, but does not begin as such; is the file whole?", named.name()))
+            }
+            (Self::ArrowFile | Self::ArrowStream, Some(Self::ArrowFile | Self::ArrowStream)) => Ok(found),
+            (found, Some(named)) if found != named => {
+                notes.push(format!("named as {}, but read as {}, which it is", named.name(), found.name()));
+                Ok(found)
+            }
+            _ => Ok(found),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Csv => "CSV",
+            Self::Parquet => "Parquet",
+            Self::ArrowFile | Self::ArrowStream => "Arrow",
+        }
+    }
+}
+
+/// The first bytes of a file and whether they are those of compressed ones.
+pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
+    let mut start = Vec::new();
+    File::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
+    let compressed = is_gzip(&start) || is_zstd(&start);
+    Ok((start, compressed))
+}
+
+/// All bytes of a reader, decompressed if they are compressed.
+pub(crate) fn bytes_of(mut reader: impl Read, file: &str) -> Result<Vec<u8>, TableError> {
+    let mut start = Vec::new();
+    let unreadable = |error: std::io::Error| TableError::file(file, format!("cannot be read: {error}"));
+    reader.by_ref().take(MAGIC as u64).read_to_end(&mut start).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    let cut = |what: &str, error: std::io::Error| {
+        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file whole?)"))
+    };
+    let all = BufReader::with_capacity(1 << 18, start.as_slice().chain(reader));
+    if is_gzip(&start) {
+        MultiGzDecoder::new(all).read_to_end(&mut bytes).map_err(|error| cut("gzip", error))?;
+    } else if is_zstd(&start) {
+        zstd::Decoder::with_buffer(all)
+            .and_then(|mut decoder| decoder.read_to_end(&mut bytes))
+            .map_err(|error| cut("zstd", error))?;
+    } else {
+        let mut all = all;
+        all.read_to_end(&mut bytes).map_err(unreadable)?;
+    }
+    Ok(bytes)
+}
+
+fn is_gzip(start: &[u8]) -> bool {
+    start.starts_with(&[0x1f, 0x8b])
+}
+
+fn is_zstd(start: &[u8]) -> bool {
+    start.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+}

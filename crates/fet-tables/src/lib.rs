@@ -1,0 +1,31 @@
+//! One reader for tables as they are: CSV and TSV (plain, gzip, zstd), Parquet and Arrow IPC become a [`Table`] of typed
+//! columns; [`summary`] describes one to the person who holds it, [`write()`] writes one.
+//!
+//! What a column is (number, category, date, text) is inferred by rules that never guess between two readings of a cell,
+//! and can be set by [`Options::kinds`]. What was decided stands in [`Table::notes`]. Messages, notes and summaries show
+//! cells: they are for the holder of the table and are never sent to anyone. This crate knows nothing of parties, keys or
+//! labels, and scales nothing.
+
+mod arrow;
+mod date;
+mod delimited;
+mod error;
+mod fill;
+mod format;
+mod number;
+mod options;
+mod read;
+mod select;
+mod summary;
+mod table;
+mod texts;
+mod write;
+
+pub use error::{Place, TableError};
+pub use format::Format;
+pub use options::{Kind, Options, UnknownKind};
+pub use read::{read, read_from};
+pub use summary::{ColumnSummary, Figures, Summary, summary};
+pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
+pub use texts::Texts;
+pub use write::write;

@@ -1,0 +1,133 @@
+//! What the caller may decide about reading a table: kinds, missing marks, columns, delimiter.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How a table is read. The default infers everything.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The kinds of columns by name; the other columns' kinds are inferred.
+    pub kinds: BTreeMap<String, Kind>,
+    /// What stands for a missing cell, whatever its case, once spaces around the cell are taken off.
+    pub missing: Vec<String>,
+    /// The columns to read, in this order; all if none.
+    pub columns: Option<Vec<String>>,
+    /// Columns not to read.
+    pub drop: Vec<String>,
+    /// The byte between the cells of a text file; it is detected if none.
+    pub delimiter: Option<u8>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            kinds: BTreeMap::new(),
+            missing: ["", "NA", "N/A", "NaN", "null", "None", "?"].map(String::from).to_vec(),
+            columns: None,
+            drop: Vec::new(),
+            delimiter: None,
+        }
+    }
+}
+
+/// What the cells of a column are. As text: `number`, `category`, `date`, `date:FORMAT`, `text`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Kind {
+    /// Finite numbers in double precision.
+    Number,
+    /// Names out of a list.
+    Category,
+    /// Points in time.
+    Date {
+        /// How the cells are written, as in chrono's `strftime` (`%d/%m/%Y`); none for the forms that are inferred.
+        format: Option<String>,
+    },
+    /// Anything else.
+    Text,
+}
+
+/// A text that names no kind.
+#[derive(Debug, thiserror::Error)]
+#[error("\"{0}\" is no kind; it must be number, category, date, date:FORMAT (as date:%d/%m/%Y) or text")]
+pub struct UnknownKind(String);
+
+impl FromStr for Kind {
+    type Err = UnknownKind;
+
+    fn from_str(text: &str) -> Result<Self, UnknownKind> {
+        match text {
+            "number" => Ok(Self::Number),
+            "category" => Ok(Self::Category),
+            "date" => Ok(Self::Date { format: None }),
+            "text" => Ok(Self::Text),
+            _ => match text.strip_prefix("date:") {
+                Some(format) if crate::date::is_format(format) => {
+                    Ok(Self::Date { format: Some(format.into()) })
+                }
+                _ => Err(UnknownKind(text.into())),
+            },
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number => f.write_str("number"),
+            Self::Category => f.write_str("category"),
+            Self::Date { format: None } => f.write_str("date"),
+            Self::Date { format: Some(format) } => write!(f, "date:{format}"),
+            Self::Text => f.write_str("text"),
+        }
+    }
+}
+
+impl TryFrom<String> for Kind {
+    type Error = UnknownKind;
+
+    fn try_from(text: String) -> Result<Self, UnknownKind> {
+        text.parse()
+    }
+}
+
+impl From<Kind> for String {
+    fn from(kind: Kind) -> Self {
+        kind.to_string()
+    }
+}
+
+/// The marks of missing cells, ready to compare.
+pub(crate) struct Missing {
+    marks: Vec<String>,
+    /// Whether a mark begins with this byte, in either case: most cells are told apart by their first byte.
+    begins: [bool; 256],
+    empty: bool,
+}
+
+impl Missing {
+    pub(crate) fn new(marks: &[String]) -> Self {
+        let mut begins = [false; 256];
+        for first in marks.iter().filter_map(|mark| mark.trim().bytes().next()) {
+            begins[usize::from(first.to_ascii_lowercase())] = true;
+            begins[usize::from(first.to_ascii_uppercase())] = true;
+        }
+        let empty = marks.iter().any(|mark| mark.trim().is_empty());
+        Self { marks: marks.iter().map(|mark| mark.trim().to_string()).collect(), begins, empty }
+    }
+
+    /// The cell without the spaces around it; none if it is missing.
+    pub(crate) fn present<'a>(&self, cell: &'a str) -> Option<&'a str> {
+        let cell = cell.trim();
+        let missing = match cell.bytes().next() {
+            None => self.empty,
+            Some(first) => {
+                self.begins[usize::from(first)] && self.marks.iter().any(|mark| mark.eq_ignore_ascii_case(cell))
+            }
+        };
+        (!missing).then_some(cell)
+    }
+}

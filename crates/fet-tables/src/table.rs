@@ -1,0 +1,179 @@
+//! A table in memory, column by column, and taking columns and rows of it. Nothing is computed here.
+
+use std::collections::HashSet;
+
+use crate::error::{TableError, did_you_mean};
+use crate::texts::Texts;
+
+/// The code of a missing cell in a column of categories.
+pub const MISSING_CODE: u32 = u32::MAX;
+
+/// The value of a missing cell in a column of dates.
+pub const MISSING_DATE: i64 = i64::MIN;
+
+/// Columns of the same number of rows, and what was noticed while they were read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    /// The columns, in the order of the file or of `Options::columns`.
+    pub columns: Vec<Column>,
+    /// The number of rows.
+    pub rows: usize,
+    /// What the reader decided and a person may want to know, one sentence each. It may show cells.
+    pub notes: Vec<String>,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// The column's name; no two columns of a table share one.
+    pub name: String,
+    /// Its cells.
+    pub values: Values,
+}
+
+/// The cells of a column, all of one kind. Two columns are equal if they hold the same cells; missing equals missing.
+#[derive(Clone, Debug)]
+pub enum Values {
+    /// Finite numbers; a missing one is NaN.
+    Number(Vec<f64>),
+    /// Categories. `names` are sorted and distinct, `codes` point into them, a missing one is [`MISSING_CODE`].
+    Category {
+        /// One code a row.
+        codes: Vec<u32>,
+        /// What the codes stand for.
+        names: Vec<String>,
+    },
+    /// Microseconds since 1970-01-01T00:00:00 UTC, in the years 0 to 9999; a missing one is [`MISSING_DATE`].
+    Date(Vec<i64>),
+    /// Texts.
+    Text(Texts),
+}
+
+impl Table {
+    /// A table of these columns, without notes.
+    ///
+    /// # Errors
+    /// Two columns share a name, or their numbers of rows differ.
+    pub fn new(columns: Vec<Column>) -> Result<Self, TableError> {
+        let rows = columns.first().map_or(0, |column| column.values.len());
+        let mut names = HashSet::new();
+        for column in &columns {
+            let (name, found) = (&column.name, column.values.len());
+            if found != rows {
+                return Err(TableError::Absent(format!(
+                    "has {rows} rows in `{}` and {found} rows in `{name}`; all columns must have as many",
+                    columns[0].name
+                )));
+            }
+            if !names.insert(name) {
+                return Err(TableError::Absent(format!("has two columns called `{name}`; rename one")));
+            }
+        }
+        Ok(Self { columns, rows, notes: Vec::new() })
+    }
+
+    /// The column called `name`.
+    ///
+    /// # Errors
+    /// There is none; the message names the nearest.
+    pub fn column(&self, name: &str) -> Result<&Column, TableError> {
+        self.columns.iter().find(|column| column.name == name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.columns.iter().map(|column| column.name.as_str()));
+            TableError::Absent(format!("has no column `{name}`{hint}"))
+        })
+    }
+
+    /// The named columns, in the order given; notes stay.
+    ///
+    /// # Errors
+    /// A name is unknown or stands twice.
+    pub fn select_columns<S: AsRef<str>>(&self, names: &[S]) -> Result<Self, TableError> {
+        let columns =
+            names.iter().map(|name| self.column(name.as_ref()).cloned()).collect::<Result<Vec<_>, _>>()?;
+        let selected = Self::new(columns)?;
+        Ok(Self { rows: self.rows, notes: self.notes.clone(), ..selected })
+    }
+
+    /// The rows with these numbers (from 0), in the order given; a number may stand twice. Categories keep all their
+    /// names, so that codes mean the same in both tables.
+    ///
+    /// # Errors
+    /// A number is past the last row.
+    pub fn select_rows(&self, rows: &[usize]) -> Result<Self, TableError> {
+        if let Some(past) = rows.iter().find(|row| **row >= self.rows) {
+            return Err(TableError::Absent(format!("has {} rows; row {past} (from 0) is past them", self.rows)));
+        }
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| Column { name: column.name.clone(), values: column.values.select(rows) })
+            .collect();
+        Ok(Self { columns, rows: rows.len(), notes: self.notes.clone() })
+    }
+}
+
+impl Values {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Number(values) => values.len(),
+            Self::Category { codes, .. } => codes.len(),
+            Self::Date(values) => values.len(),
+            Self::Text(texts) => texts.len(),
+        }
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The number of missing cells.
+    pub fn missing(&self) -> usize {
+        match self {
+            Self::Number(values) => values.iter().filter(|value| value.is_nan()).count(),
+            Self::Category { codes, .. } => codes.iter().filter(|code| **code == MISSING_CODE).count(),
+            Self::Date(values) => values.iter().filter(|value| **value == MISSING_DATE).count(),
+            Self::Text(texts) => texts.iter().filter(Option::is_none).count(),
+        }
+    }
+
+    /// "number", "category", "date" or "text".
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Number(_) => "number",
+            Self::Category { .. } => "category",
+            Self::Date(_) => "date",
+            Self::Text(_) => "text",
+        }
+    }
+
+    fn select(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Number(values) => Self::Number(rows.iter().map(|&row| values[row]).collect()),
+            Self::Category { codes, names } => Self::Category {
+                codes: rows.iter().map(|&row| codes[row]).collect(),
+                names: names.clone(),
+            },
+            Self::Date(values) => Self::Date(rows.iter().map(|&row| values[row]).collect()),
+            Self::Text(texts) => Self::Text(rows.iter().map(|&row| texts.get(row)).collect()),
+        }
+    }
+}
+
+impl PartialEq for Values {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(a), Self::Number(b)) => {
+                let same = |(a, b): (&f64, &f64)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+                a.len() == b.len() && a.iter().zip(b).all(same)
+            }
+            (Self::Category { codes: a, names: of_a }, Self::Category { codes: b, names: of_b }) => {
+                a == b && of_a == of_b
+            }
+            (Self::Date(a), Self::Date(b)) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            _ => false,
+        }
+    }
+}

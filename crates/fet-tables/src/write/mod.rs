@@ -1,0 +1,86 @@
+//! A table as a file that is whole or absent. What [`read`](crate::read()) makes of it is the same table, but for kinds that
+//! a text does not carry (a category of numerals), categories that no row has, and texts that stand for missing cells.
+
+mod batches;
+mod csv;
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::path::Path;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::error::{Fault, Place, TableError};
+use crate::table::{Table, Values};
+
+/// Writes `table` to `path` by the ending of its name: `.csv`, `.tsv`, either with `.gz`, `.parquet` (zstd), or `.arrow` and
+/// `.feather`. Missing cells are empty; numbers read back to the same number. A reader sees the old file or the new one.
+///
+/// Parquet and Arrow are built in memory before they are written.
+///
+/// # Errors
+/// Another ending, a table whose columns do not fit together, an infinite number, or a disk that refuses.
+pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
+    let file = path.display().to_string();
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    check(&file, table)?;
+    let (stem, compressed) = match name.strip_suffix(".gz") {
+        Some(stem) => (stem, true),
+        None => (name.as_str(), false),
+    };
+    let bytes = match (Path::new(stem).extension().and_then(|ending| ending.to_str()), compressed) {
+        (Some("csv"), _) => return text(path, &file, table, b',', compressed),
+        (Some("tsv"), _) => return text(path, &file, table, b'\t', compressed),
+        (Some("parquet"), false) => batches::parquet(table).map_err(|error| error.to_string()),
+        (Some("arrow" | "feather"), false) => batches::arrow(table).map_err(|error| error.to_string()),
+        _ => {
+            let problem = "is no name to write a table to; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
+                           .arrow or .feather";
+            return Err(TableError::file(&file, problem));
+        }
+    }
+    .map_err(|error| TableError::file(&file, format!("cannot be made: {error}")))?;
+    fet_files::write(path, &bytes).map_err(|error| unwritten(&file, &error))
+}
+
+fn text(path: &Path, file: &str, table: &Table, delimiter: u8, compressed: bool) -> Result<(), TableError> {
+    let fill = |out: &mut dyn Write| -> io::Result<()> {
+        if !compressed {
+            return csv::write(out, table, delimiter);
+        }
+        let mut encoder = GzEncoder::new(out, Compression::default());
+        csv::write(&mut encoder, table, delimiter)?;
+        encoder.finish().map(|_| ())
+    };
+    fet_files::write_with(path, fill).map_err(|error| unwritten(file, &error))
+}
+
+fn unwritten(file: &str, error: &io::Error) -> TableError {
+    TableError::file(file, format!("cannot be written: {error}"))
+}
+
+/// A table's fields are open, so that what they must keep is checked here.
+fn check(file: &str, table: &Table) -> Result<(), TableError> {
+    let mut names = HashSet::new();
+    for column in &table.columns {
+        let refuse = |problem: String| Err(TableError::column(file, &column.name, problem));
+        if column.values.len() != table.rows {
+            return refuse(format!("has {} rows; the table has {}", column.values.len(), table.rows));
+        }
+        if !names.insert(&column.name) {
+            return refuse("stands twice in the table (rename one)".into());
+        }
+        if let Values::Number(values) = &column.values
+            && let Some(row) = values.iter().position(|value| value.is_infinite())
+        {
+            let fault = Fault::new("must be a finite number", "a missing number is NaN");
+            let value = values[row].to_string();
+            return Err(TableError::cell(file, Place::Row(row as u64 + 1), &column.name, &value, fault));
+        }
+    }
+    if table.columns.is_empty() {
+        return Err(TableError::file(file, "cannot be written: the table has no columns"));
+    }
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! What becomes of a text: kinds, missing cells, notes and refusals.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use fet_tables::{Format, Kind, MISSING_CODE, Options, Table, TableError, Texts, Values, read, read_from};
+
+fn from_text(text: &[u8], options: &Options) -> Result<Table, TableError> {
+    read_from(text, Some(Format::Csv), options)
+}
+
+fn options(kinds: &[(&str, &str)]) -> Options {
+    let kind = |kind: &str| kind.parse::<Kind>().expect("a kind");
+    let kinds = kinds.iter().map(|(name, text)| (name.to_string(), kind(text))).collect();
+    Options { kinds, ..Options::default() }
+}
+
+fn categories(names: &[&str], codes: &[u32]) -> Values {
+    Values::Category { codes: codes.to_vec(), names: names.iter().map(ToString::to_string).collect() }
+}
+
+fn texts(cells: &[Option<&str>]) -> Values {
+    Values::Text(cells.iter().copied().collect::<Texts>())
+}
+
+const DAY: i64 = 86_400_000_000;
+const NAN: f64 = f64::NAN;
+const NONE: u32 = MISSING_CODE;
+
+#[test]
+fn a_column_is_what_all_its_cells_are() {
+    // One column `a` beside a column of ones, so that blank cells are no blank lines.
+    let check = |cells: &[&str], kind: Option<&str>, expected: Values| {
+        let rows: String = cells.iter().map(|cell| format!("{cell};1\n")).collect();
+        let kinds: Vec<(&str, &str)> = kind.iter().map(|kind| ("a", *kind)).collect();
+        let table = from_text(format!("a;b\n{rows}").as_bytes(), &options(&kinds)).expect("a good table");
+        assert_eq!(table.columns[0].values, expected, "{cells:?} {kind:?}");
+    };
+    check(&["1", " 2.5 ", "-3e2"], None, Values::Number(vec![1.0, 2.5, -300.0]));
+    check(&["1", "", "na", "N/A", "nan", "NULL", "none", "?", "2"], None, {
+        Values::Number(vec![1.0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, 2.0])
+    });
+    check(&["1,5", "2", "NA"], None, Values::Number(vec![1.5, 2.0, NAN]));
+    check(&["1,5", "2.5"], None, categories(&["1,5", "2.5"], &[0, 1]));
+    check(&["1", "2", "x"], None, categories(&["1", "2", "x"], &[0, 1, 2]));
+    check(&["2024-01-02", "?"], None, Values::Date(vec![19_724 * DAY, i64::MIN]));
+    check(&["2024/01/02", "02.01.2024"], None, Values::Date(vec![19_724 * DAY; 2]));
+    check(&["1970-01-01T01:00:00+01:00", "1970-01-02 00:00"], None, Values::Date(vec![0, DAY]));
+    check(&["01/02/2024"], None, categories(&["01/02/2024"], &[0]));
+    check(&["02/01/2024"], Some("date:%d/%m/%Y"), Values::Date(vec![19_724 * DAY]));
+    check(&["2024-01-02", "2024"], None, categories(&["2024", "2024-01-02"], &[1, 0]));
+    check(&["true", "False", "true"], None, categories(&["False", "true"], &[1, 0, 1]));
+    check(&["b", "", "a", "b"], None, categories(&["a", "b"], &[1, NONE, 0, 1]));
+    check(&["b", "", "a"], Some("text"), texts(&[Some("b"), None, Some("a")]));
+    check(&["1", "0", "1"], Some("category"), categories(&["0", "1"], &[1, 0, 1]));
+    check(&["01307"], Some("text"), texts(&[Some("01307")]));
+    check(&["1,5", "2"], Some("number"), Values::Number(vec![1.5, 2.0]));
+}
+
+#[test]
+fn strings_are_categories_up_to_fifty_or_five_per_cent() {
+    let check = |rows: usize, different: usize, kind: &str| {
+        let cells: String = (0..rows).map(|row| format!("v{}\n", row % different)).collect();
+        let table = from_text(format!("a\n{cells}").as_bytes(), &Options::default()).expect("a good table");
+        assert_eq!(table.columns[0].values.kind(), kind, "{different} in {rows}");
+    };
+    check(60, 50, "category");
+    check(60, 51, "text");
+    check(2000, 100, "category");
+    check(2000, 101, "text");
+    check(300_000, 10_000, "category");
+    check(300_000, 10_001, "text");
+}
+
+#[test]
+fn columns_are_chosen_by_name() {
+    let check = |columns: Option<&[&str]>, drop: &[&str], expected: Result<&[&str], &str>| {
+        let strings = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let options = Options { columns: columns.map(strings), drop: strings(drop), ..Options::default() };
+        let found = from_text(b"price,colour,empty\n1,red,\n2,\xff,\n", &options);
+        match (found, expected) {
+            (Ok(table), Ok(expected)) => {
+                let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();
+                assert_eq!(names, expected);
+            }
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "\"{part}\" in {error}"),
+            (found, expected) => panic!("{found:?} in place of {expected:?}"),
+        }
+    };
+    // What is not read may be what it wants.
+    check(Some(&["price"]), &[], Ok(&["price"]));
+    check(None, &["colour", "empty"], Ok(&["price"]));
+    check(None, &["empty"], Err("line 3 column `colour`: must be valid UTF-8"));
+    check(Some(&["price", "empty"]), &[], Err("column `empty`: has only missing cells"));
+    check(Some(&["prise"]), &[], Err("no column `prise`, which `columns` names; did you mean \"price\"?"));
+    check(None, &["color"], Err("did you mean \"colour\"?"));
+    check(Some(&["price", "price"]), &[], Err("column `price`: stands twice in `columns`"));
+    check(Some(&["price"]), &["price"], Err("no column left"));
+}
+
+#[test]
+fn what_was_decided_is_noted() {
+    let check = |text: &str, part: &str| {
+        let table = from_text(text.as_bytes(), &Options::default()).expect("a good table");
+        assert!(table.notes.iter().any(|note| note.contains(part)), "\"{part}\" in {:?}", table.notes);
+    };
+    check("a;b\n1;2\n", "the delimiter is `;`");
+    check("a\tb\n1\t2\n", "the delimiter is tab");
+    check("a;b\n1,5;2\n", "column `a`: read with a decimal comma");
+    check("a;b\n1,500;2\n", "thousands");
+    check("a,b\n01307,2\n", "column `a`: numbers with leading zeros");
+    check("a,b\n9007199254740993,2\n", "beyond 2^53");
+    check("a,b\n31.01.2024,2\n", "DD.MM.YYYY");
+    check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "have none, which are read as UTC");
+    check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
+    check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
+    check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
+    check("1,2\n1,2\n", "every name in the header is a number");
+    check("a\n1\n\n2\n", "1 blank lines were skipped");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let check = |text: &[u8], kinds: &[(&str, &str)], parts: &[&str]| {
+        let error = from_text(text, &options(kinds)).expect_err("refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "\"{part}\" in {error}");
+        }
+    };
+    check(b"", &[], &["standard input: is empty"]);
+    check(b"\n\n", &[], &["has no header"]);
+    check(b"a,b\n", &[], &["has no rows"]);
+    check(b"a,b,a\n1,2,3\n", &[], &["line 1", "two columns are called `a`", "rename"]);
+    check(b"a,\xff\n1,2\n", &[], &["line 1", "column 2 is not valid UTF-8"]);
+    check(b"\xff\xfea\0\n\0", &[], &["UTF-16", "UTF-8"]);
+    check(b"a,b\n1,2\n1\n", &[], &["line 3", "has 1 cells; the header has 2", "`delimiter`"]);
+    check(b"a,b\nx,2\n", &[("a", "number")], &["line 2 column `a`", "must be a number", "\"x\"", "`missing`"]);
+    check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
+    check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
+    check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which `kinds` names"]);
+    check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "so has c", "`drop`"]);
+    check(b"PK\x03\x04rest", &[], &["Excel"]);
+    check(b"FEA1rest", &[], &["version 1"]);
+    check(b"PARErest", &[], &["encryption"]);
+    assert_eq!("date:%Q".parse::<Kind>().expect_err("refused").to_string().split(' ').next(), Some("\"date:%Q\""));
+}
+
+#[test]
+fn names_and_first_bytes_tell_the_form() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let gzip = |bytes: &[u8]| {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        encoder.write_all(bytes).expect("in memory");
+        encoder.finish().expect("in memory")
+    };
+    let text: String = (0..5_000).map(|row| format!("{row},{}\n", row * row % 977)).collect();
+    let text = format!("a,b\n{text}").into_bytes();
+    let zstd = zstd::encode_all(text.as_slice(), 3).expect("in memory");
+    let twice = [gzip(&text[..100]), gzip(&text[100..])].concat();
+    let file = |name: &str, bytes: &[u8]| -> PathBuf {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).expect("writable");
+        path
+    };
+    let plain = read(&file("t.csv", &text), &Options::default()).expect("a good table");
+    assert_eq!((plain.rows, plain.columns.len()), (5_000, 2));
+    let same = |name: &str, bytes: &[u8]| {
+        let found = read(&file(name, bytes), &Options::default()).expect("a good table");
+        assert_eq!(found.columns, plain.columns, "{name}");
+    };
+    same("t.csv.gz", &gzip(&text));
+    same("t.csv.gz", &twice);
+    same("t.csv.gz", &text);
+    same("t.csv.zst", &zstd);
+    same("without", &gzip(&text));
+    let refused = |name: &str, bytes: &[u8], parts: &[&str]| {
+        let error = read(&file(name, bytes), &Options::default()).expect_err("refused").to_string();
+        assert!(parts.iter().all(|part| error.contains(part)) && error.contains(name), "{error}");
+    };
+    let whole = gzip(&text);
+    refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file whole?"]);
+    refused("t.csv.gz", &[&whole[..], b"more"].concat(), &["gzip"]);
+    refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file whole?"]);
+    refused("t.parquet", &text, &["named as Parquet"]);
+    refused("t.feather", &text, &["named as Arrow"]);
+    let error = read(&folder.path().join("absent.csv"), &Options::default()).expect_err("refused").to_string();
+    assert!(error.contains("absent.csv: cannot be read"), "{error}");
+}
+
+#[test]
+fn rows_and_columns_are_taken() {
+    let table = from_text(b"a,b,c\n1,x,2024-01-01\n2,y,\n3,x,2024-01-03\n", &Options::default()).expect("good");
+    let rows = table.select_rows(&[2, 0, 0]).expect("they are there");
+    assert_eq!(rows.columns[0].values, Values::Number(vec![3.0, 1.0, 1.0]));
+    assert_eq!(rows.columns[1].values, categories(&["x", "y"], &[0, 0, 0]));
+    assert_eq!(rows.rows, 3);
+    let columns = table.select_columns(&["c", "a"]).expect("they are there");
+    assert_eq!(columns.columns[1], table.columns[0]);
+    let says = |error: TableError, part: &str| assert!(error.to_string().contains(part), "{error}");
+    says(table.select_rows(&[3]).expect_err("refused"), "has 3 rows; row 3");
+    says(table.select_columns(&["a", "a"]).expect_err("refused"), "two columns called `a`");
+    let prices = from_text(b"price\n1\n", &Options::default()).expect("good");
+    says(prices.column("prise").expect_err("refused"), "no column `prise`; did you mean \"price\"?");
+}
