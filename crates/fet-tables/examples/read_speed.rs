@@ -71,7 +71,9 @@ fn table(rows: usize) -> Result<Table, fet_tables::TableError> {
     let columns = (0..30_usize).map(|at| {
         let mut cell = || Some(next()).filter(|cell| cell % 10 > 0);
         let values = match at {
-            0..5 => Values::Number((0..rows).map(|_| cell().map_or(f64::NAN, |cell| cell as f64 / 1e18)).collect()),
+            0..5 => Values::Number(
+                (0..rows).map(|_| cell().map_or(f64::NAN, |cell| cell as f64 / 1e18)).collect(),
+            ),
             5..15 => {
                 let whole = |cell: u64| (cell % 1_000_000) as f64 / 100.0;
                 Values::Number((0..rows).map(|_| cell().map_or(f64::NAN, whole)).collect())
@@ -80,7 +82,10 @@ fn table(rows: usize) -> Result<Table, fet_tables::TableError> {
                 let count = 3 + 40 * (at as u64 - 15);
                 let names = (0..count).map(|name| format!("category {name:03}")).collect();
                 let code = |cell: u64| (cell / 10 % count) as u32;
-                Values::Category { codes: (0..rows).map(|_| cell().map_or(MISSING_CODE, code)).collect(), names }
+                Values::Category {
+                    codes: (0..rows).map(|_| cell().map_or(MISSING_CODE, code)).collect(),
+                    names,
+                }
             }
             23..27 => {
                 let unit = if at < 25 { 86_400_000_000 } else { 1_000_000 };

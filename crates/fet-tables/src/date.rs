@@ -96,9 +96,9 @@ pub(crate) fn text(microseconds: i64) -> String {
 }
 
 fn digits(bytes: &[u8]) -> Option<u32> {
-    bytes.iter().try_fold(0, |number, byte| {
-        byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0'))
-    })
+    bytes
+        .iter()
+        .try_fold(0, |number, byte| byte.is_ascii_digit().then(|| number * 10 + u32::from(byte - b'0')))
 }
 
 fn days(year: u32, month: u32, day: u32) -> Option<i64> {

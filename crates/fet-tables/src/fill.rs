@@ -60,7 +60,9 @@ impl Filler {
     /// Adds the piece that follows. Both were made for the same kind.
     pub(crate) fn append(&mut self, next: Self) {
         match (self, next) {
-            (Self::Number { values, .. }, Self::Number { values: next, .. }) => values.extend_from_slice(&next),
+            (Self::Number { values, .. }, Self::Number { values: next, .. }) => {
+                values.extend_from_slice(&next)
+            }
             (Self::Date { values, .. }, Self::Date { values: next, .. }) => values.extend_from_slice(&next),
             (Self::Strings(strings), Self::Strings(next)) => strings.append(&next),
             _ => unreachable!("the pieces of a column are made for one kind"),

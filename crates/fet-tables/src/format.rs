@@ -56,10 +56,14 @@ impl Format {
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Self::ArrowFile,
             [0xff, 0xff, 0xff, 0xff, ..] => Self::ArrowStream,
             [b'F', b'E', b'A', b'1', ..] => {
-                return refuse("is Feather version 1; write it as version 2 (pyarrow: `write_feather(.., version=2)`)");
+                return refuse(
+                    "is Feather version 1; write it as version 2 (pyarrow: `write_feather(.., version=2)`)",
+                );
             }
             [b'P', b'K', 3, 4, ..] => {
-                return refuse("is a zip archive or an Excel workbook; unpack it, or save the sheet as \"CSV UTF-8\"");
+                return refuse(
+                    "is a zip archive or an Excel workbook; unpack it, or save the sheet as \"CSV UTF-8\"",
+                );
             }
             [0xd0, 0xcf, 0x11, 0xe0, ..] => {
                 return refuse("is an old Excel workbook; save the sheet as \"CSV UTF-8\"");
@@ -67,9 +71,10 @@ impl Format {
             _ => Self::Csv,
         };
         match (found, named) {
-            (Self::Csv, Some(named)) if named != Self::Csv => {
-                refuse(&format!("is named as {}, but does not begin as such; is the file whole?", named.name()))
-            }
+            (Self::Csv, Some(named)) if named != Self::Csv => refuse(&format!(
+                "is named as {}, but does not begin as such; is the file whole?",
+                named.name()
+            )),
             (Self::ArrowFile | Self::ArrowStream, Some(Self::ArrowFile | Self::ArrowStream)) => Ok(found),
             (found, Some(named)) if found != named => {
                 notes.push(format!("named as {}, but read as {}, which it is", named.name(), found.name()));

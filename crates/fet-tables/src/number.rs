@@ -1,6 +1,6 @@
 //! A cell of text as a number, and a number as text that reads back to the same number.
 
-/// Integers beyond this are not all numbers in double precision (2^53).
+/// From here on not every integer is a number in double precision (2^53); 2^53 + 1 becomes 2^53.
 pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The number that `cell` is, with a point before its decimals; infinite if it says so or is too large. "nan" is none.
@@ -26,7 +26,7 @@ pub(crate) fn leads_with_zero(cell: &str) -> bool {
 
 /// Whether the number is a whole one, as far as its text says, that double precision may have changed.
 pub(crate) fn is_rounded_integer(cell: &str, number: f64) -> bool {
-    number.abs() > EXACT && cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')
+    number.abs() >= EXACT && cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')
 }
 
 /// The shortest usual text that reads back to the same number, the sign of zero included.
@@ -40,7 +40,21 @@ mod tests {
 
     #[test]
     fn a_number_is_read_back_from_its_text() {
-        let odd = [0.0, -0.0, 1.0, -7.0, 0.1, 1e15, 1e16, 1e22, 1.5e300, 5e-324, f64::MAX, f64::MIN_POSITIVE, EXACT];
+        let odd = [
+            0.0,
+            -0.0,
+            1.0,
+            -7.0,
+            0.1,
+            1e15,
+            1e16,
+            1e22,
+            1.5e300,
+            5e-324,
+            f64::MAX,
+            f64::MIN_POSITIVE,
+            EXACT,
+        ];
         let mut bits: u64 = 0x9e37_79b9_7f4a_7c15;
         let random = (0..20_000).map(|_| {
             bits ^= bits << 13;
@@ -73,7 +87,7 @@ mod tests {
         check("", None, None);
         check(",", None, None);
         assert!(leads_with_zero("01307") && !leads_with_zero("0.5") && !leads_with_zero("0"));
-        assert!(is_rounded_integer("9007199254740993", 9_007_199_254_740_992.0 * 1.1));
+        assert!(is_rounded_integer("9007199254740993", 9_007_199_254_740_992.0));
         assert!(!is_rounded_integer("1e300", 1e300));
     }
 }

@@ -125,7 +125,8 @@ impl Missing {
         let missing = match cell.bytes().next() {
             None => self.empty,
             Some(first) => {
-                self.begins[usize::from(first)] && self.marks.iter().any(|mark| mark.eq_ignore_ascii_case(cell))
+                self.begins[usize::from(first)]
+                    && self.marks.iter().any(|mark| mark.eq_ignore_ascii_case(cell))
             }
         };
         (!missing).then_some(cell)

@@ -25,7 +25,12 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     let named = Format::of_name(path);
     // A pipe can be read only once.
     if !path.metadata().map_err(unreadable)?.is_file() {
-        return from_bytes(format::bytes_of(File::open(path).map_err(unreadable)?, &file)?, &file, named, options);
+        return from_bytes(
+            format::bytes_of(File::open(path).map_err(unreadable)?, &file)?,
+            &file,
+            named,
+            options,
+        );
     }
     let (start, compressed) = format::start_of(path).map_err(unreadable)?;
     if !compressed {

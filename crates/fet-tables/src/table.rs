@@ -101,7 +101,10 @@ impl Table {
     /// A number is past the last row.
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= self.rows) {
-            return Err(TableError::Absent(format!("has {} rows; row {past} (from 0) is past them", self.rows)));
+            return Err(TableError::Absent(format!(
+                "has {} rows; row {past} (from 0) is past them",
+                self.rows
+            )));
         }
         let columns = self
             .columns
@@ -151,10 +154,9 @@ impl Values {
     fn select(&self, rows: &[usize]) -> Self {
         match self {
             Self::Number(values) => Self::Number(rows.iter().map(|&row| values[row]).collect()),
-            Self::Category { codes, names } => Self::Category {
-                codes: rows.iter().map(|&row| codes[row]).collect(),
-                names: names.clone(),
-            },
+            Self::Category { codes, names } => {
+                Self::Category { codes: rows.iter().map(|&row| codes[row]).collect(), names: names.clone() }
+            }
             Self::Date(values) => Self::Date(rows.iter().map(|&row| values[row]).collect()),
             Self::Text(texts) => Self::Text(rows.iter().map(|&row| texts.get(row)).collect()),
         }

@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::time::{Duration, Instant};
 
-use fet_tables::{Column, Format, Options, Table, TableError, Texts, Values, read, read_from, summary, write};
+use fet_tables::{
+    Column, Format, Options, Table, TableError, Texts, Values, read, read_from, summary, write,
+};
 
 /// Numbers that look random and are the same each time (xorshift64*).
 struct Random(u64);
@@ -27,7 +29,12 @@ fn small_table() -> Table {
         (0..60).map(|row| (row % 4 > 0).then(|| format!("text {row}, \"q\"\n"))).collect();
     let names = ["one", "two", "zéro"].map(String::from).to_vec();
     let columns = vec![
-        ("n", Values::Number((0..60).map(|row| if row % 5 == 0 { f64::NAN } else { f64::from(row) / 3.0 }).collect())),
+        (
+            "n",
+            Values::Number(
+                (0..60).map(|row| if row % 5 == 0 { f64::NAN } else { f64::from(row) / 3.0 }).collect(),
+            ),
+        ),
         ("c", Values::Category { codes: (0..60).map(|row| row % 3).collect(), names }),
         ("d", Values::Date((0..60).map(|row| row * 86_400_000_000 + row % 2).collect())),
         ("t", Values::Text(texts.iter().map(Option::as_deref).collect::<Texts>())),
@@ -133,7 +140,8 @@ fn damaged_files_are_tables_or_errors() {
 #[test]
 fn random_bytes_are_tables_or_errors() {
     let mut random = Random(11);
-    let marks: [&[u8]; 6] = [b"", b"PAR1", b"ARROW1\0\0", b"\xff\xff\xff\xff", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"];
+    let marks: [&[u8]; 6] =
+        [b"", b"PAR1", b"ARROW1\0\0", b"\xff\xff\xff\xff", b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"];
     let mut refused = 0;
     for round in 0..3_000 {
         let mut bytes = marks[round % marks.len()].to_vec();

@@ -109,7 +109,7 @@ fn what_was_decided_is_noted() {
     check("a;b\n1,5;2\n", "column `a`: read with a decimal comma");
     check("a;b\n1,500;2\n", "thousands");
     check("a,b\n01307,2\n", "column `a`: numbers with leading zeros");
-    check("a,b\n9007199254740993,2\n", "beyond 2^53");
+    check("a,b\n9007199254740993,2\n", "of 2^53 and more");
     check("a,b\n31.01.2024,2\n", "DD.MM.YYYY");
     check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "have none, which are read as UTC");
     check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
@@ -134,7 +134,11 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,\xff\n1,2\n", &[], &["line 1", "column 2 is not valid UTF-8"]);
     check(b"\xff\xfea\0\n\0", &[], &["UTF-16", "UTF-8"]);
     check(b"a,b\n1,2\n1\n", &[], &["line 3", "has 1 cells; the header has 2", "`delimiter`"]);
-    check(b"a,b\nx,2\n", &[("a", "number")], &["line 2 column `a`", "must be a number", "\"x\"", "`missing`"]);
+    check(
+        b"a,b\nx,2\n",
+        &[("a", "number")],
+        &["line 2 column `a`", "must be a number", "\"x\"", "`missing`"],
+    );
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
@@ -143,7 +147,10 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
     check(b"PARErest", &[], &["encryption"]);
-    assert_eq!("date:%Q".parse::<Kind>().expect_err("refused").to_string().split(' ').next(), Some("\"date:%Q\""));
+    assert_eq!(
+        "date:%Q".parse::<Kind>().expect_err("refused").to_string().split(' ').next(),
+        Some("\"date:%Q\"")
+    );
 }
 
 #[test]
@@ -184,13 +191,15 @@ fn names_and_first_bytes_tell_the_form() {
     refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file whole?"]);
     refused("t.parquet", &text, &["named as Parquet"]);
     refused("t.feather", &text, &["named as Arrow"]);
-    let error = read(&folder.path().join("absent.csv"), &Options::default()).expect_err("refused").to_string();
+    let error =
+        read(&folder.path().join("absent.csv"), &Options::default()).expect_err("refused").to_string();
     assert!(error.contains("absent.csv: cannot be read"), "{error}");
 }
 
 #[test]
 fn rows_and_columns_are_taken() {
-    let table = from_text(b"a,b,c\n1,x,2024-01-01\n2,y,\n3,x,2024-01-03\n", &Options::default()).expect("good");
+    let table =
+        from_text(b"a,b,c\n1,x,2024-01-01\n2,y,\n3,x,2024-01-03\n", &Options::default()).expect("good");
     let rows = table.select_rows(&[2, 0, 0]).expect("they are there");
     assert_eq!(rows.columns[0].values, Values::Number(vec![3.0, 1.0, 1.0]));
     assert_eq!(rows.columns[1].values, categories(&["x", "y"], &[0, 0, 0]));

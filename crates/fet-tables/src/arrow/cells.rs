@@ -68,7 +68,7 @@ fn wide<T: ArrowPrimitiveType>(
 ) -> Result<(), Bad> {
     exact::<T>(array, values, number)?;
     let added = &values[values.len() - array.len()..];
-    seen.rounded |= added.iter().any(|number| number.abs() > EXACT);
+    seen.rounded |= added.iter().any(|number| number.abs() >= EXACT);
     Ok(())
 }
 
@@ -203,7 +203,9 @@ pub(super) fn each_text(
         }
         T::Int64 => printed::<Int64Type>(array, cell, |value| Some(value.to_string())),
         T::UInt64 => printed::<UInt64Type>(array, cell, |value| Some(value.to_string())),
-        T::Float32 => printed::<Float32Type>(array, cell, |value| (!value.is_nan()).then(|| value.to_string())),
+        T::Float32 => {
+            printed::<Float32Type>(array, cell, |value| (!value.is_nan()).then(|| value.to_string()))
+        }
         T::Decimal128(..) => decimal_texts::<Decimal128Type>(array, cell),
         T::Decimal256(..) => decimal_texts::<Decimal256Type>(array, cell),
         _ => {

@@ -67,7 +67,9 @@ impl<'a> ArrowColumn<'a> {
         let pushed = match (self.declared, filler) {
             (Declared::Number, Filler::Number { values, .. }) => cells::numbers(array, values, seen),
             (Declared::Date, Filler::Date { values, .. }) => cells::dates(array, values, seen),
-            (_, filler) => cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell)))),
+            (_, filler) => {
+                cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell))))
+            }
         };
         pushed.map_err(|Bad { row, value, fault }| {
             let place = Place::Row((self.rows + row) as u64 + 1);
@@ -88,7 +90,9 @@ impl<'a> ArrowColumn<'a> {
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(format!("column `{}`: {text}", self.name));
         if self.seen.rounded {
-            note("integers beyond 2^53 are rounded; if they are identifiers, set its kind to text");
+            note(
+                "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
+            );
         }
         if self.seen.finer {
             note("times finer than a microsecond are cut off");
@@ -134,11 +138,14 @@ fn declared(data_type: &DataType) -> Result<Declared, String> {
             Err("holds a list in each row; name it in `drop`, or unnest it into columns of its own".into())
         }
         T::Struct(_) | T::Map(..) | T::Union(..) => {
-            Err("holds several values in each row; name it in `drop`, or flatten it into columns of its own".into())
+            Err("holds several values in each row; name it in `drop`, or flatten it into columns of its own"
+                .into())
         }
-        T::Time32(_) | T::Time64(_) | T::Duration(_) | T::Interval(_) => {
-            Err(format!("holds times without a date ({data_type}); name it in `drop`, or write it as a number"))
+        T::Time32(_) | T::Time64(_) | T::Duration(_) | T::Interval(_) => Err(format!(
+            "holds times without a date ({data_type}); name it in `drop`, or write it as a number"
+        )),
+        other => {
+            Err(format!("is of the type {other}, which is not read; name it in `drop`, or write it as text"))
         }
-        other => Err(format!("is of the type {other}, which is not read; name it in `drop`, or write it as text")),
     }
 }

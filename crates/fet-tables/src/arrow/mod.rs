@@ -21,10 +21,15 @@ use column::ArrowColumn;
 pub(crate) use ipc::{read_file, read_stream};
 pub(crate) use parquet::{Source, read_parquet};
 
-/// Runs a reader of other authors. They check what they read, but not everywhere: what they stumble over is an error here.
+/// Runs a reader of other authors. They check what they read, but not everywhere: of 6,000 damaged Parquet and Arrow files in
+/// `tests/mutations.rs` some 60 make them panic, most at an offset past the end of an Arrow file. Here that is an error;
+/// the panic's own message still goes to standard error.
 fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Result<T, TableError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
-        Err(TableError::file(file, "is damaged: its reader stopped at an impossible value (write the file anew)"))
+        Err(TableError::file(
+            file,
+            "is damaged: its reader stopped at an impossible value (write the file anew)",
+        ))
     })
 }
 

@@ -133,7 +133,8 @@ impl Text<'_> {
         });
         let parts: Vec<Result<Vec<Filler>, TableError>> = parts.collect();
         // By column, so that a column's pieces are freed as soon as the column is whole.
-        let mut by_column: Vec<Vec<Filler>> = wanted.iter().map(|_| Vec::with_capacity(parts.len())).collect();
+        let mut by_column: Vec<Vec<Filler>> =
+            wanted.iter().map(|_| Vec::with_capacity(parts.len())).collect();
         for part in parts {
             by_column.iter_mut().zip(part?).for_each(|(column, filler)| column.push(filler));
         }
@@ -167,7 +168,12 @@ impl Text<'_> {
         Ok(())
     }
 
-    fn cell<'r>(&self, record: &'r ByteRecord, column: &Wanted<'_>, offset: usize) -> Result<&'r str, TableError> {
+    fn cell<'r>(
+        &self,
+        record: &'r ByteRecord,
+        column: &Wanted<'_>,
+        offset: usize,
+    ) -> Result<&'r str, TableError> {
         let cell = &record[column.at];
         std::str::from_utf8(cell).map_err(|error| {
             let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);

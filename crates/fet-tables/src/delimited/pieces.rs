@@ -24,7 +24,8 @@ pub(super) fn cut(
     let (mut pieces, mut from) = (Vec::new(), start);
     while from < bytes.len() {
         let least = from.saturating_add(size).min(bytes.len());
-        let end = bytes[least..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| least + at + 1);
+        let end =
+            bytes[least..].iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| least + at + 1);
         pieces.push(from..end);
         from = end;
     }

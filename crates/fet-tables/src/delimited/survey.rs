@@ -124,7 +124,9 @@ impl Survey {
                     note("numbers with leading zeros; if they are codes, set its kind to category or text");
                 }
                 if self.rounded {
-                    note("integers beyond 2^53 are rounded; if they are identifiers, set its kind to text");
+                    note(
+                        "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
+                    );
                 }
             }
             Some(Kind::Date { format: None }) => {
@@ -151,7 +153,9 @@ impl Survey {
 fn is_slashed(cell: &str) -> bool {
     let mut parts = cell.split('/');
     let mut is = |lengths: std::ops::RangeInclusive<usize>| {
-        parts.next().is_some_and(|part| lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()))
+        parts
+            .next()
+            .is_some_and(|part| lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()))
     };
     is(1..=2) && is(1..=2) && is(4..=4) && parts.next().is_none()
 }

@@ -52,7 +52,10 @@ fn a_summary_prints_and_is_read_back() {
     let names = vec!["red".to_string()];
     let columns = vec![
         Column { name: "price".into(), values: Values::Number(vec![1.25, f64::NAN, 123_456_789.0, 2e-7]) },
-        Column { name: "colour".into(), values: Values::Category { codes: vec![0, 0, MISSING_CODE, 0], names } },
+        Column {
+            name: "colour".into(),
+            values: Values::Category { codes: vec![0, 0, MISSING_CODE, 0], names },
+        },
     ];
     let mut table = Table::new(columns).expect("a good table");
     table.notes.push("the delimiter is `;`".into());

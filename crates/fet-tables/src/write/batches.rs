@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch, StringArray, TimestampMicrosecondArray,
-    UInt32Array,
+    ArrayRef, DictionaryArray, Float64Array, LargeStringArray, RecordBatch, StringArray,
+    TimestampMicrosecondArray, UInt32Array,
 };
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
@@ -23,7 +23,8 @@ const BATCH: usize = 1 << 16;
 
 /// The bytes of a Parquet file.
 pub(super) fn parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?)).build();
+    let properties =
+        WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?)).build();
     let schema = Arc::new(schema(table));
     let mut writer = ArrowWriter::try_new(Vec::new(), Arc::clone(&schema), Some(properties))?;
     for batch in batches(table, &schema) {
