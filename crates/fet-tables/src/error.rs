@@ -38,24 +38,29 @@ pub enum TableError {
         problem: String,
     },
     /// One cell.
-    #[error("{file} {place} column `{column}`: {rule}; it is \"{value}\" ({advice})")]
-    Cell {
-        /// The file, or "standard input".
-        file: String,
-        /// Where the row is.
-        place: Place,
-        /// The name of the column.
-        column: String,
-        /// What the cell must be.
-        rule: String,
-        /// The cell, shortened to 40 characters.
-        value: String,
-        /// What to do.
-        advice: String,
-    },
+    #[error(transparent)]
+    Cell(Box<BadCell>),
     /// A row or column that the table in memory does not have.
     #[error("the table {0}")]
     Absent(String),
+}
+
+/// A cell that cannot stand.
+#[derive(Debug, Error)]
+#[error("{file} {place} column `{column}`: {rule}; it is \"{value}\" ({advice})")]
+pub struct BadCell {
+    /// The file, or "standard input".
+    pub file: String,
+    /// Where the row is.
+    pub place: Place,
+    /// The name of the column.
+    pub column: String,
+    /// What the cell must be.
+    pub rule: String,
+    /// The cell, shortened to 40 characters.
+    pub value: String,
+    /// What to do.
+    pub advice: String,
 }
 
 impl TableError {
@@ -70,7 +75,8 @@ impl TableError {
     pub(crate) fn cell(file: &str, place: Place, column: &str, value: &str, fault: Fault) -> Self {
         let Fault { rule, advice } = fault;
         let value = shortened(value);
-        Self::Cell { file: file.into(), place, column: column.into(), rule, value, advice }
+        let (file, column) = (file.into(), column.into());
+        Self::Cell(Box::new(BadCell { file, place, column, rule, value, advice }))
     }
 }
 

@@ -21,7 +21,7 @@ mod table;
 mod texts;
 mod write;
 
-pub use error::{Place, TableError};
+pub use error::{BadCell, Place, TableError};
 pub use format::Format;
 pub use options::{Kind, Options, UnknownKind};
 pub use read::{read, read_from};
