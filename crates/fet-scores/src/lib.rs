@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`metric`], [`predictions`], [`scores`] | how good are these predictions, by every metric of the task |
 //! | [`calibration`], [`confusion`] | are the probabilities right; which class is taken for which |
+//! | [`split`] | which rows are trained on, selected by and tested on |
 //! | [`bootstrap`] | how far a metric may be off, given so few test rows |
 //!
 //! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
@@ -22,9 +23,11 @@ mod probability;
 mod ranking;
 mod regression;
 pub mod scores;
+pub mod split;
 
 pub use metric::{Direction, Metric, Task, Unit};
 pub use predictions::{PredictionError, Predictions};
 pub use scores::{Scores, Undefined, Value};
+pub use split::{Fractions, Split, SplitError, Strategy};
 
 pub use rand_chacha::ChaCha8Rng;
