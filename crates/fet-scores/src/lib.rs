@@ -6,6 +6,7 @@
 //! | [`calibration`], [`confusion`] | are the probabilities right; which class is taken for which |
 //! | [`split`] | which rows are trained on, selected by and tested on |
 //! | [`bootstrap`] | how far a metric may be off, given so few test rows |
+//! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
 //!
 //! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
 //! the caller makes, so that this crate knows nothing of seeds and purposes. Metrics follow scikit-learn's definitions
@@ -15,6 +16,7 @@ pub mod bootstrap;
 pub mod calibration;
 pub mod class_weights;
 mod classification;
+pub mod conformal;
 pub mod confusion;
 pub mod metric;
 mod names;
