@@ -7,6 +7,8 @@
 //! | [`split`] | which rows are trained on, selected by and tested on |
 //! | [`bootstrap`] | how far a metric may be off, given so few test rows |
 //! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
+//! | [`class_weights`], [`early_stopping`] | how a loss weighs rare classes; when to stop |
+//! | [`shapley`], [`importance`] | what each party, or each column, contributes |
 //!
 //! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
 //! the caller makes, so that this crate knows nothing of seeds and purposes. Metrics follow scikit-learn's definitions
@@ -18,6 +20,8 @@ pub mod class_weights;
 mod classification;
 pub mod conformal;
 pub mod confusion;
+pub mod early_stopping;
+pub mod importance;
 pub mod metric;
 mod names;
 pub mod predictions;
@@ -25,6 +29,7 @@ mod probability;
 mod ranking;
 mod regression;
 pub mod scores;
+pub mod shapley;
 pub mod split;
 
 pub use metric::{Direction, Metric, Task, Unit};
