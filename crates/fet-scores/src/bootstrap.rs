@@ -93,7 +93,7 @@ pub fn bootstrap(
 }
 
 /// The interval of any statistic of `rows` rows: `statistic` is given how often each row counts, and returns nothing if
-/// these rows do not define it.
+/// these rows do not define it; a value that is not finite counts as nothing.
 pub fn bootstrap_of(
     rows: usize,
     statistic: impl Fn(&[f64]) -> Option<f64>,
@@ -107,6 +107,7 @@ pub fn bootstrap_of(
     if rows < 2 {
         return Err(BootstrapError::Rows(rows));
     }
+    let statistic = |counts: &[f64]| statistic(counts).filter(|value| value.is_finite());
     let estimate = statistic(&vec![1.0; rows]).ok_or(BootstrapError::NoEstimate)?;
     let mut values = Vec::with_capacity(resamples);
     for _ in 0..resamples {

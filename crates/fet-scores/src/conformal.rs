@@ -15,8 +15,8 @@ pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and 
 
 /// k = ⌈(n + 1)(1 − α)⌉; nothing if it exceeds n, when no score bounds a new one.
 ///
-/// It is computed as n + 1 − ⌊(n + 1) α⌋, a product within 1e-9 below a whole number taken as that: in binary 0.05 of 100
-/// is not exactly 5.
+/// It is computed as n + 1 − ⌊(n + 1) α⌋, a product within 1e-9 below a whole number taken as that: in binary 0.29 of 100
+/// is less than 29.
 pub fn rank(rows: usize, alpha: f64) -> Option<usize> {
     let allowed = ((rows + 1) as f64 * alpha + 1e-9).floor() as usize;
     (allowed >= 1).then(|| rows + 1 - allowed)
@@ -123,6 +123,7 @@ mod tests {
             (100, 0.1, Some(91)),
             (3, 0.5, Some(2)),
             (999, 0.001, Some(999)),
+            (99, 0.29, Some(71)),
         ] {
             assert_eq!(rank(rows, alpha), expect, "{rows} rows, alpha {alpha}");
         }

@@ -18,7 +18,7 @@ fn stream(seed: u64) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key)
 }
 
-/// No row is in two parts or twice in one, none is missing (but for `untested`), none is empty.
+/// No row is in two parts or twice in one, no row is missing, no part is empty.
 #[track_caller]
 fn check_partition(split: &Split, rows: usize) {
     let mut all = [split.train.clone(), split.validation.clone(), split.test.clone()].concat();
@@ -108,7 +108,7 @@ fn no_group_is_on_two_sides() {
         }
         // A group goes where most rows are missing: no part exceeds its size by a whole group.
         let sizes = fractions.sizes(groups.len()).expect("enough");
-        for (part, size) in [(Part::Train, sizes.train), (Part::Test, sizes.test)] {
+        for (part, size) in Part::ALL.into_iter().zip([sizes.train, sizes.validation, sizes.test]) {
             assert!(split.part(part).len() < size + largest, "{part:?}");
         }
     };

@@ -1,4 +1,4 @@
-//! Folds: several splits of the same rows, so that every row is tested once.
+//! Folds: several splits of the same rows, so that every row is tested once (by time: all but the earliest).
 
 use rand_chacha::ChaCha8Rng;
 
