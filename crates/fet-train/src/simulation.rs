@@ -71,7 +71,11 @@ impl<'a> Simulation<'a> {
         match self.experiment.train.randomness {
             Randomness::Experiment => {
                 let seed = OwnSeed::simulated(self.experiment.seed, number);
-                Ok(if self.run == 0 { seed } else { OwnSeed::new(seed.secret(&format!("run {}", self.run))) })
+                Ok(if self.run == 0 {
+                    seed
+                } else {
+                    OwnSeed::repeating(seed.secret(&format!("run {}", self.run)))
+                })
             }
             // The primary's seed is the first that is put in its place.
             Randomness::Own => {
