@@ -93,8 +93,3 @@ fn known(labels: &[usize], each: usize, rng: &mut ChaCha8Rng) -> (Vec<usize>, Ve
         counts[labels[place]] <= each
     })
 }
-
-/// Checks a number of rows or epochs.
-fn at_least_one(field: &'static str, value: usize) -> Result<(), Violation> {
-    if value == 0 { Err(Violation::new(field, "must be at least 1", value)) } else { Ok(()) }
-}

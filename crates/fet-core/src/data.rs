@@ -7,7 +7,7 @@
 mod keys;
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -169,11 +169,47 @@ pub trait Dataset: Send + Sync {
     fn load(&self) -> Result<VerticalData, DataError>;
 }
 
+/// The folders in which data files are looked for, in this order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Folders(Vec<PathBuf>);
+
+impl Folders {
+    /// These folders; the same twice is once.
+    pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut all: Vec<PathBuf> = Vec::new();
+        for folder in folders {
+            if !all.contains(&folder) {
+                all.push(folder);
+            }
+        }
+        Self(all)
+    }
+
+    /// Where a file of this name, or folder, is: in the first folder that has it; as it is named where it is absolute. If no
+    /// folder has it, where it would be in the last.
+    pub fn find(&self, name: impl AsRef<Path>) -> PathBuf {
+        let mut places = self.0.iter().map(|folder| folder.join(&name));
+        let last = self.0.last().map_or_else(|| name.as_ref().to_path_buf(), |folder| folder.join(&name));
+        places.find(|place| place.exists()).unwrap_or(last)
+    }
+
+    /// The folders.
+    pub fn all(&self) -> &[PathBuf] {
+        &self.0
+    }
+}
+
+impl From<&Path> for Folders {
+    fn from(folder: &Path) -> Self {
+        Self(vec![folder.to_path_buf()])
+    }
+}
+
 /// The inputs of a dataset besides its settings.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetContext<'a> {
-    /// The folder that file names are relative to.
-    pub folder: &'a Path,
+    /// Where its files are looked for.
+    pub folders: &'a Folders,
     /// The seed of the run.
     pub seed: u64,
 }

@@ -7,6 +7,8 @@ mod changes;
 mod common;
 mod train;
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::aggregator::Aggregator;
@@ -60,6 +62,9 @@ pub struct Experiment {
     /// An attack that the run is put to once it is done; none where the table is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attack: Option<Slot<dyn Attack>>,
+    /// The folder of the file that it was read from, where its data files may be too. No setting.
+    #[serde(skip)]
+    pub folder: Option<PathBuf>,
 }
 
 impl Experiment {

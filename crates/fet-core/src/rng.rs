@@ -60,12 +60,24 @@ const MAGIC: &[u8] = b"fet own seed, 1\n";
 pub struct OwnSeed {
     bytes: [u8; 32],
     simulated: bool,
+    repeats: bool,
 }
 
 impl OwnSeed {
     /// 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self { bytes, simulated: false }
+        Self { bytes, simulated: false, repeats: false }
+    }
+
+    /// The same for one of many runs that must be the same when they are made again, as those of an audit: the party's keys for
+    /// secure sums, which the operating system draws otherwise, follow from it too. Such a seed is of one session.
+    pub fn repeating(bytes: [u8; 32]) -> Self {
+        Self { repeats: true, ..Self::new(bytes) }
+    }
+
+    /// What the party's key for secure sums follows from, if not from the operating system.
+    pub fn key_secret(&self) -> Option<[u8; 32]> {
+        self.repeats.then(|| self.secret("secure sum key"))
     }
 
     /// The seed as the bytes of a file that only its party may read; nothing for a simulated one, which needs no file.
@@ -83,7 +95,7 @@ impl OwnSeed {
     /// is reproducible. A deployment draws 32 bytes from the operating system instead.
     pub fn simulated(seed: u64, party: usize) -> Self {
         let parts = [b"fet own seed".as_slice(), &(party as u64).to_le_bytes()];
-        Self { bytes: keyed(&seed.to_le_bytes(), &parts), simulated: true }
+        Self { bytes: keyed(&seed.to_le_bytes(), &parts), simulated: true, repeats: false }
     }
 
     /// The party's stream for `purpose` in `round`.

@@ -6,23 +6,33 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{DataError, Task};
+use fet_core::data::{DataError, Folders, Task};
 use flate2::read::MultiGzDecoder;
 
-/// Opens `file` below `folder` (or as it is, where absolute); a name ending in `.gz` is decompressed.
-pub(crate) fn open(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf, Box<dyn Read>), DataError> {
+/// Opens `file` in one of `folders` (or as it is, where absolute); a name ending in `.gz` is decompressed.
+pub(crate) fn open(
+    folders: &Folders,
+    file: &str,
+    setting: &str,
+) -> Result<(PathBuf, Box<dyn Read>), DataError> {
     if file.is_empty() {
         return Err(DataError::new(format!("`data.{setting}`"), "must name a file; it is \"\""));
     }
-    let path = folder.join(file);
+    let path = folders.find(file);
     if path.is_dir() {
         return Err(DataError::new(path.display(), "is a folder; a file is expected"));
     }
     let opened = File::open(&path).map_err(|error| {
-        let advice = format!(
-            "cannot be opened ({error}); relative names start from {}, which the environment variable FET_DATA sets",
-            folder.display()
-        );
+        let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
+        let advice = match places.as_slice() {
+            _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
+            [] => format!("cannot be opened ({error})"),
+            places => format!(
+                "cannot be opened ({error}); relative names are looked for in {}: the folder of the experiment, then that \
+                 of the environment variable FET_DATA, or `data`",
+                places.join(" and ")
+            ),
+        };
         DataError::new(path.display(), advice)
     })?;
     let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
@@ -34,8 +44,8 @@ pub(crate) fn open(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf,
 }
 
 /// The whole of a file.
-pub(crate) fn bytes(folder: &Path, file: &str, setting: &str) -> Result<(PathBuf, Vec<u8>), DataError> {
-    let (path, mut reader) = open(folder, file, setting)?;
+pub(crate) fn bytes(folders: &Folders, file: &str, setting: &str) -> Result<(PathBuf, Vec<u8>), DataError> {
+    let (path, mut reader) = open(folders, file, setting)?;
     let mut bytes = Vec::new();
     reader
         .read_to_end(&mut bytes)

@@ -1,8 +1,8 @@
-//! The primary's checkpoint: its own state, and the checksums of the secondaries' saved states.
+//! The primary's checkpoint: its own state, and the tags of the secondaries' saved states.
 //!
-//! When asked, every party saves its state in its own place and replies with a checksum; the checkpoint is made after
-//! that. It holds the primary's parameters, moments and best model, the progress of the run, the lost parties and the
-//! current releases. The caller writes the bytes.
+//! When asked, every party saves its state in its own place and replies with a tag; the checkpoint is made after
+//! that. It holds the primary's parameters, moments and best model, the progress of the run, the lost parties, and, where every
+//! row is released once, that release: nobody is asked for it again. The caller writes the bytes.
 
 use fet_core::message::{Epoch, Reply, Request, Saved};
 use fet_core::parameters::Parameters;
@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 use crate::federation::{PartyError, Traffic};
 use crate::state_file::{Learned, StateError, StateFile, scalers};
 use crate::trainer::{Progress, Trainer};
+
+/// The name of the only release of a run whose secondaries are frozen.
+const RELEASED: &str = "released";
 
 /// Everything that is not a tensor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -21,7 +24,9 @@ struct Header {
     progress: Progress,
     traffic: Vec<Traffic>,
     steps: Vec<u64>,
-    /// What each remaining secondary saved: number from 0, epoch, checksum.
+    /// If every row is released once, how many neighbours of the release are real.
+    released: Option<usize>,
+    /// What each remaining secondary saved: number from 0, epoch, tag.
     secondaries: Vec<(usize, Saved)>,
     seconds: f64,
 }
@@ -59,12 +64,17 @@ pub fn save(
 ) -> Result<Vec<u8>, CheckpointError> {
     let epoch = trainer.progress().epochs.len() as u32;
     let secondaries = trainer.save_parties(epoch)?;
-    let Learned { parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
+    let Learned { mut parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
+    let released = trainer.kept_release().map(|(shape, values, available)| {
+        parameters.push(RELEASED, &shape, &values);
+        available
+    });
     let header = Header {
         identity: identity.clone(),
         progress: trainer.progress().clone(),
         traffic: trainer.federation().traffic_by_party().to_vec(),
         steps,
+        released,
         secondaries,
         seconds,
     };
@@ -86,6 +96,15 @@ pub fn load(
     let (header, file) = StateFile::read::<Header>(bytes)?;
     if header.identity != *identity {
         return Err(CheckpointError::OtherSettings);
+    }
+    if let Some(available) = header.released {
+        let all = file.parameters.segments();
+        let segment = all.iter().find(|segment| segment.name == RELEASED);
+        let shape = segment.and_then(|segment| <[usize; 3]>::try_from(segment.shape.as_slice()).ok());
+        let (shape, values) = shape.zip(file.parameters.get(RELEASED)).ok_or_else(|| {
+            StateError::Damaged("it does not have the release that its header names".into())
+        })?;
+        trainer.keep_release(shape, values.to_vec(), available);
     }
     let learned = Learned { parameters: file.parameters, steps: header.steps };
     let best = learned.restore(trainer.primary_mut().learner_mut())?;

@@ -128,8 +128,8 @@ struct Session {
     serving: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each release.
     queries: Option<Keys>,
-    /// The selection of the single release, if every row is released once.
-    chosen: Option<selection::Places>,
+    /// The selection of the single release, if every row is released once, and the parties that it was made for.
+    chosen: Option<(selection::Places, Vec<u32>)>,
     pending: Option<Pending>,
     /// The blocks that held NaN or infinity and were sent as zeros; told to the operator, never sent.
     blanked: u64,
@@ -159,6 +159,8 @@ enum Of {
 /// A training representation whose gradient is awaited.
 struct Pending {
     round: Round,
+    /// A digest of the request: also how its parties clip decides what a gradient does.
+    asked: [u8; 32],
     shape: [usize; 3],
     /// The autograd graph of the bounding, if a mechanism bounds.
     graph: Option<Bounded>,

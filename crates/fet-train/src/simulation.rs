@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fet_core::data::{DatasetContext, PartyTable, VerticalData};
+use fet_core::data::{DatasetContext, Folders, PartyTable, VerticalData};
 use fet_core::experiment::{Experiment, Randomness, Wire};
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
@@ -40,9 +40,9 @@ impl<'a> Simulation<'a> {
         Self { experiment, machine, folder: None, gone: Vec::new(), run: 0, tell: Arc::new(|_| ()) }
     }
 
-    /// Loads the experiment's data from `folder`; then all parties agree to the terms and link.
-    pub fn load(&self, folder: &Path) -> Result<Trainer, RunError> {
-        let context = DatasetContext { folder, seed: self.experiment.seed };
+    /// Loads the experiment's data from `folders`; then all parties agree to the terms and link.
+    pub fn load(&self, folders: &Folders) -> Result<Trainer, RunError> {
+        let context = DatasetContext { folders, seed: self.experiment.seed };
         self.start(self.experiment.data.build(&context)?.load()?)
     }
 
@@ -71,7 +71,11 @@ impl<'a> Simulation<'a> {
         match self.experiment.train.randomness {
             Randomness::Experiment => {
                 let seed = OwnSeed::simulated(self.experiment.seed, number);
-                Ok(if self.run == 0 { seed } else { OwnSeed::new(seed.secret(&format!("run {}", self.run))) })
+                Ok(if self.run == 0 {
+                    seed
+                } else {
+                    OwnSeed::repeating(seed.secret(&format!("run {}", self.run)))
+                })
             }
             // The primary's seed is the first that is put in its place.
             Randomness::Own => {

@@ -36,7 +36,10 @@ pub enum StateError {
     #[error("the file is damaged: {0}")]
     Damaged(String),
     /// It belongs to another run.
-    #[error("the state belongs to another run or another party")]
+    #[error(
+        "the state belongs to another run or another party, or to keys that came otherwise: a private run whose linker \
+         conceals its keys anew in each session cannot be continued"
+    )]
     OtherRun,
     /// There is no state of that epoch.
     #[error("there is no saved state of epoch {epoch}; start the run anew")]

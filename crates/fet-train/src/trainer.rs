@@ -118,7 +118,7 @@ impl Trainer {
     ) -> Result<Option<&EpochReport>, RunError> {
         match self.whole_epoch(watch) {
             // The first epoch has no model to end with.
-            Err(error) if error.is_spent() && self.progress.best.is_some() => {
+            Err(error) if error.is_spent() && !self.privacy.is_identity() && self.progress.best.is_some() => {
                 self.end_within_epoch(&error);
                 Ok(None)
             }
@@ -142,7 +142,6 @@ impl Trainer {
         let best = self.progress.plateau.observe(validation, direction, patience, factor);
         let test = if best { Some(self.evaluate(Part::Test, epoch)?) } else { None };
         if best {
-            self.progress.best = Some(epoch);
             self.keep_best(epoch)?;
         } else {
             self.charge_test();
@@ -150,6 +149,9 @@ impl Trainer {
         let traffic = self.federation.traffic().since(before);
         let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
         self.progress.epochs.push(report);
+        if best {
+            self.progress.best = Some(epoch);
+        }
         self.keep_to_target();
         Ok(())
     }
@@ -248,8 +250,7 @@ impl Trainer {
 
     /// The privacy spent by the releases so far; `None` if no other party takes part.
     pub fn spent(&self) -> Option<Spent> {
-        let Progress { releases, tallies, .. } = &self.progress;
-        (!self.federation.is_empty()).then(|| self.privacy.spent(releases, tallies))
+        (!self.federation.is_empty()).then(|| self.privacy.spent(&self.progress.releases, &self.counted()))
     }
 
     pub(crate) fn federation_mut(&mut self) -> &mut Federation {

@@ -9,7 +9,7 @@ use fet_core::data::{DatasetContext, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
 
-use crate::experiment_file::data_folder;
+use crate::experiment_file::data_folders;
 use crate::run::{self, InputError};
 
 /// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
@@ -87,8 +87,8 @@ fn one(
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {
-    let folder = data_folder();
-    let context = DatasetContext { folder: &folder, seed: experiment.seed };
+    let folders = data_folders(experiment);
+    let context = DatasetContext { folders: &folders, seed: experiment.seed };
     experiment.data.build(&context).map_err(input)?.load().map_err(input)
 }
 

@@ -25,7 +25,7 @@ use fet_train::trainer::Machine;
 use rand::RngExt;
 use serde::Serialize;
 
-use crate::experiment_file::data_folder;
+use crate::experiment_file::data_folders;
 use crate::run;
 use game::Game;
 
@@ -97,8 +97,8 @@ pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 /// Audits an experiment on its own data.
 pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Audit> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let folder = data_folder();
-    let context = DatasetContext { folder: &folder, seed: experiment.seed };
+    let folders = data_folders(experiment);
+    let context = DatasetContext { folders: &folders, seed: experiment.seed };
     let data = experiment.data.build(&context).map_err(input)?.load().map_err(input)?;
     audit_on(experiment, &data, settings, &run::machine(&backend), &|table| table)
 }

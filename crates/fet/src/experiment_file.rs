@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, overlay, set};
 use fet_core::registry::SettingsError;
 
@@ -72,7 +73,10 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
         })?;
         table.insert("seed".into(), seed.into());
     }
-    Experiment::from_table(table).map_err(refused)
+    let mut experiment = Experiment::from_table(table).map_err(refused)?;
+    let folder = path.parent().map(Path::to_path_buf);
+    experiment.folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder });
+    Ok(experiment)
 }
 
 /// The settings of a file, merged into those of the file that it extends.
@@ -108,7 +112,8 @@ pub fn resolved(experiment: &Experiment) -> serde_json::Value {
     serde_json::to_value(experiment).expect("settings are plain data")
 }
 
-/// The folder of data files: `FET_DATA`, else `data`.
-pub fn data_folder() -> PathBuf {
-    std::env::var_os("FET_DATA").map_or_else(|| Path::new("data").to_path_buf(), PathBuf::from)
+/// Where the data files of an experiment are looked for: in the folder of its own file, then in that of `FET_DATA`, or `data`.
+pub fn data_folders(experiment: &Experiment) -> Folders {
+    let common = std::env::var_os("FET_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
+    Folders::new(experiment.folder.clone().into_iter().chain([common]))
 }

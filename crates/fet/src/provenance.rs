@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use fet_core::data::Folders;
 use fet_core::experiment::Experiment;
 use fet_files::{hex, sha256, sha256_of_file};
 use fet_records::{Identity, RESULTS_VERSION};
@@ -34,17 +35,17 @@ pub struct UnreadableFile {
 }
 
 impl Provenance {
-    /// The provenance of an experiment whose data files are below `folder`.
+    /// The provenance of an experiment whose data files are in these folders.
     ///
     /// Data files are those named by a setting of `data`, at any depth; for a folder, all files in it. A missing file
     /// counts as missing: the run itself reports the error.
-    pub fn of(experiment: &Experiment, folder: &Path) -> Result<Self, UnreadableFile> {
+    pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, UnreadableFile> {
         let experiment = resolved(experiment);
         let mut names = Vec::new();
         strings(&experiment["data"], &mut names);
         let mut listed = String::new();
         for name in names {
-            for (inner, sum) in checksums(&folder.join(name))? {
+            for (inner, sum) in checksums(&folders.find(name))? {
                 listed.push_str(&format!("{name}\0{inner}\0{sum}\n"));
             }
         }
@@ -122,7 +123,7 @@ mod tests {
             let text = format!("name = 'x'\n[data]\nkind = 'split'\nsource = {settings}");
             let experiment = Experiment::from_table(toml::from_str(&text).expect("TOML")).expect("sound");
             // The cache is by path, so that each content has a folder of its own.
-            move |folder: &Path| Provenance::of(&experiment, folder).expect("readable").files
+            move |folder: &Path| Provenance::of(&experiment, &folder.into()).expect("readable").files
         };
         let csv = of("{ kind = 'csv', file = 'a.csv', label = 'y' }");
         let write = |name: &str, text: &str| {

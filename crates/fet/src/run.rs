@@ -12,14 +12,15 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_backends::Backend;
-use fet_core::experiment::Experiment;
+use fet_core::experiment::{Experiment, Randomness};
+use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
-use crate::experiment_file::data_folder;
+use crate::experiment_file::data_folders;
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::provenance::Provenance;
@@ -57,7 +58,7 @@ pub struct InputError(pub String);
 pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let made_from = Provenance::of(experiment, &data_folder()).map_err(input)?;
+    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
     if let Some(outcome) = existing(folder, &made_from)? {
         return Ok(outcome);
     }
@@ -75,6 +76,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     trainer.keep_seed(&Simulation::store(Some(&folder.join(PARTIES)), 0))?;
     let identity = serde_json::to_value(made_from.identity())?;
     let earlier = resume(&mut trainer, &identity, folder)?;
+    count_sessions(&mut trainer, experiment, &identity, folder, earlier)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
@@ -152,7 +154,7 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     let parties = folder.map(|folder| folder.join(PARTIES));
     let simulation =
         Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, tell };
-    let trainer = simulation.load(&data_folder()).map_err(input)?;
+    let trainer = simulation.load(&data_folders(experiment)).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
 }
@@ -210,6 +212,35 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
         }
         Err(error) => bail!(unusable(&path, error)),
     }
+}
+
+/// Notes that a session of a run with its own randomness begins, before anything is released in it, and has the trainer count
+/// what the sessions before may have released beyond their checkpoints.
+fn count_sessions(
+    trainer: &mut Trainer,
+    experiment: &Experiment,
+    identity: &serde_json::Value,
+    folder: &Path,
+    seconds: f64,
+) -> anyhow::Result<()> {
+    if experiment.train.randomness != Randomness::Own {
+        return Ok(());
+    }
+    let path = folder.join(PARTIES).join("primary").join("sessions");
+    let failed = |error: &dyn std::fmt::Display| {
+        input(format!(
+            "{}: {error}; it says how often this run was begun, and without it the run cannot be continued",
+            path.display()
+        ))
+    };
+    let (mut journal, _) = Journal::open(&path).map_err(|error| failed(&error))?;
+    let earlier = journal.records();
+    let counted = trainer.count_sessions(earlier);
+    journal.append(&[0; PAYLOAD], true).map_err(|error| failed(&error))?;
+    if counted && !trainer.progress().epochs.is_empty() {
+        write(&folder.join(CHECKPOINT), &checkpoint::save(trainer, identity, seconds)?)?;
+    }
+    Ok(())
 }
 
 fn unusable(path: &Path, error: impl std::fmt::Display) -> InputError {

@@ -7,7 +7,7 @@ use std::io::{BufRead, Write};
 
 use fet_records::{Answer, Identity, Question};
 
-use crate::experiment_file::{self, ExperimentArguments, data_folder};
+use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::provenance::Provenance;
 
 /// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
@@ -49,5 +49,5 @@ fn identity(
     if let Some(error) = device {
         return Err(error.clone());
     }
-    Ok(Provenance::of(&experiment, &data_folder()).map_err(|e| e.to_string())?.identity())
+    Ok(Provenance::of(&experiment, &data_folders(&experiment)).map_err(|e| e.to_string())?.identity())
 }

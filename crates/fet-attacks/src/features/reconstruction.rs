@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
 use crate::tools::transcript::Transcript;
-use crate::tools::{beside, by_record, scaling};
+use crate::tools::{at_least_one, beside, by_record, check_known, scaling};
 
 /// Settings of `reconstruction`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -45,12 +45,8 @@ impl Default for ReconstructionSettings {
 
 impl Recipe<dyn Attack> for ReconstructionSettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.party == 0 {
-            return Err(Violation::new("party", "must be at least 1", self.party));
-        }
-        if !(0.05..=0.95).contains(&self.known) {
-            return Err(Violation::new("known", "must be 0.05 to 0.95", self.known));
-        }
+        at_least_one("party", self.party)?;
+        check_known(self.known)?;
         Ok(())
     }
 

@@ -12,7 +12,8 @@ use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::gradients::{Curious, check_boost};
+use crate::tools::gradients::Curious;
+use crate::tools::{at_least_one, check_boost};
 
 use super::{Outputs, outputs, overwritten};
 
@@ -41,9 +42,7 @@ impl Default for BackdoorSettings {
 impl Recipe<dyn Attack> for BackdoorSettings {
     fn check(&self) -> Result<(), Violation> {
         for (field, value) in [("party", self.party), ("known", self.known), ("targets", self.targets)] {
-            if value == 0 {
-                return Err(Violation::new(field, "must be at least 1", value));
-            }
+            at_least_one(field, value)?;
         }
         check_boost(self.boost)
     }

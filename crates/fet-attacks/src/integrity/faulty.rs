@@ -8,6 +8,8 @@ use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use crate::tools::at_least_one;
+
 use super::overwritten;
 use crate::tools::scaling;
 
@@ -40,7 +42,7 @@ impl Default for FaultyPartySettings {
 
 impl Recipe<dyn Attack> for FaultyPartySettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.party == 0 { Err(Violation::new("party", "must be at least 1", self.party)) } else { Ok(()) }
+        at_least_one("party", self.party)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {

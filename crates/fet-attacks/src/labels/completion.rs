@@ -9,9 +9,10 @@ use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, known, needs_classes};
-use crate::tools::gradients::{Curious, check_boost};
+use super::{after_labels, chance, classes, known, needs_classes};
+use crate::tools::gradients::Curious;
 use crate::tools::network::{Loss, Network};
+use crate::tools::{at_least_one, check_boost};
 
 /// Settings of `model-completion`.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -5,7 +5,8 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, directions, needs_classes, own};
+use super::{after_labels, chance, classes, directions, needs_classes, own};
+use crate::tools::at_least_one;
 use crate::tools::clusters::dot;
 use crate::tools::gradients::Curious;
 use crate::tools::scores::{auc, shuffled};

@@ -6,7 +6,8 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, directions, known, needs_classes, own};
+use super::{after_labels, chance, classes, directions, known, needs_classes, own};
+use crate::tools::at_least_one;
 use crate::tools::clusters::{dot, unit};
 use crate::tools::gradients::Curious;
 use crate::tools::scores::commonest;

@@ -5,7 +5,8 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance, classes, needs_classes};
+use super::{after_labels, chance, classes, needs_classes};
+use crate::tools::at_least_one;
 use crate::tools::gradients::{Curious, Received};
 use crate::tools::scores::{shuffled, telling};
 

@@ -7,7 +7,8 @@ use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
-use super::{after_labels, at_least_one, chance};
+use super::{after_labels, chance};
+use crate::tools::at_least_one;
 use crate::tools::clusters::{dot, unit};
 use crate::tools::gradients::{Curious, Received};
 use crate::tools::scores::{shuffled, telling};

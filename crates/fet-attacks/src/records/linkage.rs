@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::ridge::Decoder;
 use crate::tools::scores::auc;
 use crate::tools::transcript::Transcript;
-use crate::tools::{beside, by_record};
+use crate::tools::{at_least_one, beside, by_record, check_known};
 
 /// Settings of `linkage`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -32,12 +32,8 @@ impl Default for LinkageSettings {
 
 impl Recipe<dyn Attack> for LinkageSettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.party == 0 {
-            return Err(Violation::new("party", "must be at least 1", self.party));
-        }
-        if !(0.05..=0.95).contains(&self.known) {
-            return Err(Violation::new("known", "must be 0.05 to 0.95", self.known));
-        }
+        at_least_one("party", self.party)?;
+        check_known(self.known)?;
         Ok(())
     }
 

@@ -15,6 +15,7 @@ use rand::RngExt;
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
+use crate::tools::at_least_one;
 use crate::tools::transcript::{Seen, Transcript};
 
 /// Settings of `membership`.
@@ -37,9 +38,7 @@ impl Default for MembershipSettings {
 
 impl Recipe<dyn Attack> for MembershipSettings {
     fn check(&self) -> Result<(), Violation> {
-        if self.party == 0 {
-            return Err(Violation::new("party", "must be at least 1", self.party));
-        }
+        at_least_one("party", self.party)?;
         if !(4..=1_000).contains(&self.shadows) || !self.shadows.is_multiple_of(2) {
             return Err(Violation::new("shadows", "must be an even number, 4 to 1000", self.shadows));
         }

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use fet_core::attack::{Arena, AttackError, Door, Run, Trained};
 use fet_core::message::{Backward, Block, Request, Round};
-use fet_core::registry::Violation;
 
 /// What a secondary received for one row in one step.
 #[derive(Debug, Clone)]
@@ -17,15 +16,6 @@ pub(crate) struct Received {
     pub(crate) sum: Vec<f64>,
     /// The norm of the whole gradient.
     pub(crate) norm: f64,
-}
-
-/// Checks by what a party multiplies its step size.
-pub(crate) fn check_boost(boost: f64) -> Result<(), Violation> {
-    if (0.1..=100.0).contains(&boost) {
-        Ok(())
-    } else {
-        Err(Violation::new("boost", "must be 0.1 to 100", boost))
-    }
 }
 
 /// A door that keeps the gradients that pass it.

@@ -1,10 +1,10 @@
 //! `linked`: real tables of several organisations, which share a kind of key but no identifier.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use fet_core::data::{
-    Bounds, DataError, Dataset, DatasetContext, Keys, PartyTable, Standardise, Task, TextTable, VerticalData,
+    Bounds, DataError, Dataset, DatasetContext, Folders, Keys, PartyTable, Standardise, Task, TextTable,
+    VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -111,8 +111,8 @@ impl Recipe<dyn Dataset> for LinkedSettings {
         if self.secondaries.is_empty() {
             return Err(Violation::new("secondaries", "must hold at least one table", "[]"));
         }
-        let folder = context.folder.to_path_buf();
-        Ok(Box::new(Linked { settings: self.clone(), folder, seed: context.seed }))
+        let folders = context.folders.clone();
+        Ok(Box::new(Linked { settings: self.clone(), folders, seed: context.seed }))
     }
 }
 
@@ -122,7 +122,7 @@ inventory::submit! {
 
 struct Linked {
     settings: LinkedSettings,
-    folder: PathBuf,
+    folders: Folders,
     seed: u64,
 }
 
@@ -166,7 +166,7 @@ impl Dataset for Linked {
 impl Linked {
     fn read(&self, table: &TableSettings, setting: &str) -> Result<NumberTable, DataError> {
         let text = if self.settings.key_kind == LinkedKeys::Text { table.keys.as_slice() } else { &[] };
-        NumberTable::read(&self.folder, &table.file, setting, &table.drop, text)
+        NumberTable::read(&self.folders, &table.file, setting, &table.drop, text)
     }
 
     fn party(&self, mut table: NumberTable, settings: &TableSettings) -> Result<PartyTable, DataError> {
@@ -221,7 +221,8 @@ mod tests {
             table.insert(name.to_string(), value.clone());
         }
         let slot = Slot::<dyn Dataset>::from_table(table).map_err(|e| e.to_string())?;
-        let dataset = slot.build(&DatasetContext { folder, seed: 1 }).map_err(|e| e.to_string())?;
+        let dataset =
+            slot.build(&DatasetContext { folders: &folder.into(), seed: 1 }).map_err(|e| e.to_string())?;
         dataset.load().map_err(|e| e.to_string())
     }
 
@@ -325,7 +326,7 @@ mod tests {
             secondaries = [{ file = "hdb/school_clean.csv", keys = ["lon", "lat"], drop = ["school_name"] }]
         "#;
         let slot = Slot::<dyn Dataset>::from_table(toml::from_str(settings).expect("TOML")).expect("sound");
-        let context = DatasetContext { folder: &folder, seed: 0 };
+        let context = DatasetContext { folders: &folder.as_path().into(), seed: 0 };
         let data = slot.build(&context).expect("sound").load().expect("the real tables");
         assert_eq!((data.primary.rows(), data.secondaries[0].rows()), (92_240, 165));
         assert_eq!((data.primary.features.columns(), data.secondaries[0].features.columns()), (68, 8));

@@ -246,8 +246,9 @@ mod tests {
         let mut settings = SplitSettings::default();
         change(&mut settings);
         settings.check().map_err(|e| e.to_string())?;
-        let dataset =
-            settings.build(&DatasetContext { folder: Path::new("."), seed }).map_err(|e| e.to_string())?;
+        let dataset = settings
+            .build(&DatasetContext { folders: &Folders::default(), seed })
+            .map_err(|e| e.to_string())?;
         dataset.load().map_err(|e| e.to_string())
     }
 
@@ -292,7 +293,8 @@ mod tests {
         assert_eq!(widths, [13, 13, 13, 13, 12]);
         // Every pixel of the source stands with exactly one party.
         let whole = SplitSettings::default().source;
-        let whole = whole.build(&DatasetContext { folder: Path::new("."), seed: 0 }).expect("sound").read();
+        let whole =
+            whole.build(&DatasetContext { folders: &Folders::default(), seed: 0 }).expect("sound").read();
         let whole: f64 = whole.expect("digits").features.values().iter().map(|&x| f64::from(x)).sum();
         let tables = std::iter::once(&data.primary).chain(&data.secondaries);
         let parts: f64 = tables.flat_map(|table| table.features.values()).map(|&x| f64::from(x)).sum();

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use csv::{ByteRecord, ReaderBuilder};
-use fet_core::data::{DataError, KeyKind, Keys, Matrix, TextTable};
+use fet_core::data::{DataError, Folders, KeyKind, Keys, Matrix, TextTable};
 use fet_core::registry::did_you_mean;
 
 use super::open;
@@ -27,13 +27,13 @@ impl NumberTable {
     /// Reads `file` without the columns `drop`, and the columns `text` as texts. `setting` is where the experiment
     /// names the file.
     pub(crate) fn read(
-        folder: &Path,
+        folders: &Folders,
         file: &str,
         setting: &str,
         drop: &[String],
         text: &[String],
     ) -> Result<Self, DataError> {
-        let (path, reader) = open(folder, file, setting)?;
+        let (path, reader) = open(folders, file, setting)?;
         let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
         let unreadable =
             |error: csv::Error| DataError::new(path.display(), format!("cannot be read: {}", why(&error)));
@@ -156,7 +156,7 @@ pub fn read_columns(path: &Path, columns: &[String]) -> Result<(Vec<String>, Vec
             "is a Parquet file; this build reads CSV (convert it, as with duckdb or pandas)",
         ));
     }
-    let (path, reader) = open(Path::new(""), &path.display().to_string(), "file")?;
+    let (path, reader) = open(&Folders::default(), &path.display().to_string(), "file")?;
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
     let unreadable =
         |error: csv::Error| DataError::new(path.display(), format!("cannot be read: {}", why(&error)));
@@ -184,7 +184,7 @@ pub fn read_columns(path: &Path, columns: &[String]) -> Result<(Vec<String>, Vec
 
 /// The names of the columns of a table.
 pub fn read_header(path: &Path) -> Result<Vec<String>, DataError> {
-    let (path, reader) = open(Path::new(""), &path.display().to_string(), "file")?;
+    let (path, reader) = open(&Folders::default(), &path.display().to_string(), "file")?;
     let mut reader = ReaderBuilder::new().flexible(true).from_reader(reader);
     let header = reader
         .byte_headers()
@@ -246,7 +246,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         std::fs::write(folder.path().join(name), text).expect("writable");
         let drop: Vec<String> = drop.iter().map(|name| name.to_string()).collect();
-        NumberTable::read(folder.path(), name, "file", &drop, &[])
+        NumberTable::read(&folder.path().into(), name, "file", &drop, &[])
     }
 
     #[test]

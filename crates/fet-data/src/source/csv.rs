@@ -1,8 +1,6 @@
 //! `csv`: a labelled table in a CSV file.
 
-use std::path::PathBuf;
-
-use fet_core::data::{DataError, DatasetContext, Labelled, Source, Task};
+use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +27,7 @@ impl Recipe<dyn Source> for CsvSettings {
     }
 
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
-        Ok(Box::new(Csv { settings: self.clone(), folder: context.folder.to_path_buf() }))
+        Ok(Box::new(Csv { settings: self.clone(), folders: context.folders.clone() }))
     }
 }
 
@@ -39,13 +37,13 @@ inventory::submit! {
 
 struct Csv {
     settings: CsvSettings,
-    folder: PathBuf,
+    folders: Folders,
 }
 
 impl Source for Csv {
     fn read(&self) -> Result<Labelled, DataError> {
         let CsvSettings { file, label, drop, task } = &self.settings;
-        let mut table = NumberTable::read(&self.folder, file, "source.file", drop, &[])?;
+        let mut table = NumberTable::read(&self.folders, file, "source.file", drop, &[])?;
         let labels = table.take(std::slice::from_ref(label))?;
         let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
         let classes = classes(*task, &labels, |row| table.place(row, label))?;

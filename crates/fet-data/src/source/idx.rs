@@ -1,8 +1,8 @@
 //! `idx`: images and labels in the format of MNIST.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
+use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Matrix, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl Recipe<dyn Source> for IdxSettings {
         if self.images.is_empty() {
             return Err(Violation::new("images", "must name at least one file", "[]"));
         }
-        Ok(Box::new(Idx { settings: self.clone(), folder: context.folder.to_path_buf() }))
+        Ok(Box::new(Idx { settings: self.clone(), folders: context.folders.clone() }))
     }
 }
 
@@ -41,15 +41,15 @@ inventory::submit! {
 
 struct Idx {
     settings: IdxSettings,
-    folder: PathBuf,
+    folders: Folders,
 }
 
 impl Source for Idx {
     fn read(&self) -> Result<Labelled, DataError> {
         let (mut pixels, mut labels, mut columns) = (Vec::new(), Vec::new(), 0);
         for (image_file, label_file) in self.settings.images.iter().zip(&self.settings.labels) {
-            let (path, shape, values) = read(&self.folder, image_file, "source.images", 3)?;
-            let (label_path, _, classes) = read(&self.folder, label_file, "source.labels", 1)?;
+            let (path, shape, values) = read(&self.folders, image_file, "source.images", 3)?;
+            let (label_path, _, classes) = read(&self.folders, label_file, "source.labels", 1)?;
             if shape[0] != classes.len() {
                 let problem =
                     format!("has {} labels; {} has {} images", classes.len(), path.display(), shape[0]);
@@ -71,12 +71,12 @@ impl Source for Idx {
 
 /// An idx file of unsigned bytes with `dimensions` dimensions: its path, shape and values.
 fn read(
-    folder: &Path,
+    folders: &Folders,
     file: &str,
     setting: &str,
     dimensions: usize,
 ) -> Result<(PathBuf, Vec<usize>, Vec<u8>), DataError> {
-    let (path, bytes) = bytes(folder, file, setting)?;
+    let (path, bytes) = bytes(folders, file, setting)?;
     let bad = |problem: String| DataError::new(path.display(), problem);
     let header = 4 + 4 * dimensions;
     let magic = [0, 0, 8, dimensions as u8];
@@ -112,7 +112,7 @@ mod tests {
         std::fs::write(folder.path().join("l"), labels).expect("writable");
         let settings =
             IdxSettings { images: vec!["i".into(), "i".into()], labels: vec!["l".into(), "l".into()] };
-        Idx { settings, folder: folder.path().to_path_buf() }.read()
+        Idx { settings, folders: folder.path().into() }.read()
     }
 
     #[test]

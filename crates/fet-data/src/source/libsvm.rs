@@ -2,9 +2,9 @@
 //!
 //! Rows are stored densely: meant for tables like gisette, which are in fact dense.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
+use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Matrix, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ impl Recipe<dyn Source> for LibsvmSettings {
     }
 
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
-        Ok(Box::new(Libsvm { settings: self.clone(), folder: context.folder.to_path_buf() }))
+        Ok(Box::new(Libsvm { settings: self.clone(), folders: context.folders.clone() }))
     }
 }
 
@@ -44,12 +44,12 @@ inventory::submit! {
 
 struct Libsvm {
     settings: LibsvmSettings,
-    folder: PathBuf,
+    folders: Folders,
 }
 
 impl Source for Libsvm {
     fn read(&self) -> Result<Labelled, DataError> {
-        let (path, bytes) = bytes(&self.folder, &self.settings.file, "source.file")?;
+        let (path, bytes) = bytes(&self.folders, &self.settings.file, "source.file")?;
         let text =
             String::from_utf8(bytes).map_err(|_| DataError::new(path.display(), "is not valid UTF-8"))?;
         parse(&path, &text, &self.settings)

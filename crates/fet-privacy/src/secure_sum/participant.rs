@@ -71,6 +71,11 @@ impl Participant {
         self.agreement.confirm(sealed, signatures)
     }
 
+    /// What all parties of the session signed: no two sessions have the same. Zeros before keys are agreed on.
+    pub fn transcript(&self) -> &[u8; 32] {
+        self.agreement.member.transcript()
+    }
+
     /// The parties that keys were agreed on with; none before.
     pub fn parties(&self) -> &[usize] {
         &self.agreement.parties

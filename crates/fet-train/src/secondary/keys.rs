@@ -9,14 +9,21 @@ use super::{SecondaryError, Session};
 const SIGNATURE: usize = 64;
 
 impl Session {
-    /// A key for secure sums, from the operating system's randomness. A sum does not depend on its masks, so runs still
-    /// repeat.
+    /// A key for secure sums, from the operating system's randomness. A sum does not depend on its masks, so that runs whose
+    /// noise follows from the experiment's seed still repeat.
     pub(super) fn make_key(&mut self) -> Result<SignedKey, SecondaryError> {
         if self.sums.as_ref().is_some_and(|sums| !sums.parties().is_empty()) {
             return Err(SumError::AgreedAlready.into());
         }
-        let mut secret = [0u8; 32];
-        getrandom::fill(&mut secret).map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
+        let secret = match self.seed.key_secret() {
+            Some(secret) => secret,
+            None => {
+                let mut secret = [0u8; 32];
+                getrandom::fill(&mut secret)
+                    .map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
+                secret
+            }
+        };
         let terms = Terms {
             context: self.common,
             roster: self.roster.clone(),

@@ -6,7 +6,7 @@
 //! two tables apart by comparing bytes. A run has one set of terms and keys, also after a restart (`ledger`).
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::message::{Backward, LoadParameters, Terms};
+use fet_core::message::{Backward, Forward, LoadParameters, Terms};
 use sha2::{Digest as _, Sha256};
 
 use crate::report::RESULTS_VERSION;
@@ -14,6 +14,7 @@ use crate::report::RESULTS_VERSION;
 /// Digests of what was received.
 #[derive(Debug, Clone)]
 pub(super) struct Received {
+    terms: [u8; 32],
     /// The terms and the keys that were linked.
     run: [u8; 32],
     /// These, and all that the model learned from.
@@ -28,7 +29,7 @@ impl Received {
         let standardise = [u8::from(terms.standardise.keys), u8::from(terms.standardise.features)];
         let hash = hash.chain_update((terms.number as u64).to_le_bytes()).chain_update(standardise);
         let terms: [u8; 32] = hash.finalize().into();
-        Self { run: terms, all: terms }
+        Self { terms, run: terms, all: terms }
     }
 
     /// The primary's keys, which are linked.
@@ -61,10 +62,10 @@ impl Received {
         self.all = self.run;
     }
 
-    /// A gradient.
-    pub(super) fn gradient(&mut self, message: &Backward) {
+    /// A gradient, for the release that was `asked` for.
+    pub(super) fn gradient(&mut self, asked: &[u8; 32], message: &Backward) {
         let Backward { round, gradient, learning_rate } = message;
-        let hash = Sha256::new().chain_update(b"gradient").chain_update(self.all);
+        let hash = Sha256::new().chain_update(b"gradient").chain_update(self.all).chain_update(asked);
         let hash = hash.chain_update(round.key().to_le_bytes()).chain_update(learning_rate.to_le_bytes());
         self.learned(hash, gradient.values());
     }
@@ -80,7 +81,12 @@ impl Received {
         self.all = hash.finalize().into();
     }
 
-    /// The terms and the keys: the same in every session of a run.
+    /// The terms.
+    pub(super) fn terms(&self) -> &[u8; 32] {
+        &self.terms
+    }
+
+    /// The terms and the keys: the same in every session of a run whose releases are counted.
     pub(super) fn run(&self) -> &[u8; 32] {
         &self.run
     }
@@ -94,6 +100,17 @@ impl Received {
     pub(super) fn continue_from(&mut self, all: [u8; 32]) {
         self.all = all;
     }
+}
+
+/// A digest of a request for a training release: the rows, and the parties, by whose number blocks are clipped.
+pub(super) fn forward(message: &Forward) -> [u8; 32] {
+    let hash = Sha256::new().chain_update(b"forward").chain_update(message.round.key().to_le_bytes());
+    let mut hash = hash.chain_update(message.attempt.map_or([0xff; 4], u32::to_le_bytes));
+    for numbers in [&message.rows, &message.active] {
+        hash.update((numbers.len() as u64).to_le_bytes());
+        numbers.iter().for_each(|number| hash.update(number.to_le_bytes()));
+    }
+    hash.finalize().into()
 }
 
 /// A digest of the terms that are the same for all parties.

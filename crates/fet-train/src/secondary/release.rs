@@ -75,7 +75,8 @@ impl Session {
         let number = u64::from(message.attempt.unwrap_or(0));
         let mut drawn_from = content(&[], &over, &message.active, &[]);
         if !self.privacy.is_identity() {
-            let released = content(self.received.all(), &over, &message.active, &bounded);
+            let context = self.context(attempt.is_some());
+            let released = content(&context, &over, &message.active, &bounded);
             self.count(message, &released)?;
             // A simulated seed is no secret: its noise does not follow from the values, so that devices that round
             // differently can be compared.
@@ -102,6 +103,21 @@ impl Session {
             }
         };
         Ok(Reply::Representation(block(values)))
+    }
+
+    /// What a release follows from besides the request and its own values: all that was received, whom the only choice of
+    /// records was made for, and, of a sum, the session. All parties of a session have its transcript, so that either all
+    /// of them add other noise than in an earlier one or none does; were each to repeat its own, whoever has some repeat
+    /// and others not would take the noise of the former off.
+    fn context(&self, summed: bool) -> Vec<u8> {
+        let mut context = self.received.all().to_vec();
+        if let Some((_, active)) = &self.chosen {
+            context.extend(active.iter().flat_map(|party| party.to_le_bytes()));
+        }
+        if let Some(sums) = self.sums.as_ref().filter(|_| summed && !self.seed.is_simulated()) {
+            context.extend(sums.transcript());
+        }
+        context
     }
 
     fn hide(
@@ -182,10 +198,13 @@ impl Session {
 }
 
 /// A digest of a release and of all that it follows from: noise follows from it, so that the same release bears the same
-/// noise when a run is resumed, and any other release another. The values are the same where the rest is; they are in it
+/// noise when it is asked for again, and any other release another. The values are the same where the rest is; they are in it
 /// for devices that compute differently from one time to the next.
-fn content(received: &[u8], over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
-    let mut hash = Sha256::new().chain_update(b"fet release, 1").chain_update(received).chain_update(over);
+fn content(context: &[u8], over: &[u8; 32], active: &[u32], values: &[f32]) -> [u8; 32] {
+    let mut hash =
+        Sha256::new().chain_update(b"fet release, 2").chain_update((context.len() as u64).to_le_bytes());
+    hash.update(context);
+    hash.update(over);
     hash.update((active.len() as u64).to_le_bytes());
     active.iter().for_each(|party| hash.update(party.to_le_bytes()));
     update(&mut hash, values);

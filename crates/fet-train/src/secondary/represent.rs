@@ -10,6 +10,7 @@ use fet_core::parameters::host;
 use fet_core::rng::{Purpose, stream};
 
 use super::guard::Asked;
+use super::received;
 use super::selection::{Places, select};
 use super::{Bounded, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
@@ -37,6 +38,7 @@ impl Session {
     pub(super) fn represent_rows(&mut self, message: &Forward) -> Result<Reply, SecondaryError> {
         let rows = self.rows(message)?;
         self.check_active(message.round, &message.active, message.attempt)?;
+        self.links_of(of(message.round))?;
         let training = message.round.is_training();
         let batch = self.batch(message.round, &rows, &message.active)?;
         let mut pass = match message.round {
@@ -45,6 +47,10 @@ impl Session {
             }
             _ => Pass::evaluation(),
         };
+        if training {
+            // The encoder forgets the last pass. If this one is refused below there is nothing to learn from.
+            self.pending = None;
+        }
         let encoded = self.encoder.forward(&batch, &mut pass, training);
         let encoded = blank_padding(encoded, &batch);
         let (shape, active) = (encoded.dims(), message.active.len());
@@ -65,7 +71,8 @@ impl Session {
         };
         let reply = self.release(host(bounded), shape, message)?;
         if training {
-            self.pending = Some(Pending { round: message.round, shape, graph });
+            self.pending =
+                Some(Pending { round: message.round, asked: received::forward(message), shape, graph });
         }
         Ok(reply)
     }
@@ -96,7 +103,7 @@ impl Session {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let shown = |row: usize| -> Vec<usize> {
             match &self.chosen {
-                Some(places) => places[row].iter().flatten().map(|&record| record as usize).collect(),
+                Some((places, _)) => places[row].iter().flatten().map(|&record| record as usize).collect(),
                 None => links.row(row)[..links.available()].iter().map(|&record| record as usize).collect(),
             }
         };
@@ -120,7 +127,7 @@ impl Session {
     pub(super) fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {
         let nothing = || SecondaryError::NothingToLearn { round: message.round };
         let pending = self.pending.take_if(|pending| pending.round == message.round);
-        let Pending { shape, graph, .. } = pending.ok_or_else(nothing)?;
+        let Pending { asked, shape, graph, .. } = pending.ok_or_else(nothing)?;
         if message.gradient.shape() != shape {
             let rule = format!("must have the shape of the representation, {shape:?}");
             let value = format!("{:?}", message.gradient.shape());
@@ -136,7 +143,7 @@ impl Session {
             return Err(SecondaryError::Message { field: "learning_rate", rule, value });
         }
         if !self.privacy.is_identity() {
-            self.received.gradient(&message);
+            self.received.gradient(&asked, &message);
         }
         let device = self.device.clone().without_autodiff();
         let mut gradient = Tensor::from_data(TensorData::new(message.gradient.into_values(), shape), &device);
@@ -266,15 +273,15 @@ impl Session {
         let Round::Once { .. } = round else {
             return self.choose(round, rows, active);
         };
-        let chosen = match self.chosen.take() {
+        let (chosen, by) = match self.chosen.take() {
             Some(chosen) => chosen,
             None => {
                 let all: Vec<usize> = (0..self.rows).collect();
-                self.choose(Round::Once { batch: 0 }, &all, active)?
+                (self.choose(Round::Once { batch: 0 }, &all, active)?, active.to_vec())
             }
         };
         let places = rows.iter().map(|&row| chosen[row].clone()).collect();
-        self.chosen = Some(chosen);
+        self.chosen = Some((chosen, by));
         Ok(places)
     }
 
@@ -289,14 +296,19 @@ impl Session {
             self.received.all().iter().copied().chain(parties).collect()
         };
         let mut sampling = self.seed.stream_over(Purpose::Sampling, round.key(), &of);
-        Ok(select(
+        select(
             self.linker.as_ref(),
             &queries,
             &self.records.raw_keys,
             self.neighbours,
             self.privacy.selection(),
             (self.linking_seed(), &mut sampling),
-        )?)
+        )
+        // The party's keys are on either side of the linker here: any error may quote them.
+        .map_err(|error| {
+            (self.tell)(error.to_string());
+            SecondaryError::UnusableKeys
+        })
     }
 
     fn device_for(&self, round: Round) -> burn::tensor::Device {

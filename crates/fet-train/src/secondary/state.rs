@@ -39,7 +39,8 @@ struct Header {
     /// What the primary knows the state by.
     tag: [u8; 32],
     settings_hash: [u8; 32],
-    /// Digests of what was received: of terms and keys, and of everything.
+    /// Digests of what was received: of the terms, of terms and keys, and of everything.
+    terms: [u8; 32],
     run: [u8; 32],
     received: [u8; 32],
     number: usize,
@@ -67,8 +68,9 @@ impl Session {
         let ledger = self.ledger()?.map_or(0, |ledger| ledger.records());
         let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
         let (settings_hash, number, tag) = (self.settings_hash, self.number, random()?);
-        let (run, received) = (*self.received.run(), *self.received.all());
-        let header = Header { epoch, tag, settings_hash, run, received, number, steps, ledger };
+        let (terms, run) = (*self.received.terms(), *self.received.run());
+        let received = *self.received.all();
+        let header = Header { epoch, tag, settings_hash, terms, run, received, number, steps, ledger };
         let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
         self.store.save(epoch, bytes)?;
         Ok(Saved { epoch, tag })
@@ -78,7 +80,10 @@ impl Session {
         self.guard.check_load()?;
         let bytes = self.store.find(saved.epoch)?;
         let (header, file) = StateFile::read::<Header>(&bytes)?;
-        let same_run = header.settings_hash == self.settings_hash && header.run == *self.received.run();
+        // Where nothing is counted keys may come again concealed in another way, as those of `psi` do.
+        let same_keys = self.privacy.is_identity() || header.run == *self.received.run();
+        let same_terms = header.settings_hash == self.settings_hash && header.terms == *self.received.terms();
+        let same_run = same_terms && same_keys;
         if !same_run || header.number != self.number {
             return Err(StateError::OtherRun.into());
         }

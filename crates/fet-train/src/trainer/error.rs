@@ -66,9 +66,11 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether a party's account allows no more releases.
+    /// Whether a party refused a release since its account allows no more.
     pub(super) fn is_spent(&self) -> bool {
-        let Self::Party(PartyError { problem, .. }) = self else { return false };
-        matches!(problem.as_ref(), Problem::Refused(refusal) if refusal.spent)
+        let Self::Party(PartyError { asked, problem }) = self else { return false };
+        let spent = matches!(problem.as_ref(), Problem::Refused(refusal) if refusal.spent);
+        // Whoever refuses anything else has no account to speak of.
+        spent && asked.message == "Forward"
     }
 }

@@ -21,6 +21,10 @@ pub struct Progress {
     pub releases: Releases,
     /// What was released, one tally for each epoch: the test rows of every epoch are counted, evaluated or not.
     pub tallies: Vec<Tally>,
+    /// How many earlier sessions of the run are counted.
+    pub sessions: u64,
+    /// What they may have released since their last checkpoint, at most.
+    pub lost: Vec<Tally>,
     /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
     /// Whether the run ends here because another epoch, or release, would cost more than was agreed.

@@ -7,7 +7,7 @@ use fet_core::aggregator::{Aggregation, Role, SecureSum};
 use fet_core::data::Matrix;
 use fet_core::message::{Block, Forward, LoadParameters, Reply, Request, Round, ShareParameters};
 use fet_core::method::Memory;
-use fet_core::parameters::Parameters;
+use fet_core::parameters::{Parameters, host};
 use fet_core::privacy::Tally;
 use fet_privacy::secure_sum::{CollectError, collect};
 
@@ -17,6 +17,9 @@ use super::{RunError, Trainer};
 use crate::federation::{Asked, PartyError};
 use crate::gather::gather;
 use crate::secret_sum;
+
+/// The most values of a release that a checkpoint holds, which is written after each epoch: 256 MiB.
+const MOST_KEPT: usize = 1 << 26;
 
 /// Indices of rows or parties as a message holds them.
 pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
@@ -80,6 +83,20 @@ impl Trainer {
             self.progress.tallies = tallies;
         }
         Ok(Memory { tensor: Tensor::cat(portions, 0), available, similarities: Vec::new() })
+    }
+
+    /// What was released of all rows, if each is released once: its shape, its values and how many neighbours are real.
+    pub(crate) fn kept_release(&self) -> Option<([usize; 3], Vec<f32>, usize)> {
+        let Memory { tensor, available, .. } = self.released.as_ref()?;
+        let shape = tensor.dims();
+        (shape.iter().product::<usize>() <= MOST_KEPT).then(|| (shape, host(tensor.clone()), *available))
+    }
+
+    /// Goes on with what was released in an earlier session, so that nobody is asked again.
+    pub(crate) fn keep_release(&mut self, shape: [usize; 3], values: Vec<f32>, available: usize) {
+        let device = self.device.clone().without_autodiff();
+        let tensor = Tensor::from_data(TensorData::new(values, shape), &device);
+        self.released = Some(Memory { tensor, available, similarities: Vec::new() });
     }
 
     /// Records the parties lost in a round, and counts the release by how many took part in it.
@@ -207,9 +224,11 @@ impl Trainer {
     fn parts(&mut self, round: Round, rows: &[usize], active: &[usize]) -> Result<Vec<Tensor<3>>, RunError> {
         let message = Forward { round, rows: short(rows), active: short(active), attempt: None };
         let requests = vec![Request::Forward(message); active.len()];
-        let answered = self.federation.exchange_all(active, requests)?;
+        // If one refuses, the parts of the others have arrived.
+        let answered = self.federation.exchange_all(active, requests);
         self.progress.released += 1;
         self.note(round, active, active);
+        let answered = answered?;
         let device = self.device.clone().without_autodiff();
         let mut blocks = Vec::with_capacity(active.len());
         for (&party, (asked, reply)) in active.iter().zip(answered) {

@@ -123,6 +123,8 @@ impl Trainer {
                 released: 0,
                 releases,
                 tallies: Vec::new(),
+                sessions: 0,
+                lost: Vec::new(),
                 gone,
                 stopped: false,
                 warnings: Vec::new(),

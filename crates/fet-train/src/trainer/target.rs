@@ -1,8 +1,8 @@
 //! What the run has cost so far, release by release, and its end before an epoch that would pass the target.
 
-use fet_core::privacy::Tally;
+use fet_core::privacy::{Randomness, Releases, Tally};
 
-use super::{RunError, Trainer};
+use super::{Progress, RunError, Trainer};
 
 impl Trainer {
     /// Counts releases of the epoch in progress in which `active` parties took part; what is asked after the last epoch
@@ -31,13 +31,13 @@ impl Trainer {
     /// it costs more already.
     pub(super) fn keep_to_target(&mut self) {
         // A run that keeps its parties costs what was planned.
-        if self.progress.gone.is_empty() {
+        if self.progress.gone.is_empty() && self.progress.lost.is_empty() {
             return;
         }
         let releases = self.progress.releases;
         let Some(target) = self.privacy.target() else { return };
         let next = self.next_epoch();
-        let with_next = [self.progress.tallies.as_slice(), std::slice::from_ref(&next)].concat();
+        let with_next = [self.counted().as_slice(), std::slice::from_ref(&next)].concat();
         if self.privacy.epsilon(&releases, &with_next) <= target {
             return;
         }
@@ -46,7 +46,7 @@ impl Trainer {
         let lost = lost.join(", ");
         let (done, all) = (self.progress.epochs.len(), self.epochs());
         let mut warnings = Vec::new();
-        if self.privacy.epsilon(&releases, &self.progress.tallies) > target {
+        if self.privacy.epsilon(&releases, &self.counted()) > target {
             warnings.push(format!(
                 "the run costs more than `privacy.target_epsilon`: it lost {lost}, and the releases of the same epoch with \
                  fewer parties cost more than was planned"
@@ -62,6 +62,45 @@ impl Trainer {
         warnings.retain(|warning| !self.progress.warnings.contains(warning));
         self.warnings.extend(warnings.iter().cloned());
         self.progress.warnings.extend(warnings);
+    }
+
+    /// What was released so far, by epoch; with what earlier sessions of the run released beyond their checkpoints.
+    pub(super) fn counted(&self) -> Vec<Tally> {
+        let Progress { tallies, lost, .. } = &self.progress;
+        if self.privacy.freezes_secondaries() {
+            return [tallies.as_slice(), lost].concat();
+        }
+        let (last, before) =
+            tallies.split_last().map_or((None, tallies.as_slice()), |(last, all)| (Some(last), all));
+        let last = Tally::of_all(last.into_iter().chain(lost));
+        before.iter().cloned().chain([last]).collect()
+    }
+
+    /// Counts what earlier sessions of the run, of which there were so many, may have released after the state that this one
+    /// continues from: an epoch each at most, or a pass over all rows. Where parties have their own seeds and are summed they
+    /// add new noise in each session, so that what is released again is another release. Returns whether any is new here.
+    pub fn count_sessions(&mut self, earlier: u64) -> bool {
+        let more = earlier.saturating_sub(self.progress.sessions);
+        self.progress.sessions = earlier;
+        let Releases { randomness, summed, .. } = self.progress.releases;
+        let anew = randomness == Randomness::Own && summed && !self.privacy.is_identity();
+        let frozen = self.privacy.freezes_secondaries();
+        if more == 0 || !anew || self.is_done() || (frozen && self.released.is_some()) {
+            return more > 0;
+        }
+        let mut epoch = self.next_epoch();
+        if frozen {
+            epoch.add(self.here().len(), 1);
+        }
+        self.progress.lost.extend(std::iter::repeat_n(epoch, more as usize));
+        let warning = format!(
+            "{more} earlier {} of this run ended without a checkpoint of all that was released: what may have been released \
+             is counted besides",
+            if more == 1 { "session" } else { "sessions" }
+        );
+        self.warnings.push(warning.clone());
+        self.progress.warnings.push(warning);
+        true
     }
 
     /// Ends the run where a party's account refused a release.

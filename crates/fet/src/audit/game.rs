@@ -106,7 +106,7 @@ impl<'a> Game<'a> {
         let secret = |party: usize| {
             let mut secret = [0; 32];
             stream(self.experiment.seed, party + 1, Purpose::Noise, run).fill_bytes(&mut secret);
-            OwnSeed::new(secret)
+            OwnSeed::repeating(secret)
         };
         let identity = |party: usize| Identity::from_secret(secret(party).secret("identity"));
         let roster: Arc<[PublicIdentity]> = (0..parties).map(|party| identity(party).public()).collect();

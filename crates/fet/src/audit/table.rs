@@ -30,7 +30,7 @@ fn variants(experiment: &Experiment) -> Result<Vec<Experiment>, SettingsError> {
             }
             let mut table = experiment.to_table();
             table.insert("privacy".to_string(), settings.into());
-            all.push(Experiment::from_table(table)?);
+            all.push(Experiment { folder: experiment.folder.clone(), ..Experiment::from_table(table)? });
         }
     }
     Ok(all)

@@ -110,6 +110,7 @@ fn experiment(
         ("neighbours".to_string(), toml::Value::Integer(slots.neighbours as i64)),
     ]);
     Ok(Experiment {
+        folder: None,
         name: "golden".to_string(),
         seed: SEED,
         device: backend.name.clone(),

@@ -17,7 +17,7 @@ use fet_train::prepare::{PreparedParty, divide, for_model};
 use fet_train::schedule::Split;
 
 use super::Run;
-use crate::experiment_file::data_folder;
+use crate::experiment_file::data_folders;
 
 /// How many rows are shown.
 const ROWS: usize = 4;
@@ -46,8 +46,8 @@ struct Row {
 /// The test rows, and the titles of the axes on which their keys are.
 fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
-    let folder = data_folder();
-    let context = DatasetContext { folder: &folder, seed: experiment.seed };
+    let folders = data_folders(experiment);
+    let context = DatasetContext { folders: &folders, seed: experiment.seed };
     let (primary, secondaries) = divide(experiment.data.build(&context)?.load()?);
     let split = Split::new(primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();

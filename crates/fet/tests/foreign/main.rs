@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use fet::run::{Log, Outcome, run};
+use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, set};
 use fet_core::registry::SettingsError;
 use fet_train::simulation::Simulation;
@@ -44,7 +45,7 @@ fn check(sets: &[&str]) {
     let machine = fet::run::machine(&fet_backends::open("flex").expect("always there"));
     let tell = Arc::new(move |warning| heard.lock().expect("no panic").push(warning));
     let simulation = Simulation { tell, ..Simulation::new(&experiment, &machine) };
-    simulation.load(Path::new("none")).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
+    simulation.load(&Folders::default()).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
     let told =
         told.lock().expect("no panic").iter().any(|warning: &String| warning.contains("a foreign warning"));
     let asks = sets.iter().any(|set| set.contains("foreign-asking"));

@@ -169,7 +169,7 @@ fn tables() {
     };
     check(&good, secondary, &[], &[]);
     check(&good, secondary, &["data.label=price"], &["p.csv", "price"]);
-    check(&good, secondary, &["data.primary.file=q.csv"], &["q.csv", "FET_DATA"]);
+    check(&good, secondary, &["data.primary.file=q.csv"], &["q.csv", "folder of the experiment", "FET_DATA"]);
     check(&good, secondary, &["linker.neighbours=4"], &["3 records", "4"]);
     check(&(good.clone() + "1,2,3\n"), secondary, &[], &["p.csv", "line 22"]);
     check(&(good.clone() + "1,2,three,4\n"), secondary, &[], &["p.csv", "line 22", "x", "three"]);
@@ -179,4 +179,28 @@ fn tables() {
     check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["at least 10 rows"]);
     check(&good, "a,c,z\n0,0,1\n", &[], &["s.csv", "`b`"]);
     check(&good, &format!("{secondary}x,1,1\n"), &[], &["s.csv", "line 5", "`a`", "x"]);
+}
+
+/// A table beside the experiment comes before one of the same name in `FET_DATA`, which here is the folder above.
+#[test]
+fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
+    let above = tempfile::tempdir().expect("a temporary folder");
+    let beside = above.path().join("study");
+    std::fs::create_dir(&beside).expect("writable");
+    let write = |folder: &Path, name: &str, text: &str| {
+        std::fs::write(folder.join(name), text).expect("writable");
+    };
+    write(&beside, "linked.toml", LINKED);
+    let rows: String = (0..20).map(|i| format!("{i},{},0.5,{i}\n", 2 * i)).collect();
+    write(&beside, "p.csv", &format!("a,b,x,y\n{rows}"));
+    write(above.path(), "s.csv", "a,b,z\n0,0,1\n3,6,2\n9,9,3\n");
+    write(above.path(), "p.csv", "no table");
+    let run = |out: &str| fet(above.path(), &["run", "study/linked.toml", "--out", out]);
+    let output = run("one");
+    assert!(output.status.success(), "{output:?}");
+    // The file that is used is the file that is checked when the run is asked for again.
+    write(&beside, "s.csv", "a,b,z\n0,0,5\n3,6,2\n9,9,3\n");
+    let output = run("one");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("on other data"), "{output:?}");
 }

@@ -2,10 +2,9 @@
 //!
 //! The attack is that of a secondary that follows the protocol: it groups the gradients of the first epoch by direction.
 
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use fet_core::data::{DatasetContext, Task, VerticalData};
+use fet_core::data::{DatasetContext, Folders, Task, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::message::{Reply, Request};
 use fet_core::party::{Failure, Party};
@@ -42,7 +41,7 @@ impl<P: Party> Party for Curious<P> {
 }
 
 pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
-    let context = DatasetContext { folder: Path::new("none"), seed: experiment.seed };
+    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed };
     experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
 }
 

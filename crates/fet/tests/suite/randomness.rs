@@ -17,6 +17,8 @@ use fet_train::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, report, square, trainer};
 
+/// Enough for a bound.
+const NOISE: &str = "privacy.noise=200";
 const OWN: &str = "train.randomness=own";
 
 /// A private run on digits with labels that are flipped at random, so that the primary's seed counts too.
@@ -35,6 +37,10 @@ fn private(sets: &[&str]) -> Experiment {
 
 fn train(experiment: &Experiment, folder: &Path) -> anyhow::Result<Outcome> {
     run(experiment, folder, Log::Human, &AtomicBool::new(false))
+}
+
+fn run_with(experiment: &Experiment, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+    run(experiment, folder, Log::Human, stop)
 }
 
 /// Stops within an epoch that has a checkpoint before it.
@@ -94,10 +100,10 @@ fn runs_with_their_own_randomness_differ_in_noise_alone() {
 }
 
 #[test]
-fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit() {
+fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit_where_parts_are_seen() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (whole, broken) = (folder.path().join("whole"), folder.path().join("broken"));
-    let experiment = private(&[OWN]);
+    let experiment = private(&[OWN, "aggregator.kind=average"]);
     interrupt(&experiment, &broken);
     for (from, to) in seeds(&broken).iter().zip(seeds(&whole)) {
         std::fs::create_dir_all(to.parent().expect("a folder")).expect("writable");
@@ -115,6 +121,39 @@ fn an_interrupted_run_with_its_own_randomness_continues_bit_for_bit() {
     let other = folder.path().join("other");
     train(&experiment, &other).expect("a run");
     assert_ne!(report(&whole).epochs, report(&other).epochs);
+}
+
+/// Sums bear new noise in each session: what is summed again is counted again, by the parties and in the report.
+#[test]
+fn an_interrupted_run_of_sums_counts_what_it_may_have_released() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let run = |sets: &[&str], name: &str, broken: bool| {
+        let (experiment, out) = (private(&[&[OWN, NOISE], sets].concat()), folder.path().join(name));
+        if broken {
+            interrupt(&experiment, &out);
+        }
+        assert!(matches!(train(&experiment, &out), Ok(Outcome::Done(_))));
+        let report = report(&out);
+        let privacy = report.privacy.expect("others take part");
+        (report.epochs.len(), privacy.epsilon.expect("bounded"), report.warnings.join("\n"))
+    };
+    let (epochs, whole, warnings) = run(&[], "whole", false);
+    assert!(epochs == 4 && warnings.is_empty(), "{warnings}");
+    let room = ["policy.most_epsilon=1000"];
+    let (epochs, broken, warnings) = run(&room, "broken", true);
+    assert!(epochs == 4 && broken > whole, "{broken} {whole}");
+    assert!(warnings.contains("1 earlier session of this run"), "{warnings}");
+    // Where no more than planned may be released, the parties end it an epoch earlier.
+    let (epochs, _, warnings) = run(&[], "planned", true);
+    assert!(epochs < 4 && warnings.contains("must be at most"), "{epochs}: {warnings}");
+    // The first session is killed before its first checkpoint: it counts too.
+    let out = folder.path().join("early");
+    let experiment = private(&[OWN, NOISE, room[0]]);
+    let stop = AtomicBool::new(true);
+    assert!(matches!(run_with(&experiment, &out, &stop), Ok(Outcome::Interrupted(_))));
+    train(&experiment, &out).expect("a run");
+    let early = report(&out).privacy.and_then(|privacy| privacy.epsilon).expect("bounded");
+    assert!((early - broken).abs() < 1e-9, "an epoch at most, in either case: {early} {broken}");
 }
 
 #[test]

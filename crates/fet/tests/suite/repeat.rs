@@ -125,7 +125,7 @@ fn a_checkpoint_is_refused_by_another_experiment_and_when_damaged() {
     flipped[sound.len() - 3] ^= 1;
     std::fs::write(&state, &flipped).expect("writable");
     let error = refuse(&mut second, &identity, &bytes);
-    assert!(error.contains("party \"second\"") && error.contains("epoch 1"), "{error}");
+    assert!(error.contains("party \"second\"") && error.contains("damaged"), "{error}");
     std::fs::remove_file(&state).expect("there");
     assert!(refuse(&mut made(), &identity, &bytes).contains("no saved state of epoch 1"));
     std::fs::write(&state, &sound).expect("writable");

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use fet_core::message::{Backward, Block, Epoch, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
+use fet_train::checkpoint;
 use fet_train::simulation::Watched;
 use fet_train::trainer::Trainer;
 
@@ -124,6 +125,62 @@ fn noise_follows_from_what_was_received_and_not_from_whether_it_mattered() {
     assert_eq!(one, again);
     assert_eq!(one.0, other.0);
     assert_ne!(one.1, other.1);
+}
+
+/// The number of parties decides how blocks are clipped, and with it what a gradient does, if a block is clipped: that must not show
+/// in whether a later release repeats an earlier session's.
+#[test]
+fn noise_follows_from_how_the_release_was_asked_that_a_gradient_is_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [NOISE, OWN, "train.epochs=4"];
+    let last = |active: &[u32]| {
+        let mut session = plain(&sets, folder.path());
+        let party = &mut session.1[0];
+        let first = party.ask(step(&session.0, 0, active)).expect("planned");
+        let Reply::Representation(block) = first else { panic!("a block") };
+        let gradient =
+            Block::new(block.shape(), vec![0.0; block.values().len()]).expect("it fills its shape");
+        let round = Round::Train { step: 0 };
+        party.ask(Request::Backward(Backward { round, gradient, learning_rate: 0.0 })).expect("taken");
+        let last = party.ask(step(&session.0, 1, &[0])).expect("planned");
+        kill(session);
+        last
+    };
+    assert_eq!(last(&[0, 1]), last(&[0, 1]));
+    assert_ne!(last(&[0, 1]), last(&[0]), "no block was changed by it, and yet it is another history");
+}
+
+/// Each session of a sum has noise of its own at every party, so that a primary cannot have some repeat theirs and take it off.
+#[test]
+fn a_sum_that_is_asked_for_again_counts_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = ["aggregator.kind=secure-average", NOISE, OWN, "train.epochs=1"];
+    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let open = || session(&sets, many(100, 3), folder.path(), Vec::new(), wrap).expect("a trainer");
+    let mut first = open();
+    assert!(first.0.epoch(&mut |_| true).is_ok());
+    kill(first);
+    let mut second = open();
+    let error = second.0.epoch(&mut |_| true).expect_err("five were planned").to_string();
+    refused::<()>(Err(error), &["account refuses", "must be at most 5", "it is 6"]);
+}
+
+/// `psi` conceals keys by an exponent that is drawn anew: a run that counts nothing goes on, one that counts says that it cannot.
+#[test]
+fn a_run_whose_keys_are_concealed_anew_goes_on_where_nothing_is_counted() {
+    let identity = serde_json::json!({"name": "test"});
+    let resumed = |sets: &[&str]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let sets = [&["linker.kind=psi", "linker.neighbours=1", "train.epochs=2"], sets].concat();
+        let mut first = plain(&sets, folder.path());
+        first.0.epoch(&mut |_| true).expect("an epoch");
+        let bytes = checkpoint::save(&mut first.0, &identity, 0.0).expect("saved");
+        kill(first);
+        checkpoint::load(&mut plain(&sets, folder.path()).0, &identity, &bytes)
+            .map_err(|error| error.to_string())
+    };
+    resumed(&[]).expect("the same run");
+    refused(resumed(&[NOISE]), &["Load", "another run", "conceals its keys anew"]);
 }
 
 /// A checksum of what a party saved follows from its records, and would tell them.

@@ -1,0 +1,153 @@
+//! Intervals and sets of classes that hold the truth with a stated probability: split-conformal prediction.
+//!
+//! The scores of n calibration rows (validation rows that nothing was fitted to) bound the score of a new one: their
+//! k-th smallest, k = ⌈(n + 1)(1 − α)⌉, is not exceeded with probability at least 1 − α (Vovk, Gammerman and Shafer
+//! 2005; Lei et al. 2018, theorem 2.2). See [`COVERAGE`] for what that says, and what it does not.
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::Task;
+use crate::predictions::Predictions;
+
+/// What the stated probability means; reports print it beside the figure.
+pub const COVERAGE: &str = "at least 1 - alpha over the draw of calibration and test rows, if they are exchangeable; not \
+    for each row or group by itself, not for these calibration rows in particular, and not if validation rows chose the model";
+
+/// k = ⌈(n + 1)(1 − α)⌉; nothing if it exceeds n, when no score bounds a new one.
+///
+/// It is computed as n + 1 − ⌊(n + 1) α⌋, a product within 1e-9 below a whole number taken as that: in binary 0.29 of 100
+/// is less than 29.
+pub fn rank(rows: usize, alpha: f64) -> Option<usize> {
+    let allowed = ((rows + 1) as f64 * alpha + 1e-9).floor() as usize;
+    (allowed >= 1).then(|| rows + 1 - allowed)
+}
+
+/// The bound of a score: the k-th smallest; nothing if there are too few.
+fn bound(mut scores: Vec<f64>, alpha: f64) -> Option<f64> {
+    let rank = rank(scores.len(), alpha)?;
+    scores.sort_by(f64::total_cmp);
+    Some(scores[rank - 1])
+}
+
+/// A calibrated bound on what a new row may have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Conformal {
+    /// The probability with which it may miss.
+    pub alpha: f64,
+    /// n, the calibration rows.
+    pub rows: usize,
+    /// What bounds the score |y − p| (regression, in the label's unit) or 1 − p of the true class (else). Nothing if
+    /// n < 1/α − 1: then every interval is the whole line, and every set holds all classes.
+    pub bound: Option<f64>,
+}
+
+impl Conformal {
+    /// Calibrates on `rows`: absolute residuals of a regression (Lei et al. 2018), else 1 − the probability of the true
+    /// class (LAC, Sadinle, Lei and Wasserman 2019).
+    pub fn new(rows: &Predictions<'_>, alpha: f64) -> Result<Self, ConformalError> {
+        if !(alpha > 0.0 && alpha < 1.0) {
+            return Err(ConformalError::Alpha(alpha));
+        }
+        if rows.weights().is_some() {
+            return Err(ConformalError::Weights);
+        }
+        let score = |row: usize| match rows.task() {
+            Task::Regression => (rows.truth(row) - rows.predicted(row)).abs(),
+            Task::Binary | Task::Multiclass { .. } => 1.0 - rows.probability(row, rows.class(row)),
+        };
+        let scores = (0..rows.rows()).map(score).collect();
+        Ok(Self { alpha, rows: rows.rows(), bound: bound(scores, alpha) })
+    }
+
+    /// The interval around a predicted number; the whole line if there were too few calibration rows.
+    pub fn interval(&self, predicted: f64) -> [f64; 2] {
+        let radius = self.bound.unwrap_or(f64::INFINITY);
+        [predicted - radius, predicted + radius]
+    }
+
+    /// The classes whose probability p has 1 − p within the bound, in order; all if there were too few calibration rows.
+    /// It may be empty: no class is then as probable as the true ones usually are.
+    ///
+    /// # Shapes
+    /// - probabilities: one for each class, also of two
+    pub fn classes(&self, probabilities: &[f64]) -> Vec<usize> {
+        let within = |p: f64| self.bound.is_none_or(|bound| 1.0 - p <= bound);
+        (0..probabilities.len()).filter(|class| within(probabilities[*class])).collect()
+    }
+
+    /// Whether the truth of a row lies in its interval or set.
+    pub fn covers(&self, rows: &Predictions<'_>, row: usize) -> bool {
+        match rows.task() {
+            Task::Regression => {
+                let [lower, upper] = self.interval(rows.predicted(row));
+                (lower..=upper).contains(&rows.truth(row))
+            }
+            Task::Binary | Task::Multiclass { .. } => {
+                self.bound.is_none_or(|bound| 1.0 - rows.probability(row, rows.class(row)) <= bound)
+            }
+        }
+    }
+
+    /// The fewest calibration rows that give a finite bound: the least n with (n + 1) α ≥ 1.
+    pub fn least_rows(alpha: f64) -> usize {
+        (1.0 / alpha - 1e-9).ceil() as usize - 1
+    }
+}
+
+/// Why nothing can be calibrated.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConformalError {
+    /// Not a probability.
+    #[error("alpha is the probability to miss, between 0 and 1, not {0}; take 0.1")]
+    Alpha(f64),
+    /// Rows that are not exchangeable.
+    #[error("the guarantee is for rows that count the same; calibrate without weights")]
+    Weights,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rank_is_the_ceiling_whatever_alpha_is_in_binary() {
+        for (rows, alpha, expect) in [
+            (19, 0.05, Some(19)),
+            (18, 0.05, None),
+            (99, 0.05, Some(95)),
+            (99, 0.1, Some(90)),
+            (9, 0.1, Some(9)),
+            (8, 0.1, None),
+            (100, 0.1, Some(91)),
+            (3, 0.5, Some(2)),
+            (999, 0.001, Some(999)),
+            (99, 0.29, Some(71)),
+        ] {
+            assert_eq!(rank(rows, alpha), expect, "{rows} rows, alpha {alpha}");
+        }
+        for alpha in [0.5, 0.1, 0.05, 0.03, 0.01, 0.001] {
+            let least = Conformal::least_rows(alpha);
+            assert!(rank(least, alpha).is_some() && rank(least - 1, alpha).is_none(), "{alpha}");
+        }
+    }
+
+    #[test]
+    fn intervals_and_sets_are_those_of_the_bound() {
+        let truth = [1.0, 2.0, 3.0, 4.0];
+        let rows = Predictions::new(Task::Regression, &truth, &[1.5, 2.0, 5.0, 3.0]).expect("right");
+        let half = Conformal::new(&rows, 0.5).expect("right");
+        assert_eq!(half.bound, Some(1.0), "the 3rd of 0, 0.5, 1, 2");
+        assert_eq!(half.interval(7.0), [6.0, 8.0]);
+        assert_eq!((0..4).map(|row| half.covers(&rows, row)).collect::<Vec<_>>(), [true, true, false, true]);
+        let few = Conformal::new(&rows, 0.1).expect("right");
+        assert_eq!((few.bound, few.interval(7.0)), (None, [f64::NEG_INFINITY, f64::INFINITY]));
+        assert_eq!(few.classes(&[0.0, 1.0]), [0, 1]);
+        let lac = Conformal { alpha: 0.1, rows: 99, bound: Some(0.75) };
+        assert_eq!(lac.classes(&[0.25, 0.5, 0.125, 0.125]), [0, 1]);
+        assert!(lac.classes(&[0.2, 0.2, 0.2, 0.2, 0.2]).is_empty());
+        assert!(Conformal::new(&rows, 0.0).is_err() && Conformal::new(&rows, f64::NAN).is_err());
+        assert!(Conformal::new(&rows.weighted(&[1.0; 4]).expect("right"), 0.1).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! What is measured of a model, and on which rows.
+//!
+//! | module | answers |
+//! |---|---|
+//! | [`metric`], [`predictions`], [`scores`] | how good are these predictions, by every metric of the task |
+//! | [`calibration`], [`confusion`] | are the probabilities right; which class is taken for which |
+//! | [`split`] | which rows are trained on, selected by and tested on |
+//! | [`bootstrap`] | how far a metric may be off, given so few test rows |
+//! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
+//! | [`class_weights`], [`early_stopping`] | how a loss weighs rare classes; when to stop |
+//! | [`shapley`], [`importance`] | what each party, or each column, contributes |
+//!
+//! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
+//! the caller makes, so that this crate knows nothing of seeds and purposes. Metrics follow scikit-learn's definitions
+//! and are tested against its figures (`tests/golden`).
+
+pub mod bootstrap;
+pub mod calibration;
+pub mod class_weights;
+mod classification;
+pub mod conformal;
+pub mod confusion;
+pub mod early_stopping;
+pub mod importance;
+pub mod metric;
+mod names;
+pub mod predictions;
+mod probability;
+mod ranking;
+mod regression;
+pub mod scores;
+pub mod shapley;
+pub mod split;
+
+pub use metric::{Direction, Metric, Task, Unit};
+pub use predictions::{PredictionError, Predictions};
+pub use scores::{Scores, Undefined, Value};
+pub use split::{Fractions, Split, SplitError, Strategy};
+
+pub use rand_chacha::ChaCha8Rng;

@@ -1,0 +1,246 @@
+//! The metrics by name: which way each is better, in what unit, for which task.
+//!
+//! How a metric is computed stands with its formula in the modules behind [`Predictions::score`].
+//!
+//! [`Predictions::score`]: crate::Predictions::score
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::names::did_you_mean;
+
+/// What is predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// A number.
+    Regression,
+    /// Class 0 or 1; the output is the probability of class 1.
+    Binary,
+    /// One of several classes; the output is a probability of each.
+    Multiclass {
+        /// How many classes there are, whether or not each occurs in the rows.
+        classes: usize,
+    },
+}
+
+impl Task {
+    /// Numbers of output per row.
+    pub fn width(self) -> usize {
+        match self {
+            Self::Regression | Self::Binary => 1,
+            Self::Multiclass { classes } => classes,
+        }
+    }
+
+    /// The number of classes; 0 for a regression.
+    pub fn classes(self) -> usize {
+        match self {
+            Self::Regression => 0,
+            Self::Binary => 2,
+            Self::Multiclass { classes } => classes,
+        }
+    }
+}
+
+/// Which way a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Smaller is better.
+    Minimise,
+    /// Larger is better.
+    Maximise,
+}
+
+impl Direction {
+    /// How much better `value` is than `other`: positive if it is better.
+    pub fn gain(self, value: f64, other: f64) -> f64 {
+        match self {
+            Self::Minimise => other - value,
+            Self::Maximise => value - other,
+        }
+    }
+}
+
+/// What a metric is measured in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// The label's own unit.
+    Label,
+    /// A share of one: 0.1 is 10 per cent.
+    Share,
+    /// Natural units of information.
+    Nats,
+    /// A number without a unit.
+    One,
+}
+
+/// A metric. Its formula, `y` true, `p` predicted, stands at each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// √(mean of (p − y)²).
+    Rmse,
+    /// Mean of |p − y|.
+    Mae,
+    /// 1 − Σ(p − y)² / Σ(y − ȳ)². For a constant truth 1 if every prediction is exact, else 0, as in scikit-learn.
+    R2,
+    /// Mean of |p − y| / |y|, a share (0.1 is 10 per cent). Undefined if some |y| is 0 or less than
+    /// [`MAPE_EPSILON`] times the mean of |y|, where one row would decide it.
+    Mape,
+    /// Median of |p − y|; of an even number of rows the mean of the two in the middle.
+    MedianAbsoluteError,
+    /// Share of rows whose class is right. Class 1 of two is predicted from p ≥ 0.5 on, else the first most probable.
+    Accuracy,
+    /// Mean over the classes that occur of the share of the class's rows that are right.
+    BalancedAccuracy,
+    /// Mean over the classes that occur or are predicted of 2·TP / (2·TP + FP + FN).
+    MacroF1,
+    /// Area under the ROC curve: the probability that a row of the class scores above another row, ties counting half.
+    /// Several classes: mean over classes, each against the rest.
+    AucRoc,
+    /// Average precision: Σ (recallₖ − recallₖ₋₁) · precisionₖ over the distinct scores, not interpolated.
+    /// Several classes: mean over classes, each against the rest.
+    AucPr,
+    /// Mean of −ln(p of the true class), p clipped to [ε, 1 − ε], ε = 2⁻⁵² (scikit-learn from 1.5 on, for doubles).
+    LogLoss,
+    /// Binary: mean of (p − y)², from 0 to 1. Several classes: mean of Σ over classes of (p − y)², from 0 to 2
+    /// (scikit-learn from 1.7 on, `scale_by_half="auto"`).
+    Brier,
+    /// Expected calibration error in 15 equal bins (see [`calibration`](crate::calibration)).
+    CalibrationError,
+}
+
+/// A true value below this share of the mean absolute true value leaves [`Metric::Mape`] undefined.
+pub const MAPE_EPSILON: f64 = 1e-6;
+
+use Direction::{Maximise, Minimise};
+
+impl Metric {
+    /// Every metric, in the order in which [`Scores`](crate::Scores) lists them.
+    pub const ALL: [Self; 13] = [
+        Self::Rmse,
+        Self::Mae,
+        Self::R2,
+        Self::Mape,
+        Self::MedianAbsoluteError,
+        Self::Accuracy,
+        Self::BalancedAccuracy,
+        Self::MacroF1,
+        Self::AucRoc,
+        Self::AucPr,
+        Self::LogLoss,
+        Self::Brier,
+        Self::CalibrationError,
+    ];
+
+    /// Name in settings and reports, direction and unit.
+    fn facts(self) -> (&'static str, Direction, Unit) {
+        match self {
+            Self::Rmse => ("rmse", Minimise, Unit::Label),
+            Self::Mae => ("mae", Minimise, Unit::Label),
+            Self::R2 => ("r2", Maximise, Unit::One),
+            Self::Mape => ("mape", Minimise, Unit::Share),
+            Self::MedianAbsoluteError => ("median-absolute-error", Minimise, Unit::Label),
+            Self::Accuracy => ("accuracy", Maximise, Unit::Share),
+            Self::BalancedAccuracy => ("balanced-accuracy", Maximise, Unit::Share),
+            Self::MacroF1 => ("macro-f1", Maximise, Unit::One),
+            Self::AucRoc => ("auc-roc", Maximise, Unit::One),
+            Self::AucPr => ("auc-pr", Maximise, Unit::One),
+            Self::LogLoss => ("log-loss", Minimise, Unit::Nats),
+            Self::Brier => ("brier", Minimise, Unit::One),
+            Self::CalibrationError => ("calibration-error", Minimise, Unit::Share),
+        }
+    }
+
+    /// Its name in settings and reports.
+    pub fn name(self) -> &'static str {
+        self.facts().0
+    }
+
+    /// Which way it is better.
+    pub fn direction(self) -> Direction {
+        self.facts().1
+    }
+
+    /// What it is measured in.
+    pub fn unit(self) -> Unit {
+        self.facts().2
+    }
+
+    /// Whether it can be computed for `task`.
+    pub fn fits(self, task: Task) -> bool {
+        (self <= Self::MedianAbsoluteError) == (task == Task::Regression)
+    }
+
+    /// The metrics of `task`.
+    pub fn of(task: Task) -> impl Iterator<Item = Self> {
+        Self::ALL.into_iter().filter(move |metric| metric.fits(task))
+    }
+
+    /// The metric of that name. An unknown name is told the most similar one.
+    pub fn parse(name: &str) -> Result<Self, UnknownMetric> {
+        Self::ALL.into_iter().find(|metric| metric.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name);
+            UnknownMetric {
+                name: name.into(),
+                hint: did_you_mean(&name.to_lowercase().replace('_', "-"), known),
+                known: known.join(", "),
+            }
+        })
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// No metric has this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no metric is called \"{name}\"{hint} (known: {known})")]
+pub struct UnknownMetric {
+    name: String,
+    hint: String,
+    known: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_are_those_of_serde() {
+        for metric in Metric::ALL {
+            assert_eq!(Metric::parse(metric.name()), Ok(metric));
+            let json = serde_json::to_string(&metric).expect("a name");
+            assert_eq!(json, format!("\"{metric}\""));
+        }
+        assert!(Metric::ALL.is_sorted(), "the order of the list is the order of the scores");
+    }
+
+    #[test]
+    fn an_unknown_name_is_told_the_nearest() {
+        for (given, nearest) in
+            [("acuracy", "accuracy"), ("auc_roc", "auc-roc"), ("RMSE", "rmse"), ("logloss", "log-loss")]
+        {
+            let error = Metric::parse(given).expect_err("unknown").to_string();
+            assert!(error.contains(&format!("did you mean \"{nearest}\"?")), "{error}");
+        }
+        let error = Metric::parse("zzz").expect_err("unknown").to_string();
+        assert!(!error.contains("did you mean") && error.contains("calibration-error"), "{error}");
+    }
+
+    #[test]
+    fn each_task_has_its_own_metrics() {
+        assert_eq!(Metric::of(Task::Regression).count(), 5);
+        assert_eq!(Metric::of(Task::Binary).count(), 8);
+        assert_eq!(Metric::of(Task::Multiclass { classes: 3 }).count(), 8);
+        assert_eq!(Metric::Accuracy.direction().gain(0.9, 0.8).signum(), 1.0);
+        assert_eq!(Metric::Rmse.direction().gain(0.9, 0.8).signum(), -1.0);
+    }
+}

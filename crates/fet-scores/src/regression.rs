@@ -1,0 +1,62 @@
+//! Metrics of a regression. Their formulas stand at [`Metric`](crate::Metric).
+
+use crate::metric::{MAPE_EPSILON, Metric};
+use crate::predictions::Predictions;
+use crate::scores::Undefined;
+
+/// |p − y| of a row.
+fn error(rows: &Predictions<'_>, row: usize) -> f64 {
+    (rows.predicted(row) - rows.truth(row)).abs()
+}
+
+pub(crate) fn rmse(rows: &Predictions<'_>) -> f64 {
+    rows.mean(|row| error(rows, row).powi(2)).sqrt()
+}
+
+pub(crate) fn mae(rows: &Predictions<'_>) -> f64 {
+    rows.mean(|row| error(rows, row))
+}
+
+pub(crate) fn r2(rows: &Predictions<'_>) -> Result<f64, Undefined> {
+    let counted: Vec<usize> = rows.counted().collect();
+    if counted.len() < 2 {
+        return Err(Undefined::Rows { metric: Metric::R2, least: 2, got: counted.len() });
+    }
+    let residual = rows.mean(|row| error(rows, row).powi(2));
+    // Asked of the values themselves: the rounded mean of equal values may differ from them.
+    if counted.iter().all(|&row| rows.truth(row) == rows.truth(counted[0])) {
+        return Ok(if residual == 0.0 { 1.0 } else { 0.0 });
+    }
+    let centre = rows.mean(|row| rows.truth(row));
+    Ok(1.0 - residual / rows.mean(|row| (rows.truth(row) - centre).powi(2)))
+}
+
+pub(crate) fn mape(rows: &Predictions<'_>) -> Result<f64, Undefined> {
+    let least = MAPE_EPSILON * rows.mean(|row| rows.truth(row).abs());
+    let near_zero = |row: &usize| rows.truth(*row) == 0.0 || rows.truth(*row).abs() < least;
+    if let Some(row) = rows.counted().find(near_zero) {
+        return Err(Undefined::NearZero { row, value: rows.truth(row), least });
+    }
+    Ok(rows.mean(|row| error(rows, row) / rows.truth(row).abs()))
+}
+
+/// The weighted median as scikit-learn takes it: where the weights of the smaller errors are exactly half of all, the
+/// mean of that error and the next (Hyndman and Fan 1996, `averaged_inverted_cdf`).
+pub(crate) fn median_absolute_error(rows: &Predictions<'_>) -> f64 {
+    let mut errors: Vec<(f64, f64)> =
+        rows.counted().map(|row| (error(rows, row), rows.weight(row))).collect();
+    errors.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut sum = 0.0;
+    let reached: Vec<f64> = errors
+        .iter()
+        .map(|(_, weight)| {
+            sum += weight;
+            sum
+        })
+        .collect();
+    let half = 0.5 * sum;
+    let last = errors.len() - 1;
+    let middle = reached.partition_point(|reached| *reached < half).min(last);
+    let next = if reached[middle] - half > f64::EPSILON { middle } else { (middle + 1).min(last) };
+    (errors[middle].0 + errors[next].0) / 2.0
+}

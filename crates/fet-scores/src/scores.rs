@@ -1,0 +1,172 @@
+//! All metrics of some predictions.
+//!
+//! A metric that the rows do not define is said to be undefined, with the reason; nothing here is ever NaN.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::metric::{Metric, Task};
+use crate::predictions::Predictions;
+use crate::{calibration, classification, probability, ranking, regression};
+
+impl Predictions<'_> {
+    /// One metric of these rows, or why they do not define it.
+    pub fn score(&self, metric: Metric) -> Result<f64, Undefined> {
+        if !metric.fits(self.task()) {
+            return Err(Undefined::Task { metric, task: self.task() });
+        }
+        let value = match metric {
+            Metric::Rmse => Ok(regression::rmse(self)),
+            Metric::Mae => Ok(regression::mae(self)),
+            Metric::R2 => regression::r2(self),
+            Metric::Mape => regression::mape(self),
+            Metric::MedianAbsoluteError => Ok(regression::median_absolute_error(self)),
+            Metric::Accuracy => Ok(classification::accuracy(self)),
+            Metric::BalancedAccuracy => Ok(classification::balanced_accuracy(self)),
+            Metric::MacroF1 => Ok(classification::macro_f1(self)),
+            Metric::AucRoc => ranking::auc_roc(self),
+            Metric::AucPr => ranking::auc_pr(self),
+            Metric::LogLoss => Ok(probability::log_loss(self)),
+            Metric::Brier => Ok(probability::brier(self)),
+            Metric::CalibrationError => calibration::expected_error(self, calibration::Bins::default()),
+        }?;
+        if value.is_finite() { Ok(value) } else { Err(Undefined::Overflow { metric }) }
+    }
+
+    /// Every metric of the task.
+    pub fn scores(&self) -> Scores {
+        let value = |metric| match self.score(metric) {
+            Ok(value) => Value::Value(value),
+            Err(reason) => Value::Undefined(reason.to_string()),
+        };
+        Scores(Metric::of(self.task()).map(|metric| (metric, value(metric))).collect())
+    }
+}
+
+/// The metrics of some predictions by name, in the order of [`Metric::ALL`].
+///
+/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Scores(BTreeMap<Metric, Value>);
+
+/// A metric's value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Value {
+    /// A finite number.
+    Value(f64),
+    /// Why there is none.
+    Undefined(String),
+}
+
+impl Scores {
+    /// The value of a metric; nothing if it is undefined, or no metric of the task.
+    pub fn get(&self, metric: Metric) -> Option<f64> {
+        match self.0.get(&metric)? {
+            Value::Value(value) => Some(*value),
+            Value::Undefined(_) => None,
+        }
+    }
+
+    /// Every metric of the task.
+    pub fn iter(&self) -> impl Iterator<Item = (Metric, &Value)> {
+        self.0.iter().map(|(metric, value)| (*metric, value))
+    }
+}
+
+/// Why rows do not define a metric.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Undefined {
+    /// A metric of another task.
+    #[error("{metric} is no metric of the task {task:?}")]
+    Task {
+        /// The metric.
+        metric: Metric,
+        /// The task of the predictions.
+        task: Task,
+    },
+    /// Too few rows.
+    #[error("{metric} needs at least {least} rows; there is {got}")]
+    Rows {
+        /// The metric.
+        metric: Metric,
+        /// How many it needs.
+        least: usize,
+        /// How many there are.
+        got: usize,
+    },
+    /// A class without rows, or with all of them.
+    #[error("class {class} has {} row; without both sides its curve is undefined", if *.all { "every" } else { "no" })]
+    Class {
+        /// The class.
+        class: usize,
+        /// Whether it has every row; else it has none.
+        all: bool,
+    },
+    /// A true value of almost nothing.
+    #[error("the true value of row {row} is {value}, below {least}: its percentage would decide the mean")]
+    NearZero {
+        /// The row.
+        row: usize,
+        /// The true value.
+        value: f64,
+        /// The least absolute value that is taken.
+        least: f64,
+    },
+    /// No bins, or a class that does not exist.
+    #[error(
+        "a calibration curve needs a class that exists and at least one bin, not class {class} and {bins} bins"
+    )]
+    Curve {
+        /// The class.
+        class: usize,
+        /// The number of bins.
+        bins: usize,
+    },
+    /// A sum that left the range of numbers.
+    #[error("{metric} exceeds the range of numbers")]
+    Overflow {
+        /// The metric.
+        metric: Metric,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_ordered_and_survive_json() {
+        let rows = Predictions::new(Task::Binary, &[0.0, 0.0], &[0.25, 0.5]).expect("right");
+        let scores = rows.scores();
+        let json = serde_json::to_string(&scores).expect("json");
+        assert!(json.starts_with(r#"{"accuracy":{"value":0.5},"balanced-accuracy""#), "{json}");
+        assert!(json.contains(r#""auc-roc":{"undefined":"class 1 has no row;"#), "{json}");
+        assert_eq!(serde_json::from_str::<Scores>(&json).expect("read back"), scores);
+        assert_eq!(scores.get(Metric::Accuracy), Some(0.5));
+        assert_eq!(scores.get(Metric::AucRoc), None);
+        assert_eq!(scores.get(Metric::Rmse), None);
+        assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::of(Task::Binary)));
+    }
+
+    #[test]
+    fn what_rows_do_not_define_has_a_reason() {
+        let number = Task::Regression;
+        for (task, truth, output, metric, expect) in [
+            (number, vec![1.0], vec![1.0], Metric::Accuracy, "accuracy is no metric of the task Regression"),
+            (number, vec![1.0], vec![1.0], Metric::R2, "at least 2 rows; there is 1"),
+            (number, vec![1.0, 0.0], vec![1.0, 1.0], Metric::Mape, "row 1 is 0"),
+            (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 1 is -1, below 500"),
+            (number, vec![1e200], vec![-1e200], Metric::Rmse, "exceeds the range"),
+            (Task::Binary, vec![1.0, 1.0], vec![0.1, 0.2], Metric::AucRoc, "class 1 has every row"),
+            (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 has no row"),
+        ] {
+            let rows = Predictions::new(task, &truth, &output).expect("right");
+            let error = rows.score(metric).expect_err(expect).to_string();
+            assert!(error.contains(expect), "{error}");
+        }
+    }
+}

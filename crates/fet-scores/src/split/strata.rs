@@ -1,0 +1,51 @@
+//! Strata: rows that are to be spread evenly over the parts.
+
+use std::collections::BTreeMap;
+
+use super::SplitError;
+
+/// A number for each distinct value, in the order of the values: groups or classes from a column of names.
+pub fn codes<T: Ord>(column: &[T]) -> Vec<usize> {
+    let distinct: BTreeMap<&T, ()> = column.iter().map(|value| (value, ())).collect();
+    let numbers: BTreeMap<&T, usize> =
+        distinct.into_keys().enumerate().map(|(number, value)| (value, number)).collect();
+    column.iter().map(|value| numbers[value]).collect()
+}
+
+/// The strata of a number: `bins` bins with about as many rows each, from the smallest values up.
+///
+/// A value that has i smaller ones among n is in bin ⌊i · bins / n⌋, so that equal values share a bin; with ties some
+/// bins may be empty.
+pub fn quantile_strata(values: &[f64], bins: usize) -> Result<Vec<usize>, SplitError> {
+    if let Some((row, &value)) = values.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        return Err(SplitError::NotFinite { row, value });
+    }
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let smaller = |value: f64| sorted.partition_point(|other| *other < value);
+    Ok(values.iter().map(|value| smaller(*value) * bins.max(1) / values.len()).collect())
+}
+
+/// The rows of each stratum, strata by number, rows in the order given.
+pub(super) fn rows_by_stratum(strata: &[usize], order: &[usize]) -> Vec<Vec<usize>> {
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    order.iter().for_each(|&row| members.entry(strata[row]).or_default().push(row));
+    members.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_follow_the_order_of_values_and_bins_hold_equal_numbers() {
+        assert_eq!(codes(&["b", "a", "c", "a"]), [1, 0, 2, 0]);
+        let strata = |values: &[f64], bins| quantile_strata(values, bins).expect("finite");
+        assert_eq!(strata(&[5.0, 1.0, 3.0, 2.0, 4.0, 0.0], 3), [2, 0, 1, 1, 2, 0]);
+        assert_eq!(strata(&[7.0, 7.0, 7.0, 9.0], 2), [0, 0, 0, 1]);
+        assert_eq!(strata(&[1.0, 2.0], 0), [0, 0]);
+        assert!(
+            quantile_strata(&[1.0, f64::NAN], 2).expect_err("NaN").to_string().contains("row 1 holds NaN")
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Intervals and sets miss as often as they say, on data whose truth is known. Seeds are fixed; α stands at each test.
+
+use fet_scores::bootstrap::{BootstrapError, Method, Settings, bootstrap, bootstrap_of};
+use fet_scores::conformal::Conformal;
+use fet_scores::{ChaCha8Rng, Metric, Predictions, Task};
+use rand::{RngExt, SeedableRng};
+use rand_distr::{Distribution, Exp1, StandardNormal};
+use statrs::distribution::{Binomial, DiscreteCDF};
+
+/// Refuses `hits` of `trials` where a binomial of probability `p` is as far off with probability below 1e-3 (both sides).
+#[track_caller]
+fn check_binomial(hits: u64, trials: u64, p: f64) {
+    let binomial = Binomial::new(p, trials).expect("a binomial");
+    let above = if hits == 0 { 1.0 } else { 1.0 - binomial.cdf(hits - 1) };
+    let tail = binomial.cdf(hits).min(above);
+    assert!(tail > 0.5e-3, "{hits} of {trials}, not {p}: tail {tail}");
+}
+
+/// How many of `TRIALS` intervals of the mean of `rows` exponential numbers (truth: 1) hold the truth.
+fn mean_hits(method: Method, rows: usize, alpha: f64) -> u64 {
+    let mut rng = ChaCha8Rng::seed_from_u64(11);
+    let hits = (0..TRIALS).filter(|_| {
+        let values: Vec<f64> = (0..rows).map(|_| Exp1.sample(&mut rng)).collect();
+        let mean = |counts: &[f64]| {
+            let sum: f64 = values.iter().zip(counts).map(|(value, count)| value * count).sum();
+            Some(sum / counts.iter().sum::<f64>())
+        };
+        let settings = Settings { resamples: 300, alpha, method };
+        let interval = bootstrap_of(rows, mean, settings, &mut rng).expect("an interval");
+        (interval.lower..=interval.upper).contains(&1.0)
+    });
+    hits.count() as u64
+}
+
+const TRIALS: u64 = 500;
+
+/// A bootstrap interval is right only as rows and resamples grow. The mean of 100 exponential numbers is still skewed:
+/// at α = 0.2 the test allows a true coverage 0.02 from nominal, and then a binomial of 500 trials at α = 1e-3.
+#[test]
+fn bootstrap_intervals_hold_the_truth() {
+    for method in [Method::Percentile, Method::Bca] {
+        let hits = mean_hits(method, 100, 0.2);
+        check_binomial(hits, TRIALS, (hits as f64 / TRIALS as f64).clamp(0.78, 0.82));
+    }
+    check_binomial(mean_hits(Method::Percentile, 100, 0.5), TRIALS, 0.5);
+}
+
+#[test]
+fn bootstrap_says_what_it_did() {
+    let truth: Vec<f64> = (0..40).map(|row| f64::from(row % 2)).collect();
+    let mut rng = ChaCha8Rng::seed_from_u64(2);
+    let output: Vec<f64> = truth.iter().map(|y| (0.3 * y + rng.random_range(0.0..0.7f64)).min(1.0)).collect();
+    let rows = Predictions::new(Task::Binary, &truth, &output).expect("right");
+    let with = |rows: &Predictions<'_>, metric, seed| {
+        bootstrap(rows, metric, Settings::default(), &mut ChaCha8Rng::seed_from_u64(seed))
+    };
+    for metric in Metric::of(Task::Binary) {
+        let interval = with(&rows, metric, 1).expect("an interval");
+        assert!(
+            interval.lower < interval.estimate && interval.estimate < interval.upper,
+            "{metric}: {interval:?}"
+        );
+        assert_eq!(Some(interval.estimate), rows.scores().get(metric));
+        assert_eq!((interval.method, interval.undefined), (Method::Bca, 0));
+        assert_eq!(with(&rows, metric, 1).as_ref(), Ok(&interval));
+        assert_ne!(with(&rows, metric, 2), Ok(interval));
+    }
+    // Weights that are all the same change nothing.
+    let twos = vec![2.0; 40];
+    let weighted = with(&rows.weighted(&twos).expect("right"), Metric::Brier, 1).expect("an interval");
+    assert!((weighted.lower - with(&rows, Metric::Brier, 1).expect("an interval").lower).abs() < 1e-12);
+    // Perfect predictions resample to themselves: BCa has no correction then.
+    let perfect = Predictions::new(Task::Binary, &truth, &truth).expect("right");
+    let interval = with(&perfect, Metric::Accuracy, 1).expect("an interval");
+    assert_eq!((interval.lower, interval.upper, interval.method), (1.0, 1.0, Method::Percentile));
+}
+
+#[test]
+fn what_has_no_bootstrap_is_refused() {
+    let mut lonely = vec![0.0; 30];
+    lonely[0] = 1.0;
+    let rows = Predictions::new(Task::Binary, &lonely, &lonely).expect("right");
+    let rng = || ChaCha8Rng::seed_from_u64(1);
+    let error =
+        bootstrap(&rows, Metric::AucRoc, Settings::default(), &mut rng()).expect_err("often undefined");
+    assert!(
+        matches!(error, BootstrapError::OftenUndefined { undefined: 600..900, resamples: 2_000 }),
+        "{error}"
+    );
+    let error = bootstrap(&rows, Metric::Rmse, Settings::default(), &mut rng()).expect_err("another task");
+    assert!(error.to_string().contains("no metric of the task"), "{error}");
+    for (rows, resamples, alpha, expect) in [
+        (9, 1, 0.1, "not 1 and 0.1"),
+        (9, 9, 0.0, "not 9 and 0"),
+        (1, 9, 0.1, "at least 2 rows"),
+        (9, 9, 0.1, "undefined"),
+    ] {
+        let settings = Settings { resamples, alpha, method: Method::Auto };
+        let error = bootstrap_of(rows, |_| None, settings, &mut rng()).expect_err(expect);
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+}
+
+/// Of one calibration and one test row each, 2,000 times: coverage is k / (n + 1) exactly where scores have no ties, and
+/// a binomial test at α = 1e-3 tells it from other figures. `table` gives truths and outputs of so many rows.
+#[track_caller]
+fn check_conformal(
+    task: Task,
+    rows: usize,
+    alpha: f64,
+    table: impl Fn(usize, &mut ChaCha8Rng) -> (Vec<f64>, Vec<f64>),
+) {
+    let mut rng = ChaCha8Rng::seed_from_u64(21);
+    let (mut hits, trials) = (0, 2_000);
+    for _ in 0..trials {
+        let (truth, output) = table(rows, &mut rng);
+        let conformal = Conformal::new(&Predictions::new(task, &truth, &output).expect("right"), alpha)
+            .expect("calibrated");
+        let (truth, output) = table(1, &mut rng);
+        hits += u64::from(conformal.covers(&Predictions::new(task, &truth, &output).expect("right"), 0));
+    }
+    let rank = fet_scores::conformal::rank(rows, alpha).expect("enough rows");
+    let exact = rank as f64 / (rows + 1) as f64;
+    assert!(exact >= 1.0 - alpha && exact < 1.0 - alpha + 1.0 / (rows + 1) as f64);
+    check_binomial(hits, trials, exact);
+}
+
+#[test]
+fn conformal_intervals_and_sets_hold_the_truth() {
+    let number = |rows: usize, rng: &mut ChaCha8Rng| {
+        let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..9.0)).collect();
+        // The noise grows with the prediction, which the intervals do not know: they hold on average.
+        let noise = |p: &f64, rng: &mut ChaCha8Rng| -> f64 {
+            let z: f64 = StandardNormal.sample(rng);
+            z * (1.0 + p)
+        };
+        (output.iter().map(|p| p + noise(p, rng)).collect(), output)
+    };
+    check_conformal(Task::Regression, 39, 0.1, number);
+    check_conformal(Task::Regression, 50, 0.25, number);
+    let classes = |rows: usize, rng: &mut ChaCha8Rng| {
+        let (mut truth, mut output) = (vec![], vec![]);
+        for _ in 0..rows {
+            let parts: [f64; 3] = std::array::from_fn(|_| Exp1.sample(rng));
+            let sum: f64 = parts.iter().sum();
+            output.extend(parts.map(|part| part / sum));
+            let draw = rng.random_range(0.0..1.0);
+            // The truth is drawn from squared probabilities: the model is not calibrated, the sets hold all the same.
+            let squares: f64 = parts.iter().map(|part| part * part).sum();
+            let reach = |class: usize| parts[..=class].iter().map(|part| part * part).sum::<f64>() / squares;
+            truth.push((0..3).find(|class| draw < reach(*class)).unwrap_or(2) as f64);
+        }
+        (truth, output)
+    };
+    check_conformal(Task::Multiclass { classes: 3 }, 39, 0.1, classes);
+    let binary = |rows: usize, rng: &mut ChaCha8Rng| {
+        let output: Vec<f64> = (0..rows).map(|_| rng.random_range(0.0..1.0)).collect();
+        (output.iter().map(|p| f64::from(u8::from(rng.random_range(0.0..1.0) < *p))).collect(), output)
+    };
+    check_conformal(Task::Binary, 29, 0.3, binary);
+}

@@ -1,0 +1,256 @@
+//! The laws of every split: parts partition the rows, and each strategy keeps its own promise.
+
+use fet_scores::split::{Part, codes, folds, quantile_strata};
+use fet_scores::{ChaCha8Rng, Fractions, Split, SplitError, Strategy};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+fn rng(seed: u64) -> ChaCha8Rng {
+    ChaCha8Rng::seed_from_u64(seed)
+}
+
+/// The stream of `fet_core::rng::stream(seed, 0, Purpose::Split, 0)`.
+fn stream(seed: u64) -> ChaCha8Rng {
+    let mut key = [0u8; 32];
+    for (slot, word) in key.chunks_exact_mut(8).zip([seed, 0, 6, 0]) {
+        slot.copy_from_slice(&word.to_le_bytes());
+    }
+    ChaCha8Rng::from_seed(key)
+}
+
+/// No row is in two parts or twice in one, no row is missing, no part is empty.
+#[track_caller]
+fn check_partition(split: &Split, rows: usize) {
+    let mut all = [split.train.clone(), split.validation.clone(), split.test.clone()].concat();
+    all.sort_unstable();
+    assert_eq!(all, (0..rows).collect::<Vec<_>>());
+    assert!(Part::ALL.iter().all(|part| !split.part(*part).is_empty()));
+}
+
+/// Splits and folds of some random tables under `strategy_of`, each put to `law`. Returns how many were made: a strategy
+/// may refuse a table.
+fn check_law(
+    column_of: impl Fn(usize, &mut ChaCha8Rng) -> Vec<usize>,
+    strategy_of: impl Fn(&[usize]) -> Strategy<'_>,
+    law: impl Fn(&Split, &[usize], Fractions),
+) -> usize {
+    let mut made = 0;
+    for seed in 0..300 {
+        let mut random = rng(seed);
+        let rows = random.random_range(20..200usize);
+        let column = column_of(rows, &mut random);
+        let fractions = Fractions::new(random.random_range(0.06..0.3), random.random_range(0.06..0.5))
+            .expect("fractions");
+        let strategy = strategy_of(&column);
+        let Ok(split) = Split::new(rows, &strategy, fractions, &mut rng(seed)) else { continue };
+        check_partition(&split, rows);
+        law(&split, &column, fractions);
+        assert_eq!(Split::new(rows, &strategy, fractions, &mut rng(seed)), Ok(split), "it repeats");
+        made += 1;
+    }
+    made
+}
+
+#[test]
+fn random_splits_are_those_that_fet_always_made() {
+    for (rows, seed) in [(10, 0), (37, 7), (999, 3), (1_000, 7)] {
+        // As in fet-train/src/schedule/split.rs.
+        let (test, validation) = (rows / 5, rows / 10);
+        let mut order: Vec<usize> = (0..rows).collect();
+        order.shuffle(&mut stream(seed));
+        let validation_part = order.split_off(rows - validation);
+        let test_part = order.split_off(rows - validation - test);
+        let before = Split { train: order, validation: validation_part, test: test_part };
+        let now =
+            Split::new(rows, &Strategy::Random, Fractions::default(), &mut stream(seed)).expect("enough");
+        assert_eq!(now, before, "{rows} rows, seed {seed}");
+        check_partition(&now, rows);
+    }
+    let other = |seed| Split::new(50, &Strategy::Random, Fractions::default(), &mut stream(seed));
+    assert_ne!(other(1), other(2));
+}
+
+#[test]
+fn strata_keep_their_proportions_within_one_row() {
+    let law = |split: &Split, strata: &[usize], fractions: Fractions| {
+        let sizes = fractions.sizes(strata.len()).expect("enough");
+        assert_eq!((split.validation.len(), split.test.len()), (sizes.validation, sizes.test));
+        for stratum in 0..6 {
+            let among = |rows: &[usize]| rows.iter().filter(|row| strata[**row] == stratum).count() as f64;
+            let count = strata.iter().filter(|other| **other == stratum).count() as f64;
+            for part in Part::ALL {
+                let share = count * split.part(part).len() as f64 / strata.len() as f64;
+                assert!((among(split.part(part)) - share).abs() < 1.0, "{stratum} in {part:?}");
+            }
+        }
+    };
+    let classes = |rows: usize, rng: &mut ChaCha8Rng| {
+        (0..rows).map(|_| rng.random_range(0..6usize).min(rng.random_range(0..6usize))).collect()
+    };
+    assert_eq!(check_law(classes, |column| Strategy::Stratified(column), law), 300);
+    let bins = |rows: usize, rng: &mut ChaCha8Rng| {
+        let values: Vec<f64> = (0..rows).map(|_| rng.random_range(-3.0..3.0f64).powi(3)).collect();
+        quantile_strata(&values, 5).expect("finite")
+    };
+    assert_eq!(check_law(bins, |column| Strategy::Stratified(column), law), 300);
+}
+
+#[test]
+fn no_group_is_on_two_sides() {
+    let law = |split: &Split, groups: &[usize], fractions: Fractions| {
+        let mut side = vec![None; groups.len()];
+        let largest =
+            (0..groups.len()).map(|g| groups.iter().filter(|o| **o == g).count()).max().unwrap_or(0);
+        for part in Part::ALL {
+            for &row in split.part(part) {
+                assert!(*side[groups[row]].get_or_insert(part) == part, "group {}", groups[row]);
+            }
+        }
+        // A group goes where most rows are missing: no part exceeds its size by a whole group.
+        let sizes = fractions.sizes(groups.len()).expect("enough");
+        for (part, size) in Part::ALL.into_iter().zip([sizes.train, sizes.validation, sizes.test]) {
+            assert!(split.part(part).len() < size + largest, "{part:?}");
+        }
+    };
+    let groups = |rows: usize, rng: &mut ChaCha8Rng| {
+        let count = rng.random_range(3..20usize);
+        codes(&(0..rows).map(|_| rng.random_range(0..count)).collect::<Vec<_>>())
+    };
+    assert_eq!(check_law(groups, |column| Strategy::Group(column), law), 300);
+}
+
+#[test]
+fn the_test_is_the_latest_and_no_time_is_parted() {
+    let latest = |rows: &[usize], times: &[i64]| rows.iter().map(|row| times[*row]).max();
+    let earliest = |rows: &[usize], times: &[i64]| rows.iter().map(|row| times[*row]).min();
+    let mut made = 0;
+    for seed in 0..300 {
+        let mut random = rng(seed);
+        let rows = random.random_range(20..200usize);
+        let range = random.random_range(5..300i64);
+        let times: Vec<i64> = (0..rows).map(|_| random.random_range(-range..range)).collect();
+        let strategy = Strategy::Time(&times);
+        let splits = folds(rows, &strategy, 3, Fractions::default(), &mut rng(0)).unwrap_or_default();
+        let split = Split::new(rows, &strategy, Fractions::default(), &mut rng(0));
+        if let Ok(split) = &split {
+            check_partition(split, rows);
+            let sizes = Fractions::default().sizes(rows).expect("enough");
+            assert!(split.test.len() >= sizes.test && split.validation.len() >= sizes.validation);
+            assert_eq!(
+                split,
+                &Split::new(rows, &strategy, Fractions::default(), &mut rng(1)).expect("as before")
+            );
+        }
+        for split in splits.iter().chain(&split) {
+            assert!(latest(&split.train, &times) < earliest(&split.validation, &times));
+            assert!(latest(&split.validation, &times) < earliest(&split.test, &times));
+            made += 1;
+        }
+    }
+    assert!(made > 900, "{made}");
+    let ties = [1, 1, 1, 2, 2, 3, 4, 4, 5, 5];
+    let split =
+        Split::new(10, &Strategy::Time(&ties), Fractions::new(0.1, 0.1).expect("fractions"), &mut rng(0));
+    let expect = Split { train: vec![0, 1, 2, 3, 4, 5], validation: vec![6, 7], test: vec![8, 9] };
+    assert_eq!(split, Ok(expect));
+}
+
+#[test]
+fn a_column_may_name_the_parts() {
+    let names = ["test", "train", "validation", "train"];
+    let parts = Part::parse_column(names).expect("parts");
+    let split = Split::new(4, &Strategy::Labels(&parts), Fractions::default(), &mut rng(0));
+    assert_eq!(split, Ok(Split { train: vec![1, 3], validation: vec![2], test: vec![0] }));
+}
+
+#[test]
+fn folds_test_every_row_once() {
+    let mut random = rng(9);
+    let strata: Vec<usize> = (0..103).map(|_| random.random_range(0..4)).collect();
+    let groups: Vec<usize> = (0..103).map(|_| random.random_range(0..25)).collect();
+    for (strategy, slack) in
+        [(Strategy::Random, 1), (Strategy::Stratified(&strata), 1), (Strategy::Group(&groups), 8)]
+    {
+        let splits = folds(103, &strategy, 5, Fractions::default(), &mut rng(4)).expect("folds");
+        assert_eq!(splits, folds(103, &strategy, 5, Fractions::default(), &mut rng(4)).expect("again"));
+        let mut tested = Vec::new();
+        for split in &splits {
+            check_partition(split, 103);
+            assert!(
+                split.test.len().abs_diff(103 / 5) <= slack,
+                "{} of {}",
+                split.test.len(),
+                strategy.name()
+            );
+            assert!(split.validation.len().abs_diff(10) < slack, "{}", split.validation.len());
+            tested.extend(split.test.clone());
+            if let Strategy::Group(groups) = strategy {
+                let of = |rows: &[usize]| rows.iter().map(|row| groups[*row]).collect::<Vec<_>>();
+                let (train, validation) = (of(&split.train), of(&split.validation));
+                assert!(
+                    !of(&split.test).iter().any(|group| train.contains(group) || validation.contains(group))
+                );
+                assert!(!validation.iter().any(|group| train.contains(group)));
+            }
+            if let Strategy::Stratified(strata) = strategy {
+                for stratum in 0..4 {
+                    let among =
+                        |rows: &[usize]| rows.iter().filter(|row| strata[**row] == stratum).count() as f64;
+                    let all = strata.iter().filter(|other| **other == stratum).count() as f64;
+                    let share = all * split.test.len() as f64 / 103.0;
+                    assert!((among(&split.test) - share).abs() < 1.0, "stratum {stratum}");
+                }
+            }
+        }
+        tested.sort_unstable();
+        assert_eq!(tested, (0..103).collect::<Vec<_>>(), "{}", strategy.name());
+        let validated: std::collections::BTreeSet<_> = splits.iter().map(|split| &split.validation).collect();
+        assert_eq!(validated.len(), 5, "another part validates each fold");
+    }
+}
+
+#[test]
+fn what_cannot_be_split_is_refused() {
+    let half = Fractions::new(0.01, 0.01).expect("fractions");
+    let labels = vec![Part::Train; 20];
+    let new = |rows, strategy: Strategy<'_>, fractions| {
+        Split::new(rows, &strategy, fractions, &mut rng(0)).map(drop)
+    };
+    let fold = |rows, strategy: Strategy<'_>, count| {
+        folds(rows, &strategy, count, Fractions::default(), &mut rng(0)).map(drop)
+    };
+    let usual = Fractions::default();
+    for (result, expect) in [
+        (
+            new(9, Strategy::Random, usual),
+            "of 9 rows 0 are for validation and 1 for the test; give at least 10",
+        ),
+        (new(99, Strategy::Random, half), "give at least 100 rows"),
+        (
+            new(20, Strategy::Time(&[1; 19]), usual),
+            "\"time\" needs a value for each of 20 rows; its column has 19",
+        ),
+        (
+            new(20, Strategy::Time(&[1; 20]), usual),
+            "leaves no row for train among 20; too many rows share a time",
+        ),
+        (
+            new(20, Strategy::Group(&[1; 20]), usual),
+            "3 groups are needed, so that each part has one; there are 1",
+        ),
+        (new(20, Strategy::Labels(&labels), usual), "leaves no row for validation among 20; label some rows"),
+        (fold(20, Strategy::Labels(&labels), 3), "to the strategy \"group\""),
+        (fold(20, Strategy::Random, 1), "not 1 of 20 rows; take 5"),
+        (fold(4, Strategy::Random, 5), "not 5 of 4 rows"),
+        (fold(2, Strategy::Random, 2), "leaves no row for train"),
+        (fold(20, Strategy::Group(&[1; 20]), 2), "2 groups are needed"),
+        (fold(20, Strategy::Time(&[1; 20]), 2), "leaves no row for train"),
+        (
+            Part::parse_column(["train", "tset"]).map(drop),
+            "row 1 is labelled \"tset\"; did you mean \"test\"?",
+        ),
+    ] {
+        let error: SplitError = result.expect_err(expect);
+        assert!(error.to_string().contains(expect), "{error}");
+    }
+}
