@@ -82,6 +82,7 @@ pub(crate) fn is_format(format: &str) -> bool {
 }
 
 /// Whether a table may hold this point in time: it lies in the years 0 to 9999.
+#[cfg(feature = "columnar")]
 pub(crate) fn is_held(microseconds: i64) -> bool {
     YEARS.contains(&microseconds)
 }

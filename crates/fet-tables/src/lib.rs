@@ -5,7 +5,13 @@
 //! and can be set by [`Options::kinds`]. What was decided stands in [`Table::notes`]. Messages, notes and summaries show
 //! cells: they are for the holder of the table and are never sent to anyone. This crate knows nothing of parties, keys or
 //! labels, and scales nothing.
+//!
+//! Parquet and Arrow need the feature `columnar`; without it such a file is refused with a message that says so.
 
+#[cfg(feature = "columnar")]
+mod arrow;
+#[cfg(not(feature = "columnar"))]
+#[path = "absent.rs"]
 mod arrow;
 mod date;
 mod delimited;

@@ -4,8 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use bytes::Bytes;
-
 use crate::arrow::{self, Source};
 use crate::delimited;
 use crate::error::TableError;
@@ -61,7 +59,7 @@ fn from_bytes(
     let mut notes = Vec::new();
     let table = match Format::of_bytes(&bytes, file, named, &mut notes)? {
         Format::Csv => delimited::read(&bytes, file, options, delimited::PIECE),
-        Format::Parquet => arrow::read_parquet(&Source::Bytes(Bytes::from(bytes)), file, options),
+        Format::Parquet => arrow::read_parquet(&Source::Bytes(bytes.into()), file, options),
         Format::ArrowFile => arrow::read_file(&bytes, file, options),
         Format::ArrowStream => arrow::read_stream(&bytes, file, options),
     };

@@ -212,3 +212,18 @@ fn rows_and_columns_are_taken() {
     let prices = from_text(b"price\n1\n", &Options::default()).expect("good");
     says(prices.column("prise").expect_err("refused"), "no column `prise`; did you mean \"price\"?");
 }
+
+/// What a build does not read it says.
+#[cfg(not(feature = "columnar"))]
+#[test]
+fn a_build_without_columnar_files_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("t.parquet");
+    std::fs::write(&path, b"PAR1 and more PAR1").expect("writable");
+    let error = read(&path, &Options::default()).expect_err("refused").to_string();
+    assert!(error.contains("--features columnar") && error.contains("t.parquet"), "{error}");
+    std::fs::write(folder.path().join("t.csv"), "a\n1\n").expect("writable");
+    let table = read(&folder.path().join("t.csv"), &Options::default()).expect("a table");
+    let error = fet_tables::write(&folder.path().join("u.arrow"), &table).expect_err("refused").to_string();
+    assert!(error.contains("--features columnar"), "{error}");
+}

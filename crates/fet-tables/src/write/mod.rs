@@ -1,6 +1,10 @@
 //! A table as a file that is whole or absent. What [`read`](crate::read()) makes of it is the same table, but for kinds that
 //! a text does not carry (a category of numerals), categories that no row has, and texts that stand for missing cells.
 
+#[cfg(feature = "columnar")]
+mod batches;
+#[cfg(not(feature = "columnar"))]
+#[path = "absent.rs"]
 mod batches;
 mod csv;
 

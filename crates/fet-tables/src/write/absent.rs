@@ -1,0 +1,13 @@
+//! What stands in the place of Parquet and Arrow in a build without the feature `columnar`.
+
+use crate::table::Table;
+
+const ABSENT: &str = "this build writes no Parquet or Arrow: write CSV, or build with `--features columnar`";
+
+pub(super) fn parquet(_: &Table) -> Result<Vec<u8>, &'static str> {
+    Err(ABSENT)
+}
+
+pub(super) fn arrow(_: &Table) -> Result<Vec<u8>, &'static str> {
+    Err(ABSENT)
+}
