@@ -14,7 +14,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::calibration::quantile;
 use crate::metric::Metric;
 use crate::predictions::Predictions;
-use crate::scores::Undefined;
+use crate::undefined::Undefined;
 
 /// Up to so many rows [`Method::Auto`] is BCa, whose jackknife computes the metric once for each row.
 pub const BCA_ROWS: usize = 3_000;

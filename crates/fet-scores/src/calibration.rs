@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Task;
 use crate::predictions::Predictions;
-use crate::scores::Undefined;
+use crate::undefined::Undefined;
 
 /// How probabilities are put into bins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

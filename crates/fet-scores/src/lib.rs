@@ -31,10 +31,12 @@ mod regression;
 pub mod scores;
 pub mod shapley;
 pub mod split;
+mod undefined;
 
 pub use metric::{Direction, Metric, Task, Unit};
 pub use predictions::{PredictionError, Predictions};
-pub use scores::{Scores, Undefined, Value};
+pub use scores::{Scores, Value};
 pub use split::{Fractions, Split, SplitError, Strategy};
+pub use undefined::Undefined;
 
 pub use rand_chacha::ChaCha8Rng;

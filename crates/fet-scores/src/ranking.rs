@@ -2,7 +2,7 @@
 
 use crate::metric::Task;
 use crate::predictions::Predictions;
-use crate::scores::Undefined;
+use crate::undefined::Undefined;
 
 pub(crate) fn auc_roc(rows: &Predictions<'_>) -> Result<f64, Undefined> {
     over_classes(rows, |class| {

@@ -2,7 +2,7 @@
 
 use crate::metric::{MAPE_EPSILON, Metric};
 use crate::predictions::Predictions;
-use crate::scores::Undefined;
+use crate::undefined::Undefined;
 
 /// |p − y| of a row.
 fn error(rows: &Predictions<'_>, row: usize) -> f64 {

@@ -27,8 +27,8 @@ use serde_json::Value;
 
 use super::cell::Cell;
 use super::grid::Grid;
+use super::row::Row;
 use super::statistics::mean;
-use super::summary::Row;
 
 /// β: the weight of the main task in the score.
 pub(crate) const BETA: f64 = 0.5;

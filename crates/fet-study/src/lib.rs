@@ -16,6 +16,7 @@ mod grid;
 pub mod output;
 mod report;
 mod results;
+mod row;
 mod statistics;
 mod summary;
 mod view;

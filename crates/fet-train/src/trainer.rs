@@ -4,6 +4,7 @@
 //! secondaries only through the messages of [`fet_core::message`]. It does not know which method it runs, and
 //! writes no files.
 
+mod batch;
 mod error;
 mod labels;
 mod observe;
@@ -18,28 +19,28 @@ mod target;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::Device;
 use fet_core::aggregator::{Aggregator, Gradients};
 use fet_core::attack::View;
 use fet_core::data::Matrix;
 use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::linker::Linker;
-use fet_core::message::{Backward, Block, Epoch, Request, Round};
+use fet_core::message::{Backward, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
-use fet_core::parameters::{Parameters, host};
+use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 
 use fet_privacy::secure_sum::CollectError;
 
 use crate::federation::Federation;
-use crate::gather::gather;
 use crate::prepare::{PreparedParty, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 
+use self::batch::{block, unlabelled};
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
@@ -386,19 +387,4 @@ impl Trainer {
         watch.lap(&mut self.phases.evaluate);
         Ok(self.objective.metric_of(&scores))
     }
-}
-
-/// Rows of the primary's records, without labels.
-fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Device) -> PrimaryBatch {
-    PrimaryBatch {
-        keys: gather(&records.scaled.keys, rows, device),
-        features: gather(&records.scaled.features, rows, device),
-        labels: Vec::new(),
-    }
-}
-
-/// A tensor as it is sent.
-fn block(tensor: Tensor<3>) -> Block {
-    let shape = tensor.dims();
-    Block::new(shape, host(tensor)).expect("a tensor fills its shape")
 }

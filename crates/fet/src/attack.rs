@@ -10,7 +10,7 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
 
 use crate::experiment_file::data_folders;
-use crate::run::{self, InputError};
+use crate::input::{input, machine};
 
 /// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
 /// that fits it.
@@ -52,7 +52,7 @@ impl Planned {
     /// The experiment's attack, if it names one.
     pub(crate) fn of(experiment: &Experiment, backend: &Backend) -> anyhow::Result<Option<Self>> {
         let Some(slot) = experiment.attack.clone() else { return Ok(None) };
-        let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), run::machine(backend));
+        let (data, stop, machine) = (load(experiment)?, AtomicBool::new(false), machine(backend));
         let stage = Stage::new(experiment, data.clone(), &machine, &stop).map_err(failed)?;
         fet_attacks::check(&stage, &slot).map_err(failed)?;
         Ok(Some(Self { slot, data }))
@@ -80,7 +80,7 @@ fn one(
     slot: &Slot<dyn Attack>,
     stop: &AtomicBool,
 ) -> Result<AttackRecord, AttackError> {
-    let machine = run::machine(backend);
+    let machine = machine(backend);
     backend.share(data.secondaries.len());
     let mut stage = Stage::new(experiment, data, &machine, stop)?;
     fet_attacks::attack(&mut stage, slot)
@@ -97,8 +97,4 @@ fn failed(error: AttackError) -> anyhow::Error {
         AttackError::Refused(violation) => input(violation),
         other => other.into(),
     }
-}
-
-fn input(error: impl std::fmt::Display) -> anyhow::Error {
-    InputError(error.to_string()).into()
 }

@@ -26,7 +26,7 @@ use rand::RngExt;
 use serde::Serialize;
 
 use crate::experiment_file::data_folders;
-use crate::run;
+use crate::input::{input, machine};
 use game::Game;
 
 pub use table::table;
@@ -100,7 +100,7 @@ pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Aud
     let folders = data_folders(experiment);
     let context = DatasetContext { folders: &folders, seed: experiment.seed };
     let data = experiment.data.build(&context).map_err(input)?.load().map_err(input)?;
-    audit_on(experiment, &data, settings, &run::machine(&backend), &|table| table)
+    audit_on(experiment, &data, settings, &machine(&backend), &|table| table)
 }
 
 /// The same on tables that are already loaded, each of which its `owner` prepares.
@@ -125,10 +125,6 @@ pub fn audit_on(
     let (single, many) = (game(1)?, game(canaries)?);
     let found = many_runs(&single, runs)?;
     Ok(judge(experiment, settings, &found, one_run(&many, experiment.seed)?))
-}
-
-fn input(error: impl std::fmt::Display) -> anyhow::Error {
-    run::InputError(error.to_string()).into()
 }
 
 /// The statistics of runs with and without the canary, and what the last run spent.

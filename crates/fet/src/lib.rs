@@ -7,6 +7,7 @@ pub mod attack;
 pub mod audit;
 pub mod experiment_file;
 pub mod golden;
+mod input;
 pub mod link;
 pub mod list;
 mod lock;

@@ -18,8 +18,8 @@ use fet_data::{read_columns, read_keys};
 use fet_linkers::{CACHE_VARIABLE, Cached};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::input::input;
 use crate::memory::peak_memory;
-use crate::run::InputError;
 
 /// The arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,10 +58,6 @@ pub struct Arguments {
     /// A folder for cached links; default: that of FET_LINK_CACHE, if set.
     #[arg(long)]
     pub cache: Option<PathBuf>,
-}
-
-fn input(error: impl std::fmt::Display) -> anyhow::Error {
-    InputError(error.to_string()).into()
 }
 
 /// Links, writes, and returns the summary as text.

@@ -16,11 +16,13 @@ use fet_core::experiment::{Experiment, Randomness};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_train::simulation::Simulation;
-use fet_train::trainer::{Machine, RunError, StepReport, Trainer};
+use fet_train::trainer::{RunError, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
 use crate::experiment_file::data_folders;
+use crate::input::input;
+pub use crate::input::{InputError, machine};
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::provenance::Provenance;
@@ -48,11 +50,6 @@ pub enum Outcome {
     /// Another process works on this run.
     Elsewhere(PathBuf),
 }
-
-/// The input of a run is invalid: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct InputError(pub String);
 
 /// Trains `experiment` and writes into `folder`. Setting `stop` ends it after the current step.
 pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
@@ -157,16 +154,6 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     let trainer = simulation.load(&data_folders(experiment)).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
-}
-
-/// The backend for the trainer.
-pub fn machine(backend: &Backend) -> Machine {
-    let Backend { device, on_host, party_threads, .. } = backend.clone();
-    Machine { device, on_host, party_threads }
-}
-
-fn input(error: impl std::fmt::Display) -> anyhow::Error {
-    InputError(error.to_string()).into()
 }
 
 /// The present content of the folder: this run, another one, or nothing.

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::super::defences::{Attack, BETA, BySeed, Defence, Defences, NOTHING, score, values};
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::Summary;
-use super::json::bound;
 use super::table::{Table, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};
 
 /// A row for each defence.
@@ -211,6 +210,11 @@ fn epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
 
 fn label_epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].label_epsilon()).max_by(f64::total_cmp)
+}
+
+/// ε, or "inf", which JSON has no number for.
+pub(super) fn bound(epsilon: f64) -> Value {
+    if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::summary::{Row, Summary};
-use super::defences;
+use super::defences::{self, bound};
 
 /// The text of `results.json`.
 pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
@@ -65,9 +65,4 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
         "label_epsilon": row.label_epsilon().map(bound),
         "seconds": row.mean_of(|result| result.report.cost.seconds),
     })
-}
-
-/// ε, or "inf", which JSON has no number for.
-pub(super) fn bound(epsilon: f64) -> Value {
-    if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }

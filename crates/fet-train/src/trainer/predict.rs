@@ -4,7 +4,8 @@ use fet_core::data::{Matrix, PartyTable};
 use fet_core::message::{Request, Round};
 use fet_core::parameters::host;
 
-use super::{RunError, Trainer, unlabelled};
+use super::batch::unlabelled;
+use super::{RunError, Trainer};
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
 

@@ -12,7 +12,7 @@ use fet_core::privacy::Tally;
 use fet_privacy::secure_sum::{CollectError, collect};
 
 use super::phases::Watch;
-use super::sums::{Parts, SharedParameters};
+use super::sums::{Parts, SharedParameters, short};
 use super::{RunError, Trainer};
 use crate::federation::{Asked, PartyError};
 use crate::gather::gather;
@@ -20,11 +20,6 @@ use crate::secret_sum;
 
 /// The most values of a release that a checkpoint holds, which is written after each epoch: 256 MiB.
 const MOST_KEPT: usize = 1 << 26;
-
-/// Indices of rows or parties as a message holds them.
-pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
-    numbers.iter().map(|&number| number as u32).collect()
-}
 
 impl Trainer {
     /// The memory of a batch, and the parties that contributed to it.

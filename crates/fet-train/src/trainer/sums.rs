@@ -7,10 +7,14 @@ use fet_privacy::secure_sum::{
     Attempt, Commitment, Message, Opening, Parties, Recovered, SumId, holders, quorum, recover,
 };
 
-use super::release::short;
 use super::{RunError, Trainer};
 use crate::federation::{Asked, PartyError, Problem};
 use crate::secret_sum;
+
+/// Indices of rows or parties as a message holds them.
+pub(super) fn short(numbers: &[usize]) -> Vec<u32> {
+    numbers.iter().map(|&number| number as u32).collect()
+}
 
 /// A secret sum of representations.
 pub(super) struct Parts<'a> {
