@@ -20,6 +20,7 @@ mod fill;
 mod format;
 mod number;
 mod options;
+pub mod prepare;
 mod read;
 mod select;
 mod summary;

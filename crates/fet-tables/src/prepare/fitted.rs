@@ -1,0 +1,103 @@
+//! Fitting one column: by its cells in some rows, or by what is declared of it.
+
+use super::date::Dates;
+use super::number::Numbers;
+use super::{Declared, How, Prepared, Rules};
+use crate::date::date;
+use crate::error::TableError;
+use crate::table::{Column, MISSING_CODE, MISSING_DATE, Values};
+
+pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prepared, TableError> {
+    let name = column.name.clone();
+    let refuse = |problem: String| Err(TableError::Absent(format!("{problem} (column `{name}`)")));
+    let declared = rules.declared.get(&name);
+    if rules.only_declared && declared.is_none() && !matches!(column.values, Values::Text(_)) {
+        let what = match &column.values {
+            Values::Number(_) => "range = [low, high]",
+            Values::Date(_) => "dates = [\"from\", \"to\"]",
+            _ => "categories = [..]",
+        };
+        return refuse(format!(
+            "has a {} of which nothing is declared, and nothing may follow from its records: declare `{what}` from public \
+             knowledge, or drop it",
+            column.values.kind()
+        ));
+    }
+    let how = match (&column.values, declared) {
+        (Values::Number(_), Some(Declared::Range(range))) if range[0] < range[1] && finite(range) => {
+            How::Number(Numbers::within(*range))
+        }
+        (Values::Number(values), None) => {
+            let present: Vec<f64> =
+                rows.iter().map(|&row| values[row]).filter(|value| !value.is_nan()).collect();
+            if present.is_empty() {
+                return refuse("has no number in the rows that it is fitted on: drop it".to_string());
+            }
+            How::Number(Numbers::fit(present, rules.scaling))
+        }
+        (Values::Date(_), Some(Declared::Dates(range))) => {
+            let ends = [date(&range[0]), date(&range[1])].map(|written| written.map(|written| written.at));
+            let [Some(low), Some(high)] = ends else {
+                return refuse(format!("has a range of dates that is not ISO 8601: {range:?}"));
+            };
+            if low >= high {
+                return refuse(format!("has a range of dates that ends before it begins: {range:?}"));
+            }
+            How::Date(Dates::within([low, high]))
+        }
+        (Values::Date(values), None) => {
+            let present: Vec<i64> =
+                rows.iter().map(|&row| values[row]).filter(|value| *value != MISSING_DATE).collect();
+            if present.is_empty() {
+                return refuse("has no date in the rows that it is fitted on: drop it".to_string());
+            }
+            How::Date(Dates::fit(&present, rules.scaling))
+        }
+        (Values::Category { .. }, Some(Declared::Categories(values))) if !values.is_empty() => {
+            let mut values = values.clone();
+            values.sort();
+            values.dedup();
+            categories(values, rules)
+        }
+        (Values::Category { codes, names }, None) => {
+            let mut seen = vec![false; names.len()];
+            for &row in rows {
+                if let Some(seen) = seen.get_mut(codes[row] as usize) {
+                    *seen = true;
+                }
+            }
+            let values: Vec<String> =
+                names.iter().zip(seen).filter(|(_, seen)| *seen).map(|(name, _)| name.clone()).collect();
+            if values.is_empty() {
+                return refuse("has no value in the rows that it is fitted on: drop it".to_string());
+            }
+            categories(values, rules)
+        }
+        (Values::Text(_), None) => How::Hashed { buckets: rules.buckets.max(1), words: true },
+        (values, Some(declared)) => {
+            let kind = values.kind();
+            return refuse(format!("has a {kind}, of which this was declared: {declared:?}"));
+        }
+    };
+    let missing = |row: &usize| match &column.values {
+        Values::Number(values) => values[*row].is_nan(),
+        Values::Category { codes, .. } => codes[*row] == MISSING_CODE,
+        Values::Date(values) => values[*row] == MISSING_DATE,
+        Values::Text(texts) => texts.get(*row).is_none(),
+    };
+    // Whether a cell is missing follows from a record, too.
+    let indicator = rules.only_declared || rows.iter().any(missing);
+    Ok(Prepared { name, indicator, how })
+}
+
+fn categories(values: Vec<String>, rules: &Rules) -> How {
+    if values.len() <= rules.one_hot {
+        How::OneHot { values }
+    } else {
+        How::Hashed { buckets: rules.buckets.max(1), words: false }
+    }
+}
+
+fn finite(range: &[f64; 2]) -> bool {
+    range.iter().all(|end| end.is_finite())
+}

@@ -1,0 +1,273 @@
+//! From typed columns to numbers for a model: fitted once, on the rows that may be looked at, and the same ever after.
+//!
+//! A number is filled in where it is missing, scaled, and has an indicator of missing cells beside it; a category becomes one
+//! column for each of its values, or hashed ones where there are many; a date becomes an age and its place in year, week and
+//! day; a text becomes hashed words. All is computed in double precision and rounded once.
+//!
+//! Whatever is fitted follows from records: one of them has a say in every row. A party that must not let it ([`Rules`]'
+//! `declared`) prepares by what its owner declares from public knowledge, and each row follows from its own record alone.
+
+mod date;
+mod fitted;
+mod number;
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::TableError;
+use crate::options::Kind;
+use crate::table::{Column, MISSING_CODE, Table, Values};
+
+use self::date::Dates;
+use self::number::Numbers;
+
+/// How columns are prepared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rules {
+    /// How numbers are scaled.
+    pub scaling: Scaling,
+    /// A category of at most so many values has a column for each.
+    pub one_hot: usize,
+    /// One of more values, or a text, is hashed into so many columns.
+    pub buckets: usize,
+    /// What an owner declares of columns, by name. If [`Rules::only_declared`], of every column but hashed ones.
+    pub declared: BTreeMap<String, Declared>,
+    /// Whether nothing may follow from the records.
+    pub only_declared: bool,
+}
+
+/// How numbers are scaled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// To mean 0 and deviation 1.
+    #[default]
+    Standard,
+    /// The same, once values are clipped to the quantiles of 1 % and 99 %: one wild value does not press all others together.
+    Robust,
+    /// As they are.
+    None,
+}
+
+/// What an owner declares of a column from public knowledge.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Declared {
+    /// The range of numbers: they are clipped to it, and scaled to mean 0 and deviation 1 as if they were uniform in it.
+    Range([f64; 2]),
+    /// The range of dates, ISO 8601.
+    Dates([String; 2]),
+    /// The values of a category.
+    Categories(Vec<String>),
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            scaling: Scaling::Standard,
+            one_hot: 32,
+            buckets: 32,
+            declared: BTreeMap::new(),
+            only_declared: false,
+        }
+    }
+}
+
+/// Columns as they are prepared; it can be saved, and prepares other tables as the one that it was fitted on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preparation {
+    columns: Vec<Prepared>,
+}
+
+/// One column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Prepared {
+    name: String,
+    /// Whether a column says where it is missing.
+    indicator: bool,
+    how: How,
+}
+
+/// What a column becomes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+enum How {
+    Number(Numbers),
+    OneHot { values: Vec<String> },
+    Hashed { buckets: usize, words: bool },
+    Date(Dates),
+}
+
+impl Preparation {
+    /// Fits the columns of `table` on these of its rows.
+    ///
+    /// # Errors
+    /// A row past the last; a column without a value in these rows; a declaration that does not fit its column; without a declaration a number, date or
+    /// category, where nothing may follow from the records.
+    pub fn fit(table: &Table, rows: &[usize], rules: &Rules) -> Result<Self, TableError> {
+        if let Some(past) = rows.iter().find(|row| **row >= table.rows) {
+            return Err(TableError::Absent(format!(
+                "has {} rows; row {past} (from 0) is past them",
+                table.rows
+            )));
+        }
+        if let Some(name) = rules.declared.keys().find(|name| table.column(name).is_err()) {
+            table.column(name)?;
+        }
+        let columns = table.columns.iter().map(|column| fitted::fit(column, rows, rules));
+        Ok(Self { columns: columns.collect::<Result<_, _>>()? })
+    }
+
+    /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are.
+    pub fn kinds(&self) -> BTreeMap<String, Kind> {
+        let kind = |how: &How| match how {
+            How::Number(_) => Kind::Number,
+            How::OneHot { .. } | How::Hashed { words: false, .. } => Kind::Category,
+            How::Hashed { words: true, .. } => Kind::Text,
+            How::Date(_) => Kind::Date { format: None },
+        };
+        self.columns.iter().map(|column| (column.name.clone(), kind(&column.how))).collect()
+    }
+
+    /// The names of the prepared columns, in their order.
+    pub fn names(&self) -> Vec<String> {
+        self.columns.iter().flat_map(Prepared::names).collect()
+    }
+
+    /// How many columns the model sees.
+    pub fn width(&self) -> usize {
+        self.columns.iter().map(Prepared::width).sum()
+    }
+
+    /// The rows of a table, [n, width], row by row. It may have more columns, in any order.
+    ///
+    /// # Errors
+    /// A column that is missing or of another kind.
+    pub fn apply(&self, table: &Table) -> Result<Vec<f32>, TableError> {
+        let columns: Vec<(&Prepared, Cells<'_>)> = self
+            .columns
+            .iter()
+            .map(|prepared| Ok((prepared, Cells::of(prepared, table.column(&prepared.name)?)?)))
+            .collect::<Result<_, TableError>>()?;
+        let width = self.width();
+        let mut all = vec![0.0f32; table.rows * width];
+        all.par_chunks_mut(width.max(1)).enumerate().with_min_len(1024).for_each(|(row, mut out)| {
+            for (prepared, cells) in &columns {
+                let (own, rest) = out.split_at_mut(prepared.width());
+                prepared.write(cells, row, own);
+                out = rest;
+            }
+        });
+        Ok(all)
+    }
+}
+
+/// The cells of a column, as its preparation reads them.
+enum Cells<'a> {
+    Number(&'a [f64]),
+    Date(&'a [i64]),
+    /// For each code of the table what is written: the place of the value, or its buckets.
+    Codes(&'a [u32], Vec<Option<usize>>),
+    Texts(&'a crate::texts::Texts),
+}
+
+impl<'a> Cells<'a> {
+    fn of(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
+        let wanted = match (&prepared.how, &column.values) {
+            (How::Number(_), Values::Number(values)) => return Ok(Self::Number(values)),
+            (How::Date(_), Values::Date(values)) => return Ok(Self::Date(values)),
+            (How::OneHot { values }, Values::Category { codes, names }) => {
+                let place = |name: &String| values.binary_search(name).ok();
+                return Ok(Self::Codes(codes, names.iter().map(place).collect()));
+            }
+            (How::Hashed { buckets, words: false }, Values::Category { codes, names }) => {
+                return Ok(Self::Codes(
+                    codes,
+                    names.iter().map(|name| Some(bucket(name, *buckets))).collect(),
+                ));
+            }
+            (How::Hashed { words: true, .. }, Values::Text(texts)) => return Ok(Self::Texts(texts)),
+            (How::Number(_), _) => "number",
+            (How::Date(_), _) => "date",
+            (How::Hashed { words: true, .. }, _) => "text",
+            _ => "category",
+        };
+        Err(TableError::Absent(format!(
+            "has a {} in `{}`, which was a {wanted} when it was prepared; read it with that kind",
+            column.values.kind(),
+            column.name
+        )))
+    }
+}
+
+impl Prepared {
+    fn width(&self) -> usize {
+        usize::from(self.indicator)
+            + match &self.how {
+                How::Number(_) => 1,
+                How::OneHot { values } => values.len(),
+                How::Hashed { buckets, .. } => *buckets,
+                How::Date(dates) => dates.width(),
+            }
+    }
+
+    fn names(&self) -> Vec<String> {
+        let name = &self.name;
+        let mut all = match &self.how {
+            How::Number(_) => vec![name.clone()],
+            How::OneHot { values } => values.iter().map(|value| format!("{name} = {value}")).collect(),
+            How::Hashed { buckets, .. } => (0..*buckets).map(|bucket| format!("{name} #{bucket}")).collect(),
+            How::Date(dates) => dates.parts().map(|part| format!("{name}: {part}")).collect(),
+        };
+        all.extend(self.indicator.then(|| format!("{name} is missing")));
+        all
+    }
+
+    /// Writes a row; `out` holds zeros.
+    fn write(&self, cells: &Cells<'_>, row: usize, out: &mut [f32]) {
+        let missing = match (&self.how, cells) {
+            (How::Number(numbers), Cells::Number(values)) => {
+                out[0] = numbers.scaled(values[row]) as f32;
+                values[row].is_nan()
+            }
+            (How::Date(dates), Cells::Date(values)) => dates.write(values[row], out),
+            (_, Cells::Codes(codes, places)) => {
+                let code = codes[row];
+                if let Some(place) = places.get(code as usize).copied().flatten() {
+                    out[place] = 1.0;
+                }
+                code == MISSING_CODE
+            }
+            (How::Hashed { buckets, .. }, Cells::Texts(texts)) => {
+                let Some(text) = texts.get(row) else { return self.mark(true, out) };
+                let mut count = 0.0f32;
+                for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+                    out[bucket(&word.to_lowercase(), *buckets)] += 1.0;
+                    count += 1.0;
+                }
+                // A long text is no larger than a short one.
+                out[..*buckets].iter_mut().for_each(|value| *value /= count.max(1.0).sqrt());
+                false
+            }
+            _ => false,
+        };
+        self.mark(missing, out);
+    }
+
+    fn mark(&self, missing: bool, out: &mut [f32]) {
+        if let Some(last) = out.last_mut().filter(|_| self.indicator) {
+            *last = f32::from(u8::from(missing));
+        }
+    }
+}
+
+/// The bucket of a value: it follows from the value alone.
+fn bucket(value: &str, buckets: usize) -> usize {
+    (xxh3_64(value.as_bytes()) % buckets.max(1) as u64) as usize
+}
