@@ -206,7 +206,7 @@ impl Linked {
 mod tests {
     use super::*;
     use fet_core::registry::Slot;
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
     const SETTINGS: &str = r#"
         kind = "linked"

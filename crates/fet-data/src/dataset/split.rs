@@ -240,7 +240,7 @@ fn noisy(truth: &Matrix<f64>, deviation: f64, seed: u64, party: usize) -> Matrix
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
+    use fet_core::data::Folders;
 
     fn load(change: impl Fn(&mut SplitSettings), seed: u64) -> Result<VerticalData, String> {
         let mut settings = SplitSettings::default();
