@@ -365,6 +365,6 @@ mod tests {
         let mut other = other.expect("a new one");
         other.write(entry(0, 0, 3, 1)).expect("written");
         std::fs::copy(&other.path, &path).expect("writable");
-        refused(&["another run"]);
+        refused(&["a run with other terms", "other keys"]);
     }
 }
