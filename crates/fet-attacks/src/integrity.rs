@@ -9,8 +9,9 @@ pub use faulty::{Fault, FaultyPartySettings};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use fet_core::attack::{Arena, AttackError, Run, Trained, View};
-use fet_core::data::Matrix;
+use fet_core::data::{Matrix, PartyTable};
 use fet_core::message::Round;
+use fet_core::registry::Violation;
 
 /// Keeps what the model makes of test rows: that of the last time they were evaluated, which is the best epoch's.
 #[derive(Debug, Default)]
@@ -30,6 +31,12 @@ fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>
     let trained = arena.train(Run { view: Some(view.clone()), ..run })?;
     let found = std::mem::take(&mut *view.lock().unwrap_or_else(PoisonError::into_inner));
     Ok((found, trained))
+}
+
+/// A party's features, which an attack has as numbers ([`fet_train::data::in_numbers`]).
+fn numbers(table: &PartyTable) -> Result<&Matrix<f32>, AttackError> {
+    let rule = "must be one whose tables hold numbers alone for this attack";
+    table.features.numbers().ok_or_else(|| AttackError::Refused(Violation::new("data", rule, "typed columns")))
 }
 
 /// Other features for some of a party's records.

@@ -10,7 +10,6 @@ use fet_core::experiment::Experiment;
 use fet_core::message::{Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::registry::{Slot, Violation};
-use fet_train::prepare::divide;
 use fet_train::privacy::without_noise;
 use fet_train::secondary::SecondaryError;
 use fet_train::simulation::{Simulation, Watched};
@@ -93,6 +92,8 @@ impl Arena for Stage<'_> {
         };
         // The first is the reported run. Noise that shadow runs shared with the attacked one would cancel.
         let mut experiment = self.experiment.clone();
+        // What an attack finds is said by the usual metric of the task.
+        experiment.scores.metric = None;
         if run.quiet {
             let refused = |error| AttackError::Run(Box::new(error));
             experiment.privacy = without_noise(&experiment.privacy).map_err(refused)?;
@@ -103,9 +104,10 @@ impl Arena for Stage<'_> {
         }
         let simulation = Simulation { run: self.runs as u64, ..Simulation::new(&experiment, self.machine) };
         self.runs += usize::from(!run.untrained);
-        let (primary, tables) = divide(run.data.unwrap_or_else(|| self.data.clone()));
+        let data = run.data.unwrap_or_else(|| self.data.clone());
+        let (primary, tables) = simulation.divided(data).map_err(failed)?;
         let tested = run.tested.map(|(number, tested)| {
-            let usual = tables[number - 1].features.clone();
+            let usual = tables[number - 1].features.numbers().cloned().unwrap_or_else(|| tested.clone());
             (number, Features { usual, tested, testing: false })
         });
         let parties: Vec<Watched> =
@@ -158,7 +160,7 @@ impl Guarded {
         }
         features.testing = testing;
         let shown = if testing { &features.tested } else { &features.usual };
-        self.party.look().replace_features(shown.clone())
+        self.party.look().replace_features(shown.clone().into())
     }
 }
 

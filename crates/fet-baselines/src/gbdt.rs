@@ -244,14 +244,20 @@ impl Forest {
         }
     }
 
-    fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32]) {
+    fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
         let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
         self.varying = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
         let flat = self.flat(columns);
         let data = Matrix::new(&flat, labels.len(), self.varying.len());
         let fit = |target: Vec<f64>| {
             let mut booster = self.growth.booster(self.objective.task);
-            booster.fit_unweighted(&data, &target, None).expect("every column is finite and varies");
+            let fitted = if weights.is_empty() {
+                booster.fit_unweighted(&data, &target, None)
+            } else {
+                let weights: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+                booster.fit(&data, &target, &weights, None)
+            };
+            fitted.expect("every column is finite and varies");
             booster
         };
         self.boosters = self.targets(labels).into_iter().map(fit).collect();
@@ -291,7 +297,7 @@ impl Primary for Forest {
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
         let columns = Self::columns(batch, memory);
         if self.boosters.is_empty() {
-            self.fit(&columns, &batch.labels);
+            self.fit(&columns, &batch.labels, &batch.weights);
         }
         self.portions += 1;
         let count = self.growth.trees * self.portions / PORTIONS;
@@ -299,7 +305,7 @@ impl Primary for Forest {
             booster.prediction_iteration = Some(count);
         }
         let output = self.output(&columns, &batch.keys.device().without_autodiff());
-        let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels))[0]);
+        let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
         TrainOutcome { loss, memory_gradient: None, output }
     }
 

@@ -106,7 +106,7 @@ impl Workload {
             name: name.to_string(),
             keys: Matrix::new(self.key_columns, (0..self.key_columns * rows).map(|_| rng.random()).collect())
                 .into(),
-            features: Matrix::new(features, (0..features * rows).map(|_| rng.random()).collect()),
+            features: Matrix::new(features, (0..features * rows).map(|_| rng.random()).collect()).into(),
             bounds: None,
         };
         let multiclass = self.preset == "mnist";
@@ -120,6 +120,7 @@ impl Workload {
                 .collect(),
             labels: (0..self.rows).map(label).collect(),
             standardise: fet_core::data::Standardise { keys: !multiclass, features: true },
+            aside: fet_core::data::Aside::default(),
         }
     }
 }

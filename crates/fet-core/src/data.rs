@@ -4,15 +4,20 @@
 //! Readers and splitters live in `fet-data`; scaling and the train/validation/test split are in `fet-train`.
 //! Nothing here reads a file.
 
+mod columns;
 mod keys;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use fet_tables::{Kind, Options, Table, TableError};
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Plugin, SlotKind};
 
+pub use columns::{Columns, Features};
+pub use fet_tables::Column;
 pub use keys::{KeyKind, Keys, Sealed, TextTable};
 
 /// A dense table, row by row.
@@ -100,9 +105,10 @@ pub struct PartyTable {
     pub name: String,
     /// Fuzzy identifiers, raw.
     pub keys: Keys,
-    /// Features, [rows, d], raw; without the keys.
-    pub features: Matrix<f32>,
-    /// The ranges of its columns, if its owner declares them. They are the party's own and are never sent.
+    /// Features, raw; without the keys.
+    pub features: Features,
+    /// The ranges of its keys and of features that are numbers, if its owner declares them; typed columns have what is
+    /// declared of them in their rules. They are the party's own and are never sent.
     pub bounds: Option<Bounds>,
 }
 
@@ -145,6 +151,27 @@ pub struct VerticalData {
     pub secondaries: Vec<PartyTable>,
     /// What is standardised before models see it; linkage always uses raw keys.
     pub standardise: Standardise,
+    /// What else is known of the primary's records.
+    pub aside: Aside,
+}
+
+/// What is known of the primary's records beside keys, features and labels; nothing by default.
+#[derive(Clone, Default)]
+pub struct Aside {
+    /// Which row of its file each record is, from 0; empty if each stands where it stood.
+    pub rows: Vec<usize>,
+    /// What the classes are called, in their order; empty where they are numbers, and for a regression.
+    pub class_names: Vec<String>,
+    /// The columns that were asked for ([`DatasetContext::aside`]), one value for each record.
+    pub columns: Vec<Column>,
+}
+
+/// Shows the columns' names, never the values.
+impl fmt::Debug for Aside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.columns.iter().map(|column| column.name.as_str()).collect();
+        write!(f, "Aside(classes {:?}, columns {names:?})", self.class_names)
+    }
 }
 
 /// What each party standardises of its own columns before models see them.
@@ -167,7 +194,22 @@ impl Standardise {
 pub trait Dataset: Send + Sync {
     /// Reads and checks the tables. All cells of the result are finite.
     fn load(&self) -> Result<VerticalData, DataError>;
+
+    /// The secondaries' tables alone.
+    fn secondaries(&self) -> Result<Vec<PartyTable>, DataError> {
+        Ok(self.load()?.secondaries)
+    }
+
+    /// New records of the primary, out of a table that has its columns of keys and features; of these `kinds` says what they
+    /// are. `read` reads it as it is asked to.
+    fn records(&self, _kinds: &BTreeMap<String, Kind>, _read: &Reading<'_>) -> Result<PartyTable, DataError> {
+        let problem = "has no file of the primary that a table of new records could be laid out as; use \"linked\"";
+        Err(DataError::new("`data.kind`", problem))
+    }
 }
+
+/// Reads a table of new records as it is asked to.
+pub type Reading<'a> = dyn Fn(&Options) -> Result<Table, TableError> + 'a;
 
 /// The folders in which data files are looked for, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -212,6 +254,9 @@ pub struct DatasetContext<'a> {
     pub folders: &'a Folders,
     /// The seed of the run.
     pub seed: u64,
+    /// Columns of the primary's table that the run needs beside features, label and keys: a split goes by one. A dataset
+    /// whose columns have no names refuses them.
+    pub aside: &'a [String],
 }
 
 impl SlotKind for dyn Dataset {

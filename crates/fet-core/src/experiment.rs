@@ -5,6 +5,8 @@
 
 mod changes;
 mod common;
+mod scores;
+mod split;
 mod train;
 
 use std::path::PathBuf;
@@ -25,7 +27,9 @@ use crate::registry::{SettingsError, Slot, Violation};
 pub use changes::{overlay, set};
 pub use common::CommonSettings;
 pub use fet_records::Randomness;
-pub use train::{Batches, Kernels, TrainSettings, Wire};
+pub use scores::ScoreSettings;
+pub use split::{PART, SplitKind, SplitSettings};
+pub use train::{Batches, Kernels, TrainSettings, Weighting, WeightingRule, Wire};
 
 /// Everything that a run depends on, except its data files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -42,6 +46,12 @@ pub struct Experiment {
     /// Length of the run and batch sizes.
     #[serde(default)]
     pub train: TrainSettings,
+    /// Which of the primary's records are trained on, validated on and tested on.
+    #[serde(default)]
+    pub split: SplitSettings,
+    /// How the run is scored.
+    #[serde(default)]
+    pub scores: ScoreSettings,
     /// The source of the parties' tables.
     pub data: Slot<dyn Dataset>,
     /// The method.
@@ -62,6 +72,9 @@ pub struct Experiment {
     /// An attack that the run is put to once it is done; none where the table is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attack: Option<Slot<dyn Attack>>,
+    /// Where its data files come from, for people who do not have them. A run does not follow from it.
+    #[serde(default, skip_serializing)]
+    pub origin: String,
     /// The folder of the file that it was read from, where its data files may be too. No setting.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
@@ -94,6 +107,8 @@ impl Experiment {
             SettingsError::Field { field: error.path().to_string(), message }
         })?;
         experiment.train.check()?;
+        experiment.split.check()?;
+        experiment.scores.check()?;
         experiment.policy.check().map_err(|violation| violation.within("policy"))?;
         if experiment.name.is_empty()
             || experiment.name.contains(['/', '\\'])
@@ -209,12 +224,20 @@ impl Experiment {
         Ok(())
     }
 
+    /// The columns of the primary's table that its split and its scores go by.
+    pub fn aside(&self) -> Vec<String> {
+        let mut columns = vec![self.split.column.clone(), self.scores.groups.clone()];
+        columns.retain(|column| !column.is_empty());
+        columns.dedup();
+        columns
+    }
+
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
-        let TrainSettings { recompute, kernels, wire, randomness, .. } = TrainSettings::default();
+        let TrainSettings { recompute, kernels, wire, randomness, class_weights, .. } = TrainSettings::default();
         CommonSettings {
             seed: self.seed,
-            train: TrainSettings { recompute, kernels, wire, randomness, ..self.train.clone() },
+            train: TrainSettings { recompute, kernels, wire, randomness, class_weights, ..self.train.clone() },
             method: self.method.clone(),
             linker: self.linker.clone(),
             encoder: self.encoder.clone(),

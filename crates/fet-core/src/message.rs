@@ -8,6 +8,7 @@ mod block;
 pub mod codec;
 mod keys;
 mod parameters;
+mod parts;
 mod round;
 mod sums;
 
@@ -20,11 +21,12 @@ use crate::parameters::Parameters;
 
 pub use block::{Block, ShapeError};
 pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode};
+pub use parts::Parts;
 pub use round::Round;
 pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};
 
 /// The version of the messages and of their frame. If a message changes, bump it.
-pub const PROTOCOL_VERSION: u16 = 4;
+pub const PROTOCOL_VERSION: u16 = 5;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,6 +122,8 @@ pub struct Terms {
     pub parties: usize,
     /// The number of primary records.
     pub rows: usize,
+    /// Which of them are in which part.
+    pub parts: Parts,
     /// What is standardised before models see it.
     pub standardise: Standardise,
 }

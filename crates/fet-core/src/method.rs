@@ -191,6 +191,8 @@ pub struct PrimaryBatch {
     pub features: Tensor<2>,
     /// Labels, scaled; empty at evaluation.
     pub labels: Vec<f32>,
+    /// How much the loss of each row counts, 1 on average over the training rows; empty where all count the same.
+    pub weights: Vec<f32>,
 }
 
 /// The aggregator's output.

@@ -4,12 +4,15 @@
 
 mod tensor;
 
-pub use fet_records::{Direction, Metric, MetricName};
+pub use fet_scores::{Direction, Metric};
+
+use serde::{Deserialize, Serialize};
 
 use crate::data::Task;
 
 /// What is minimised and what is reported.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Objective {
     /// The task.
     pub task: Task,
@@ -22,13 +25,20 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// The metric of the task.
+    /// The metric that counts where the settings name none.
     pub fn metric(&self) -> Metric {
         match self.task {
-            Task::Regression => Metric { name: MetricName::Rmse, direction: Direction::Minimise },
-            Task::Binary | Task::Multiclass => {
-                Metric { name: MetricName::Accuracy, direction: Direction::Maximise }
-            }
+            Task::Regression => Metric::Rmse,
+            Task::Binary | Task::Multiclass => Metric::Accuracy,
+        }
+    }
+
+    /// The task as scores know it.
+    pub fn scored(&self) -> fet_scores::Task {
+        match self.task {
+            Task::Regression => fet_scores::Task::Regression,
+            Task::Binary => fet_scores::Task::Binary,
+            Task::Multiclass => fet_scores::Task::Multiclass { classes: self.outputs },
         }
     }
 
@@ -40,12 +50,22 @@ impl Objective {
         }
     }
 
-    /// The metric of all rows' shares.
-    pub fn metric_of(&self, scores: &[f64]) -> f64 {
-        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+    /// What activated outputs say, in 64 bits: a number in the label's own unit, the probability of class 1 of two, or a
+    /// probability of each class.
+    pub fn predictions(&self, outputs: &[f32]) -> Vec<f64> {
         match self.task {
-            Task::Regression => mean.sqrt(),
-            Task::Binary | Task::Multiclass => mean,
+            Task::Regression => {
+                outputs.iter().map(|&output| f64::from(output) * self.range + self.minimum).collect()
+            }
+            Task::Binary => outputs.iter().map(|&output| f64::from(output)).collect(),
+            Task::Multiclass => outputs.chunks_exact(self.outputs).flat_map(softmax).collect(),
         }
     }
+}
+
+fn softmax(outputs: &[f32]) -> Vec<f64> {
+    let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let powers: Vec<f64> = outputs.iter().map(|&output| (f64::from(output) - f64::from(largest)).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
 }

@@ -41,6 +41,8 @@ pub enum Purpose {
     Labels = 11,
     /// What an attack leaves to chance.
     Attack = 12,
+    /// The resamples of an interval of a metric.
+    Bootstrap = 13,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

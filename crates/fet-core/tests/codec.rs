@@ -5,7 +5,7 @@ use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, LARGEST_FRAME,
-    LinkKeys, Linked, LoadParameters, Masked, Open, PublicKeys, Reply, Request, Reveal, Round, Saved,
+    LinkKeys, Linked, LoadParameters, Masked, Open, Parts, PublicKeys, Reply, Request, Reveal, Round, Saved,
     ShareParameters, SignedKey, Terms, Words, decode, encode,
 };
 use fet_core::parameters::Parameters;
@@ -40,6 +40,7 @@ fn requests() -> Vec<Request> {
             number: 1,
             parties: 4,
             rows: 100,
+            parts: Parts::Given(vec![0, 2, 1]),
             standardise: Standardise::ALL,
         }),
         Request::Link(LinkKeys { keys: Keys::Numbers(Matrix::new(2, vec![0.5, -1e300, 2.0, 3.0])) }),

@@ -13,4 +13,4 @@ pub mod source;
 
 pub use dataset::linked::{LinkedSettings, TableSettings};
 pub use dataset::split::SplitSettings;
-pub use read::csv::{read_columns, read_header, read_keys};
+pub use read::table::{read_keys, read_names, read_texts};

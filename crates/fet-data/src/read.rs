@@ -1,6 +1,6 @@
 //! Opening files: search folder, decompression, and the error for missing files.
 
-pub(crate) mod csv;
+pub(crate) mod table;
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -9,12 +9,8 @@ use std::path::{Path, PathBuf};
 use fet_core::data::{DataError, Folders, Task};
 use flate2::read::MultiGzDecoder;
 
-/// Opens `file` in one of `folders` (or as it is, where absolute); a name ending in `.gz` is decompressed.
-pub(crate) fn open(
-    folders: &Folders,
-    file: &str,
-    setting: &str,
-) -> Result<(PathBuf, Box<dyn Read>), DataError> {
+/// Where `file` is: in one of `folders`, or as it is, where absolute.
+pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<PathBuf, DataError> {
     if file.is_empty() {
         return Err(DataError::new(format!("`data.{setting}`"), "must name a file; it is \"\""));
     }
@@ -22,19 +18,29 @@ pub(crate) fn open(
     if path.is_dir() {
         return Err(DataError::new(path.display(), "is a folder; a file is expected"));
     }
-    let opened = File::open(&path).map_err(|error| {
-        let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
-        let advice = match places.as_slice() {
-            _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
-            [] => format!("cannot be opened ({error})"),
-            places => format!(
-                "cannot be opened ({error}); relative names are looked for in {}: the folder of the experiment, then that \
-                 of the environment variable FET_DATA, or `data`",
-                places.join(" and ")
-            ),
-        };
-        DataError::new(path.display(), advice)
-    })?;
+    let Err(error) = path.metadata() else { return Ok(path) };
+    let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
+    let advice = match places.as_slice() {
+        _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
+        [] => format!("cannot be opened ({error})"),
+        places => format!(
+            "cannot be opened ({error}); relative names are looked for in {}: the folder of the experiment, then that of the \
+             environment variable FET_DATA, or `data`",
+            places.join(" and ")
+        ),
+    };
+    Err(DataError::new(path.display(), advice))
+}
+
+/// Opens `file` in one of `folders` (or as it is, where absolute); a name ending in `.gz` is decompressed.
+pub(crate) fn open(
+    folders: &Folders,
+    file: &str,
+    setting: &str,
+) -> Result<(PathBuf, Box<dyn Read>), DataError> {
+    let path = locate(folders, file, setting)?;
+    let opened = File::open(&path)
+        .map_err(|error| DataError::new(path.display(), format!("cannot be opened ({error})")))?;
     let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
         Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(opened))))
     } else {

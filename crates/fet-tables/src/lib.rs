@@ -35,4 +35,4 @@ pub use read::{read, read_from};
 pub use summary::{ColumnSummary, Figures, Summary, summary};
 pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 pub use texts::Texts;
-pub use write::write;
+pub use write::{check_name, write, write_csv};

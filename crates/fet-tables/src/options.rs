@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// The kinds of columns by name; the other columns' kinds are inferred.
     pub kinds: BTreeMap<String, Kind>,
-    /// What stands for a missing cell, whatever its case, once spaces around the cell are taken off.
+    /// What stands for a missing cell, whatever its case, once spaces around the cell are taken off. Where the kind of a
+    /// column is set to text only an empty cell is missing: "None" and "NA" are names, too.
     pub missing: Vec<String>,
     /// The columns to read, in this order; all if none.
     pub columns: Option<Vec<String>>,
@@ -119,9 +120,12 @@ impl Missing {
         Self { marks: marks.iter().map(|mark| mark.trim().to_string()).collect(), begins, empty }
     }
 
-    /// The cell without the spaces around it; none if it is missing.
-    pub(crate) fn present<'a>(&self, cell: &'a str) -> Option<&'a str> {
+    /// The cell without the spaces around it; none if it is missing. `kind` is that which the caller gave.
+    pub(crate) fn present<'a>(&self, cell: &'a str, kind: Option<&Kind>) -> Option<&'a str> {
         let cell = cell.trim();
+        if kind == Some(&Kind::Text) {
+            return (!cell.is_empty()).then_some(cell);
+        }
         let missing = match cell.bytes().next() {
             None => self.empty,
             Some(first) => {

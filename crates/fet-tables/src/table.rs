@@ -141,6 +141,24 @@ impl Values {
         }
     }
 
+    /// Each cell as text; a missing one is empty.
+    pub fn texts(&self) -> Vec<String> {
+        match self {
+            Self::Number(values) => {
+                let text = |value: &f64| if value.is_nan() { String::new() } else { crate::number::text(*value) };
+                values.iter().map(text).collect()
+            }
+            Self::Category { codes, names } => {
+                codes.iter().map(|code| names.get(*code as usize).cloned().unwrap_or_default()).collect()
+            }
+            Self::Date(values) => {
+                let text = |value: &i64| if *value == MISSING_DATE { String::new() } else { crate::date::text(*value) };
+                values.iter().map(text).collect()
+            }
+            Self::Text(texts) => texts.iter().map(|text| text.unwrap_or_default().to_string()).collect(),
+        }
+    }
+
     /// "number", "category", "date" or "text".
     pub fn kind(&self) -> &'static str {
         match self {
@@ -151,7 +169,12 @@ impl Values {
         }
     }
 
-    fn select(&self, rows: &[usize]) -> Self {
+    /// The cells of these rows.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn select(&self, rows: &[usize]) -> Self {
         match self {
             Self::Number(values) => Self::Number(rows.iter().map(|&row| values[row]).collect()),
             Self::Category { codes, names } => {

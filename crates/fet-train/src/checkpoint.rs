@@ -9,11 +9,13 @@ use fet_core::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
 use crate::federation::{PartyError, Traffic};
-use crate::state_file::{Learned, StateError, StateFile, scalers};
+use crate::state_file::{Learned, StateError, StateFile};
 use crate::trainer::{Progress, Trainer};
 
 /// The name of the only release of a run whose secondaries are frozen.
 const RELEASED: &str = "released";
+/// The names of the best epoch's outputs.
+const OUTPUTS: [&str; 2] = ["outputs.validation", "outputs.test"];
 
 /// Everything that is not a tensor.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,14 +31,6 @@ struct Header {
     /// What each remaining secondary saved: number from 0, epoch, tag.
     secondaries: Vec<(usize, Saved)>,
     seconds: f64,
-}
-
-/// The header of a model file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModelHeader {
-    party: String,
-    identity: serde_json::Value,
 }
 
 /// Why a checkpoint cannot be made or used.
@@ -65,6 +59,9 @@ pub fn save(
     let epoch = trainer.progress().epochs.len() as u32;
     let secondaries = trainer.save_parties(epoch)?;
     let Learned { mut parameters, steps } = Learned::of(trainer.primary().learner(), trainer.best());
+    for (name, outputs) in OUTPUTS.iter().zip(trainer.best_outputs().into_iter().flatten()) {
+        parameters.push(name, &[outputs.len()], outputs);
+    }
     let released = trainer.kept_release().map(|(shape, values, available)| {
         parameters.push(RELEASED, &shape, &values);
         available
@@ -78,7 +75,7 @@ pub fn save(
         secondaries,
         seconds,
     };
-    Ok(StateFile::new(&header, parameters, Vec::new()).to_bytes())
+    Ok(StateFile::new(&header, parameters).to_bytes())
 }
 
 /// The secondaries that were lost when the checkpoint was made, from 0: they must not be asked again.
@@ -106,18 +103,17 @@ pub fn load(
         })?;
         trainer.keep_release(shape, values.to_vec(), available);
     }
+    let outputs = OUTPUTS.map(|name| file.parameters.get(name).map(<[f32]>::to_vec));
+    let outputs = match outputs {
+        [Some(validation), Some(test)] => Some([validation, test]),
+        _ if header.progress.best.is_none() => None,
+        _ => return Err(StateError::Damaged("it does not have the outputs of its best epoch".into()).into()),
+    };
+    trainer.keep_outputs(outputs);
     let learned = Learned { parameters: file.parameters, steps: header.steps };
     let best = learned.restore(trainer.primary_mut().learner_mut())?;
     trainer.restore(header.progress, header.traffic, best, &header.secondaries)?;
     Ok(header.seconds)
-}
-
-/// The primary's best model as a file, with what a new row needs to be scaled.
-pub fn model(trainer: &Trainer, identity: &serde_json::Value) -> Vec<u8> {
-    let scaled = &trainer.records().scaled;
-    let header = ModelHeader { party: scaled.name.clone(), identity: identity.clone() };
-    let scalers = scalers(scaled.key_scaler.as_ref(), scaled.feature_scaler.as_ref());
-    StateFile::new(&header, trainer.best().clone(), scalers).to_bytes()
 }
 
 /// The parameters of a model file, sorted by name.

@@ -9,6 +9,7 @@
 
 pub mod aggregators;
 pub mod checkpoint;
+pub mod data;
 pub mod encoders;
 pub mod federation;
 mod gather;

@@ -1,16 +1,19 @@
-//! From raw tables to model inputs: each party scales its own columns by statistics of its own records.
+//! From raw tables to model inputs: each party prepares its own columns by statistics of its own records.
 //!
-//! The primary scales by its training rows. A secondary has no such split and no labels: it scales by the ranges that it
-//! declares ([`Bounds`]), or by statistics of all of its records. The latter give every record a say in every row, so that
+//! The primary prepares by its training rows. A secondary has no such split and no labels: it prepares by what its owner
+//! declares ([`Bounds`], [`fet_core::data::Columns`]), or by statistics of all of its records. The latter give every record a say in every row, so that
 //! a secondary must not use them beside a privacy mechanism ([`by_statistics`]). The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
 
+mod features;
 mod scaler;
 
-use fet_core::data::{Bounds, DataError, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::data::{Aside, Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::message::Parts;
 use fet_core::objective::Objective;
 
 use crate::schedule::Split;
 
+pub use features::{FeaturePreparation, Preparing};
 pub use scaler::{Scaler, Uniform};
 
 /// A party's records as its model sees them, and their scaling.
@@ -22,10 +25,8 @@ pub struct ScaledTable {
     pub keys: Matrix<f32>,
     /// Features, [n, d].
     pub features: Matrix<f32>,
-    /// The scaling of keys; `None` if models see them unscaled.
-    pub key_scaler: Option<Scaler>,
-    /// The scaling of features.
-    pub feature_scaler: Option<Scaler>,
+    /// How they became these numbers.
+    pub preparing: Preparing,
 }
 
 /// A party's side of a run: raw keys to link with, and scaled records.
@@ -52,6 +53,10 @@ pub struct PrimaryData {
     pub label_range: Option<[f64; 2]>,
     /// Which parts are standardised before models see them.
     pub standardise: Standardise,
+    /// Which records are in which part.
+    pub parts: Parts,
+    /// What else is known of its records.
+    pub aside: Aside,
 }
 
 /// The data that the primary's side of a run needs.
@@ -65,10 +70,11 @@ pub struct PreparedPrimary {
     pub labels: Vec<f32>,
 }
 
-/// Separates the primary's data from the secondaries' tables.
+/// Separates the primary's data, split at random, from the secondaries' tables.
 pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
-    let VerticalData { task, classes, primary, labels, secondaries, standardise } = data;
-    (PrimaryData { task, classes, table: primary, labels, label_range: None, standardise }, secondaries)
+    let VerticalData { task, classes, primary: table, labels, secondaries, standardise, aside } = data;
+    let parts = Parts::default();
+    (PrimaryData { task, classes, table, labels, label_range: None, standardise, parts, aside }, secondaries)
 }
 
 impl PreparedPrimary {
@@ -81,81 +87,46 @@ impl PreparedPrimary {
 }
 
 impl PreparedParty {
-    /// Scales a party's records by the statistics of `rows`.
+    /// Prepares a party's records by the statistics of `rows`.
     pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
-        let keys = own_keys(&table)?;
-        let key_scaler = standardise.keys.then(|| Scaler::fit(&keys, rows));
-        let feature_scaler = standardise.features.then(|| Scaler::fit(&table.features, rows));
-        Ok(Self::scaled_by(table, keys, key_scaler, feature_scaler))
+        Preparing::fit(&table, rows, standardise)?.apply(table)
     }
 
-    /// Scales new records as these were scaled.
-    pub fn like(&self, table: PartyTable) -> Result<Self, DataError> {
-        let ScaledTable { key_scaler, feature_scaler, .. } = &self.scaled;
-        let keys = own_keys(&table)?;
-        Ok(Self::scaled_by(table, keys, key_scaler.clone(), feature_scaler.clone()))
-    }
-
-    fn scaled_by(
-        table: PartyTable,
-        mut keys: Matrix<f64>,
-        key_scaler: Option<Scaler>,
-        feature_scaler: Option<Scaler>,
-    ) -> Self {
-        let mut features = table.features;
-        if let Some(scaler) = &key_scaler {
-            scaler.apply(&mut keys);
-        }
-        if let Some(scaler) = &feature_scaler {
-            scaler.apply(&mut features);
-        }
-        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
-        let scaled = ScaledTable { name: table.name, keys, features, key_scaler, feature_scaler };
-        Self { raw_keys: table.keys, scaled }
-    }
-
-    /// Puts other features in the place of these, scaled as these were.
-    pub fn replace_features(&mut self, mut features: Matrix<f32>) {
-        if let Some(scaler) = &self.scaled.feature_scaler {
-            scaler.apply(&mut features);
-        }
-        self.scaled.features = features;
-    }
-
-    /// Scales a secondary's records by its declared ranges, or by the statistics of all records where it declares none.
-    ///
-    /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).
+    /// Prepares a secondary's records ([`Preparing::of_all`]).
     pub fn of_all(table: PartyTable, standardise: Standardise) -> Result<Self, DataError> {
-        let Some(bounds) = &table.bounds else {
-            let rows: Vec<usize> = (0..table.rows()).collect();
-            return Self::new(table, &rows, standardise);
-        };
-        let numbers = table.keys.numbers().is_some();
-        let key_scaler = (standardise.keys && numbers).then(|| Scaler::within(&bounds.keys));
-        let feature_scaler = standardise.features.then(|| Scaler::within(&bounds.features));
-        let keys = own_keys(&table)?;
-        Ok(Self::scaled_by(table, keys, key_scaler, feature_scaler))
+        Preparing::of_all(&table, standardise)?.apply(table)
+    }
+
+    /// Puts other features in the place of these, prepared as these were.
+    pub fn replace_features(&mut self, features: Features) -> Result<(), DataError> {
+        self.scaled.features = self.scaled.preparing.features.apply(&self.scaled.name, features)?;
+        Ok(())
     }
 }
 
 /// The part of a table, `keys` or `features`, that [`PreparedParty::of_all`] cannot scale by declared ranges: nothing where
 /// no record has a say in how another is scaled.
 pub fn by_statistics(table: &PartyTable, standardise: Standardise) -> Option<&'static str> {
-    let Some(Bounds { keys, features }) = &table.bounds else {
-        return match standardise {
-            Standardise { features: true, .. } => Some("features"),
-            Standardise { keys: true, .. } => Some("keys"),
-            Standardise { .. } => None,
-        };
-    };
     let sound = |bounds: &[[f64; 2]], columns: usize| {
         bounds.len() == columns && bounds.iter().all(|&bounds| Bounds::is_range(bounds))
     };
-    if standardise.features && !sound(features, table.features.columns()) {
+    let bounds = table.bounds.as_ref();
+    let features = match &table.features {
+        Features::Numbers(numbers) => {
+            !standardise.features || bounds.is_some_and(|bounds| sound(&bounds.features, numbers.columns()))
+        }
+        Features::Columns(columns) => columns.rules.only_declared,
+    };
+    if !features {
         return Some("features");
     }
+    // A text key has nothing to fit.
     let columns = table.keys.numbers().map_or(0, Matrix::columns);
-    (standardise.keys && columns > 0 && !sound(keys, columns)).then_some("keys")
+    let keys = match bounds {
+        None => !standardise.keys,
+        Some(bounds) => !standardise.keys || columns == 0 || sound(&bounds.keys, columns),
+    };
+    (!keys).then_some("keys")
 }
 
 fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> {

@@ -9,7 +9,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases};
 use fet_core::registry::{SettingsError, Slot, Violation};
 use fet_privacy::secure_sum::MaskGraph;
 
-use crate::schedule::releases;
+use crate::schedule::{Split, releases};
 use crate::secret_sum;
 
 /// Why a run cannot have the protection that its settings ask for.
@@ -37,7 +37,7 @@ pub(crate) fn protection(
     plan: &Plan,
     linker: &dyn Linker,
     aggregator: &dyn Aggregator,
-    rows: usize,
+    split: &Split,
     parties: usize,
 ) -> Result<(Box<dyn PrivacyMechanism>, Releases), ProtectionError> {
     let mut privacy = settings.privacy.build(&())?;
@@ -45,7 +45,7 @@ pub(crate) fn protection(
     let positions = (1..=parties).map(neighbours).max().unwrap_or(0);
     let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
     let block = positions * plan.width;
-    let releases = releases(&settings.train, plan, rows, parties, block, sum.is_some())?;
+    let releases = releases(&settings.train, plan, split, parties, block, sum.is_some());
     if plan.secondaries {
         if let Some(sum) = sum {
             check_sums(sum, privacy.as_ref(), &releases)?;

@@ -1,11 +1,10 @@
 //! The schedule: which rows and which parties take part in which round.
 //!
-//! It is a pure function of the common settings, the method's plan, the number of primary records and the number of
+//! It is a pure function of the common settings, the method's plan, the split of the primary's records and the number of
 //! parties, so the primary and every secondary compute the same schedule. Nothing is learned or sent here.
 
 mod split;
 
-use fet_core::data::DataError;
 use fet_core::experiment::{Batches, TrainSettings};
 use fet_core::message::Round;
 use fet_core::method::Plan;
@@ -14,7 +13,7 @@ use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 use rand::seq::{SliceRandom, index};
 
-pub use split::Split;
+pub use split::{Known, Split, parts, split};
 
 /// Which rows and which parties take part in which round.
 #[derive(Debug, Clone)]
@@ -37,22 +36,22 @@ pub enum Part {
 }
 
 impl Schedule {
-    /// The schedule of a run of `parties` secondaries over `rows` primary records.
+    /// The schedule of a run of `parties` secondaries over the records of `split`.
     pub fn new(
         seed: u64,
         settings: &TrainSettings,
         plan: &Plan,
-        rows: usize,
+        split: Split,
         parties: usize,
-    ) -> Result<Self, DataError> {
-        Ok(Self {
+    ) -> Self {
+        Self {
             seed,
             settings: settings.clone(),
-            split: Split::new(rows, seed)?,
+            split,
             parties,
             party_dropout: plan.party_dropout,
             at_once: plan.at_once,
-        })
+        }
     }
 
     /// The training, validation and test rows.
@@ -160,24 +159,23 @@ fn left(parties: usize, party_dropout: f64) -> usize {
     parties.saturating_sub(dropped).max(1).min(parties)
 }
 
-/// What a run of `parties` secondaries over `rows` primary records releases in all, where a row's block has `block`
-/// values. Its memory does not grow with the rows.
+/// What a run of `parties` secondaries over the records of `split` releases in all, where a row's block has `block` values.
 pub fn releases(
     settings: &TrainSettings,
     plan: &Plan,
-    rows: usize,
+    split: &Split,
     parties: usize,
     block: usize,
     summed: bool,
-) -> Result<Releases, DataError> {
-    let [train, validation, test] = Split::sizes(rows)?;
+) -> Releases {
+    let [train, validation, test] = [&split.train, &split.validation, &split.test].map(Vec::len);
     // A Poisson batch can hold every row.
     let most = match settings.batches {
         Batches::Shuffled => settings.batch_size.min(train),
         Batches::Poisson => train,
     };
     let batches = |rows: usize| rows.div_ceil(settings.evaluation_batch_size);
-    Ok(Releases {
+    Releases {
         epochs: plan.at_once.unwrap_or(settings.epochs),
         train_steps: if plan.at_once.is_some() { 1 } else { train.div_ceil(settings.batch_size) },
         evaluation_steps: batches(validation) + batches(test),
@@ -188,18 +186,23 @@ pub fn releases(
         block,
         summed,
         randomness: Randomness::Experiment,
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fet_core::message::Parts;
+
+    fn rows() -> Split {
+        split(&Parts::default(), 200, 7).expect("enough rows")
+    }
 
     fn schedule(dropout: f64, batches: Batches) -> Schedule {
         let settings =
             TrainSettings { batch_size: 32, evaluation_batch_size: 16, batches, ..TrainSettings::default() };
         let plan = Plan { party_dropout: dropout, ..Plan::default() };
-        Schedule::new(7, &settings, &plan, 200, 5).expect("enough rows")
+        Schedule::new(7, &settings, &plan, rows(), 5)
     }
 
     #[test]
@@ -226,7 +229,7 @@ mod tests {
             }
             assert_eq!(schedule.active(Round::Validation { epoch: 0, batch: 0 }).len(), 5);
             let plan = Plan { party_dropout: rate, ..Plan::default() };
-            let all = releases(&TrainSettings::default(), &plan, 200, 5, 1, true).expect("enough rows");
+            let all = releases(&TrainSettings::default(), &plan, &rows(), 5, 1, true);
             assert_eq!(all.train_active, left);
         }
     }

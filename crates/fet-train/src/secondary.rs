@@ -11,6 +11,7 @@ mod join;
 mod keys;
 mod ledger;
 mod linking;
+mod model;
 mod received;
 mod release;
 mod represent;
@@ -24,7 +25,7 @@ use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
 use fet_core::aggregator::SecureSum;
-use fet_core::data::{Keys, Matrix, PartyTable};
+use fet_core::data::{Features, Keys, Matrix, PartyTable};
 use fet_core::encoder::{Computation, Encoder};
 use fet_core::experiment::CommonSettings;
 use fet_core::linker::{Linker, Links, Owner};
@@ -43,6 +44,7 @@ use self::account::Account;
 pub use self::error::SecondaryError;
 use self::guard::Guard;
 pub use self::linking::linking_seed;
+pub use self::model::Finished;
 use self::received::Received;
 pub use self::state::Store;
 pub(crate) use self::state::has_entries;
@@ -75,6 +77,8 @@ pub struct Own {
     pub computation: Computation,
     /// Where it keeps its state.
     pub store: Store,
+    /// The finished model with which it answers requests for predictions, and no others; nothing where it takes part in a run.
+    pub model: Option<Finished>,
     /// Receives warnings for the party's operator.
     pub tell: Tell,
 }
@@ -208,21 +212,24 @@ impl Secondary {
 
     /// Puts other features in the place of its own, as many: a party can do that at any time. For the party's owner and for
     /// measuring attacks in one process.
-    pub fn replace_features(&mut self, features: Matrix<f32>) -> Result<(), SecondaryError> {
+    pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
-        let own = &session.records.scaled.features;
-        if (features.rows(), features.columns()) != (own.rows(), own.columns()) {
-            let rule = format!("must be {} rows of {} columns", own.rows(), own.columns());
-            let value = format!("{} rows of {}", features.rows(), features.columns());
-            return Err(SecondaryError::Message { field: "features", rule, value });
+        let rows = session.records.raw_keys.rows();
+        if features.rows() != rows {
+            let rule = format!("must be {rows} rows");
+            return Err(SecondaryError::Message { field: "features", rule, value: features.rows().to_string() });
         }
-        session.records.replace_features(features);
-        Ok(())
+        Ok(session.records.replace_features(features)?)
     }
 
     /// Its links; `None` before it has any. For the party's owner and for measuring attacks in one process.
     pub fn links(&self) -> Option<&Links> {
         self.session.as_ref()?.links.as_ref()
+    }
+
+    /// The links of the new records that it was asked for last; `None` before any. For the party's owner.
+    pub fn served(&self) -> Option<&Links> {
+        self.session.as_ref()?.serving.as_ref()
     }
 
     /// What its model makes of the neighbours of these primary rows, before any bounding, noise or mask, [n, K·H]. For the

@@ -6,15 +6,16 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use fet_core::data::{DatasetContext, Folders, PartyTable, VerticalData};
+use fet_core::data::{Folders, PartyTable, VerticalData};
 use fet_core::experiment::{Experiment, Randomness, Wire};
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
 
-use crate::prepare::{PrimaryData, divide};
-use crate::secondary::{Own, Secondary, Store, Tell, has_entries};
+use crate::data::{divided, read};
+use crate::prepare::PrimaryData;
+use crate::secondary::{Finished, Own, Secondary, Store, Tell, has_entries};
 use crate::trainer::{Machine, RunError, Trainer};
 
 /// A simulation: its experiment, its device, and where its parties keep their state.
@@ -42,13 +43,27 @@ impl<'a> Simulation<'a> {
 
     /// Loads the experiment's data from `folders`; then all parties agree to the terms and link.
     pub fn load(&self, folders: &Folders) -> Result<Trainer, RunError> {
-        let context = DatasetContext { folders, seed: self.experiment.seed };
-        self.start(self.experiment.data.build(&context)?.load()?)
+        let (primary, tables) = self.divided(self.read(folders)?)?;
+        self.begin(primary, tables)
+    }
+
+    /// Reads the experiment's data, with the column that its split goes by.
+    pub fn read(&self, folders: &Folders) -> Result<VerticalData, RunError> {
+        Ok(read(self.experiment, folders)?)
+    }
+
+    /// The primary's data, split as the experiment says, and the secondaries' tables.
+    pub fn divided(&self, data: VerticalData) -> Result<(PrimaryData, Vec<PartyTable>), RunError> {
+        Ok(divided(self.experiment, data)?)
     }
 
     /// The same on tables that are already loaded.
     pub fn start(&self, data: VerticalData) -> Result<Trainer, RunError> {
-        let (primary, tables) = divide(data);
+        let (primary, tables) = self.divided(data)?;
+        self.begin(primary, tables)
+    }
+
+    fn begin(&self, primary: PrimaryData, tables: Vec<PartyTable>) -> Result<Trainer, RunError> {
         let parties = self.secondaries(tables)?.into_iter().map(|party| self.wired(party)).collect();
         self.trainer(primary, parties)
     }
@@ -87,6 +102,16 @@ impl<'a> Simulation<'a> {
 
     /// The secondaries, before they join; none if the method uses the primary alone.
     pub fn secondaries(&self, tables: Vec<PartyTable>) -> Result<Vec<Secondary>, RunError> {
+        let models = tables.iter().map(|_| None).collect();
+        self.serving(tables, models)
+    }
+
+    /// The same, where each serves its finished model if it has one.
+    pub fn serving(
+        &self,
+        tables: Vec<PartyTable>,
+        models: Vec<Option<Finished>>,
+    ) -> Result<Vec<Secondary>, RunError> {
         if !self.experiment.method.build(&())?.plan().secondaries {
             return Ok(Vec::new());
         }
@@ -94,7 +119,7 @@ impl<'a> Simulation<'a> {
             (1..=tables.len()).map(|number| self.seed(number)).collect::<Result<_, _>>()?;
         let identity = |seed: &OwnSeed| Identity::from_secret(seed.secret("identity"));
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
-        let party = |((index, table), seed): ((usize, PartyTable), OwnSeed)| {
+        let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
             Secondary::new(Own {
                 table,
                 settings: self.experiment.common(),
@@ -105,10 +130,11 @@ impl<'a> Simulation<'a> {
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
                 store: Self::store(self.folder, index + 1),
+                model,
                 tell: Arc::clone(&self.tell),
             })
         };
-        Ok(tables.into_iter().enumerate().zip(seeds).map(party).collect())
+        Ok(tables.into_iter().enumerate().zip(seeds).zip(models).map(party).collect())
     }
 
     /// A party as the primary reaches it: directly or through bytes, as `train.wire` says.

@@ -16,16 +16,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::prepare::Scaler;
 
-/// A header, parameters, and other numbers.
+/// A header and parameters.
 #[derive(Debug)]
 pub struct StateFile {
     header: serde_json::Value,
     /// 32-bit tensors.
     pub parameters: Parameters,
-    /// 64-bit vectors by name.
-    pub numbers: Vec<(String, Vec<f64>)>,
 }
 
 /// State that cannot be kept or used.
@@ -109,28 +106,19 @@ struct Entry {
 
 impl StateFile {
     /// A file with this header.
-    pub fn new(header: &impl Serialize, parameters: Parameters, numbers: Vec<(String, Vec<f64>)>) -> Self {
+    pub fn new(header: &impl Serialize, parameters: Parameters) -> Self {
         let header = serde_json::to_value(header).expect("a header is plain data");
-        Self { header, parameters, numbers }
+        Self { header, parameters }
     }
 
     /// The file as bytes: the same for the same content.
     pub fn to_bytes(&self) -> Vec<u8> {
         let floats: Vec<u8> = self.parameters.values().iter().flat_map(|value| value.to_le_bytes()).collect();
-        let doubles: Vec<Vec<u8>> = self
-            .numbers
-            .iter()
-            .map(|(_, values)| values.iter().flat_map(|value| value.to_le_bytes()).collect())
-            .collect();
         let mut views: Vec<(String, TensorView<'_>)> = Vec::new();
         for segment in self.parameters.segments() {
             let bytes = &floats[4 * segment.range.start..4 * segment.range.end];
             let view = TensorView::new(Dtype::F32, segment.shape.clone(), bytes);
             views.push((segment.name.clone(), view.expect("a segment fills its shape")));
-        }
-        for ((name, values), bytes) in self.numbers.iter().zip(&doubles) {
-            let view = TensorView::new(Dtype::F64, vec![values.len()], bytes);
-            views.push((name.clone(), view.expect("a vector fills its length")));
         }
         let parts = views.iter().map(|(name, view)| (name.as_str(), view.shape(), view.data()));
         let sha256 = checksum(&self.header, parts);
@@ -156,7 +144,7 @@ impl StateFile {
         if checksum(&header, parts) != sha256 {
             return Err(damaged(&"it is not as it was written"));
         }
-        let mut file = Self { header, parameters: Parameters::default(), numbers: Vec::new() };
+        let mut file = Self { header, parameters: Parameters::default() };
         for (name, view) in views {
             match view.dtype() {
                 Dtype::F32 => {
@@ -164,12 +152,7 @@ impl StateFile {
                     let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
                     file.parameters.push(name, view.shape(), &values);
                 }
-                Dtype::F64 => {
-                    let (words, _) = view.data().as_chunks::<8>();
-                    let values = words.iter().map(|word| f64::from_le_bytes(*word)).collect();
-                    file.numbers.push((name.to_string(), values));
-                }
-                _ => return Err(damaged(&format!("`{name}` holds neither 32-bit nor 64-bit floats"))),
+                _ => return Err(damaged(&format!("`{name}` holds other numbers than 32-bit floats"))),
             }
         }
         let header = serde_json::from_value(file.header.clone()).map_err(|e| damaged(&e))?;
@@ -250,18 +233,4 @@ fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32
     for segment in layout.segments() {
         all.push(&format!("{prefix}.{}", segment.name), &segment.shape, &values[segment.range.clone()]);
     }
-}
-
-/// A party's scalers, by name.
-pub(crate) fn scalers(keys: Option<&Scaler>, features: Option<&Scaler>) -> Vec<(String, Vec<f64>)> {
-    let parts = |name: &str, scaler: &Scaler| {
-        let limits = scaler.limits().map(|limits| ("limits", limits.as_flattened()));
-        [("mean", scaler.mean()), ("scale", scaler.scale())]
-            .into_iter()
-            .chain(limits)
-            .map(|(part, values)| (format!("scaler.{name}.{part}"), values.to_vec()))
-            .collect::<Vec<_>>()
-    };
-    let keys = keys.into_iter().flat_map(|scaler| parts("keys", scaler));
-    keys.chain(features.into_iter().flat_map(|scaler| parts("features", scaler))).collect()
 }

@@ -12,6 +12,8 @@ mod phases;
 mod predict;
 mod progress;
 mod release;
+mod saved;
+mod scores;
 mod setup;
 mod sums;
 mod target;
@@ -22,19 +24,20 @@ use std::time::Instant;
 use burn::tensor::Device;
 use fet_core::aggregator::{Aggregator, Gradients};
 use fet_core::attack::View;
-use fet_core::data::Matrix;
+use fet_core::data::{Matrix, Standardise};
 use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::linker::Linker;
 use fet_core::message::{Backward, Epoch, Request, Round};
 use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
 use fet_core::model::Pass;
-use fet_core::objective::Objective;
+use fet_core::objective::{Metric, Objective};
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 
 use fet_privacy::secure_sum::CollectError;
+use fet_scores::class_weights::ClassWeights;
 
 use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Uniform};
@@ -45,6 +48,8 @@ pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
 pub use self::progress::{Progress, StepReport};
+pub use self::saved::SavedModel;
+pub use self::scores::Evaluated;
 pub use fet_records::EpochReport;
 
 /// A run in progress.
@@ -57,6 +62,19 @@ pub struct Trainer {
     records: PreparedParty,
     /// In their own unit; those of training rows as the protection leaves them.
     labels: Vec<f32>,
+    /// The column that test rows are grouped by, if there is one, and the value of each record.
+    groups: Option<(String, Vec<String>)>,
+    /// Which row of its file each record is, from 0; empty if each stands where it stood.
+    file_rows: Vec<usize>,
+    /// The metric that selects the epoch.
+    metric: Metric,
+    /// The outputs of the validation and the test rows in the best epoch so far; nothing before the first.
+    evaluated: Option<[Vec<f32>; 2]>,
+    /// How much the loss of a row counts, by its class; nothing where all count the same.
+    weights: Option<ClassWeights>,
+    /// What the classes are called; empty where they are numbers.
+    class_names: Vec<String>,
+    standardise: Standardise,
     protection: Box<dyn LabelProtection>,
     exposure: Exposure,
     /// The seed of the primary's private randomness.
@@ -139,22 +157,34 @@ impl Trainer {
         }
         let validation = self.evaluate(Part::Validation, epoch)?;
         let (patience, factor) = (self.settings.patience, self.settings.factor);
-        let direction = self.objective.metric().direction;
-        let best = self.progress.plateau.observe(validation, direction, patience, factor);
-        let test = if best { Some(self.evaluate(Part::Test, epoch)?) } else { None };
+        let direction = self.metric.direction();
+        let best = self.progress.plateau.observe(validation.score, direction, patience, factor);
+        let mut test = None;
         if best {
+            let tested = self.evaluate(Part::Test, epoch)?;
+            test = Some(tested.score);
+            self.evaluated = Some([validation.outputs, tested.outputs]);
             self.keep_best(epoch)?;
         } else {
             self.charge_test();
         }
         let traffic = self.federation.traffic().since(before);
+        let validation = validation.score;
         let report = EpochReport { epoch: epoch + 1, learning_rate, train_loss, validation, test, traffic };
         self.progress.epochs.push(report);
         if best {
             self.progress.best = Some(epoch);
         }
         self.keep_to_target();
+        self.stop_early();
         Ok(())
+    }
+
+    /// Ends the run where its settings say how many epochs may pass without a better validation metric.
+    fn stop_early(&mut self) {
+        let (done, best) = (self.progress.epochs.len(), self.progress.best.map_or(0, |best| best + 1));
+        let patience = self.settings.early_stopping;
+        self.progress.stopped |= patience > 0 && done - best >= patience;
     }
 
     /// Whether every epoch is done, or as many as the target of the privacy mechanism allows.
@@ -368,23 +398,10 @@ impl Trainer {
     fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
         let label = |&row: &usize| self.objective.scale(self.labels[row]);
         let labels = if labels { rows.iter().map(label).collect() } else { Vec::new() };
-        PrimaryBatch { labels, ..unlabelled(&self.records, rows, device) }
-    }
-
-    /// The metric on a part of the rows: all parties take part, and there is no dropout.
-    fn evaluate(&mut self, part: Part, epoch: usize) -> Result<f64, RunError> {
-        let device = self.device.clone().without_autodiff();
-        let mut scores = Vec::new();
-        let mut watch = Watch::start();
-        for (round, rows) in self.schedule.evaluation(part, epoch) {
-            let active = self.active_parties(round);
-            let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
-            let output = self.primary.predict(&self.batch(&rows, &device, false), memory);
-            self.show_outputs(round, &rows, &output);
-            let labels: Vec<f32> = rows.iter().map(|&row| self.labels[row]).collect();
-            scores.extend(self.objective.score(output, &labels));
-        }
-        watch.lap(&mut self.phases.evaluate);
-        Ok(self.objective.metric_of(&scores))
+        let weight = |weights: &ClassWeights| {
+            rows.iter().map(|&row| weights.of(self.labels[row] as usize) as f32).collect()
+        };
+        let weights = self.weights.as_ref().filter(|_| !labels.is_empty()).map(weight).unwrap_or_default();
+        PrimaryBatch { labels, weights, ..unlabelled(&self.records, rows, device) }
     }
 }

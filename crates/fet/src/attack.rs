@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use fet_attacks::Stage;
 use fet_backends::Backend;
 use fet_core::attack::{Attack, AttackError, AttackRecord};
-use fet_core::data::{DatasetContext, VerticalData};
+use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
 
@@ -87,9 +87,8 @@ fn one(
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {
-    let folders = data_folders(experiment);
-    let context = DatasetContext { folders: &folders, seed: experiment.seed };
-    experiment.data.build(&context).map_err(input)?.load().map_err(input)
+    let data = fet_train::data::read(experiment, &data_folders(experiment)).map_err(input)?;
+    fet_train::data::in_numbers(data).map_err(input)
 }
 
 fn failed(error: AttackError) -> anyhow::Error {

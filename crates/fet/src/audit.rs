@@ -13,7 +13,7 @@ mod replay;
 mod table;
 mod tape;
 
-use fet_core::data::{DatasetContext, PartyTable, VerticalData};
+use fet_core::data::{PartyTable, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{Purpose, stream};
@@ -97,9 +97,8 @@ pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 /// Audits an experiment on its own data.
 pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Audit> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let folders = data_folders(experiment);
-    let context = DatasetContext { folders: &folders, seed: experiment.seed };
-    let data = experiment.data.build(&context).map_err(input)?.load().map_err(input)?;
+    let data = fet_train::data::read(experiment, &data_folders(experiment)).map_err(input)?;
+    let data = fet_train::data::in_numbers(data).map_err(input)?;
     audit_on(experiment, &data, settings, &machine(&backend), &|table| table)
 }
 

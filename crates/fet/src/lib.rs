@@ -5,7 +5,9 @@
 pub mod account;
 pub mod attack;
 pub mod audit;
+pub mod data;
 pub mod experiment_file;
+pub mod finished;
 pub mod golden;
 mod input;
 pub mod link;
@@ -13,6 +15,8 @@ pub mod list;
 mod lock;
 pub mod memory;
 pub mod plot;
+pub mod predict;
+mod predictions;
 pub mod provenance;
 pub mod run;
 pub mod show;

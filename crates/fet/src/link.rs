@@ -14,7 +14,7 @@ use anyhow::Context;
 use fet_core::data::{KeyKind, Keys};
 use fet_core::linker::{Linker, Links, link_between};
 use fet_core::registry::Slot;
-use fet_data::{read_columns, read_keys};
+use fet_data::{read_keys, read_texts};
 use fet_linkers::{CACHE_VARIABLE, Cached};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -223,7 +223,7 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
 /// Both tables' ids, if their columns are given.
 fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
     let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
-        Ok(read_columns(path, std::slice::from_ref(column)).map_err(input)?.0)
+        Ok(read_texts(path, std::slice::from_ref(column)).map_err(input)?)
     };
     match arguments.id.as_slice() {
         [] => Ok(None),

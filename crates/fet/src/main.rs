@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::run::{InputError, Log, Outcome};
-use fet::{account, attack, audit, golden, link, list, plot, run, show};
+use fet::{account, attack, audit, data, golden, link, list, plot, predict, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -56,8 +56,15 @@ enum Command {
         /// method, linker, encoder, aggregator, privacy, labels, attack, data, data.source or device.
         slot: Option<String>,
     },
+    /// Look at tables before anything trains.
+    Data {
+        #[command(subcommand)]
+        command: data::Command,
+    },
     /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
     Link(Box<link::Arguments>),
+    /// Predict new records of the primary with the model of a finished run.
+    Predict(predict::Arguments),
     /// Plot finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
         /// Folders of finished runs; each becomes a series.
@@ -133,8 +140,23 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
             Ok(ExitCode::SUCCESS)
         }
+        Command::Data { command: data::Command::Show(arguments) } => {
+            print!("{}", data::show(&arguments)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Data { command: data::Command::Check { experiment } } => {
+            let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
+            print!("{}", data::check(&experiment)?);
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Link(arguments) => {
             print!("{}", link::link(&arguments)?);
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Predict(arguments) => {
+            for warning in predict::predict(&arguments)? {
+                eprintln!("warning: {warning}");
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot { runs, out } => {

@@ -43,6 +43,7 @@ impl Provenance {
         let experiment = resolved(experiment);
         let mut names = Vec::new();
         strings(&experiment["data"], &mut names);
+        strings(&experiment["split"]["file"], &mut names);
         let mut listed = String::new();
         for name in names {
             for (inner, sum) in checksums(&folders.find(name))? {
@@ -66,6 +67,34 @@ pub fn split(split: &Split) -> String {
         bytes.extend(part.iter().flat_map(|&row| (row as u64).to_le_bytes()));
     }
     hex(&sha256(&bytes))
+}
+
+/// The files that the settings name, each with where it is or would be.
+pub fn files(experiment: &Experiment, folders: &Folders) -> Vec<(String, PathBuf)> {
+    let resolved = resolved(experiment);
+    let mut found = Vec::new();
+    named(&resolved["data"], &mut found);
+    named(&resolved["split"], &mut found);
+    found.into_iter().map(|name| (name.to_string(), folders.find(name))).collect()
+}
+
+/// Every value of a setting called `file` or `files`, at any depth, but for empty ones.
+fn named<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
+    match settings {
+        Value::Array(values) => values.iter().for_each(|value| named(value, found)),
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                match (name.as_str(), value) {
+                    ("file", Value::String(file)) if !file.is_empty() => found.push(file),
+                    ("files" | "images" | "labels", Value::Array(files)) => {
+                        found.extend(files.iter().filter_map(Value::as_str));
+                    }
+                    _ => named(value, found),
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Every string in the settings that could name a file, in order.

@@ -16,11 +16,12 @@ use fet_core::experiment::{Experiment, Randomness};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_train::simulation::Simulation;
-use fet_train::trainer::{RunError, StepReport, Trainer};
+use fet_train::trainer::{RunError, SavedModel, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
 use crate::experiment_file::data_folders;
+use crate::finished::FOLDER;
 use crate::input::input;
 pub use crate::input::{InputError, machine};
 use crate::lock;
@@ -119,7 +120,11 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     };
     let report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
     trainer.finish()?;
-    write(&folder.join(MODEL), &checkpoint::model(&trainer, &identity))?;
+    // Where a prediction finds the data files; what the run computed does not follow from it.
+    if let Some(place) = experiment.folder.as_deref().and_then(|place| place.canonicalize().ok()) {
+        write(&folder.join(FOLDER), place.to_string_lossy().as_bytes())?;
+    }
+    write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, None).to_bytes())?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::gradients::Curious;
 use crate::tools::{at_least_one, check_boost};
 
-use super::{Outputs, outputs, overwritten};
+use super::{Outputs, outputs, numbers, overwritten};
 
 /// Settings of `backdoor`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -99,9 +99,11 @@ impl Attack for Backdoor {
         let (poisoned, shown) = (behind(&poisoned)?, behind(triggered)?);
         let mut data = arena.data().clone();
         let table = &mut data.secondaries[party - 1];
-        let trigger = trigger(&table.features);
-        table.features = overwritten(&table.features, &poisoned, |_| trigger.clone());
-        let tested = overwritten(&table.features, &shown, |_| trigger.clone());
+        let own = numbers(table)?;
+        let trigger = trigger(own);
+        let trained_on = overwritten(own, &poisoned, |_| trigger.clone());
+        let tested = overwritten(&trained_on, &shown, |_| trigger.clone());
+        table.features = trained_on.into();
         let run = Run {
             door: Some((party, Arc::new(Mutex::new(Curious::hurried(boost))))),
             data: Some(data),

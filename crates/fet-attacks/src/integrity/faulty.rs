@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::at_least_one;
 
-use super::overwritten;
+use super::{numbers, overwritten};
 use crate::tools::scaling;
 
 /// Settings of `faulty-party`.
@@ -71,7 +71,7 @@ impl Attack for Faulty {
         records.sort_unstable();
         records.dedup();
         // The party has sound records while the model learns, and fails afterwards.
-        let features = &arena.data().secondaries[party - 1].features;
+        let features = numbers(&arena.data().secondaries[party - 1])?;
         let failing = match fault {
             Fault::Missing => {
                 let means: Vec<f32> = scaling(features).into_iter().map(|(mean, _)| mean as f32).collect();

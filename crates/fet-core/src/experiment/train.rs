@@ -1,6 +1,7 @@
 //! The settings of training: the length of a run, batch sizes, and how things are computed.
 
 use fet_records::Randomness;
+use fet_scores::class_weights::ClassWeights;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::Computation;
@@ -30,6 +31,11 @@ pub struct TrainSettings {
     pub kernels: Kernels,
     /// How the rows of a training step are sampled.
     pub batches: Batches,
+    /// How much the loss of a row counts, by its class: "none", "balanced" (every class the same in all), or a weight for each
+    /// class. The primary's affair.
+    pub class_weights: Weighting,
+    /// The run ends after so many epochs without a better validation metric; 0 for never.
+    pub early_stopping: usize,
     /// Whether messages between parties in one process are serialised: the same results, more slowly.
     pub wire: Wire,
     /// What each party's private randomness follows from, in a simulation: "experiment", so that a run repeats, or "own", a
@@ -46,6 +52,45 @@ pub enum Wire {
     Direct,
     /// Serialised to the bytes that would go between machines, and back.
     Bytes,
+}
+
+/// How much the loss of a row counts, by its class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "must be \"none\", \"balanced\" or a list of weights, one for each class")]
+pub enum Weighting {
+    /// By a rule.
+    Rule(WeightingRule),
+    /// By these weights, one for each class.
+    Given(Vec<f64>),
+}
+
+/// A rule for the weights of classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WeightingRule {
+    /// All rows count the same.
+    None,
+    /// All classes count the same: n / (k · rows of the class), as scikit-learn's "balanced".
+    Balanced,
+}
+
+impl Weighting {
+    /// The weights of classes, given the classes of the training rows; nothing where all rows count the same.
+    pub fn of(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
+        let refuse = |rule: String| Violation::new("train.class_weights", rule, format!("{self:?}"));
+        match self {
+            Self::Rule(WeightingRule::None) => Ok(None),
+            Self::Rule(WeightingRule::Balanced) => ClassWeights::balanced(labels, classes)
+                .map(Some)
+                .map_err(|error| refuse(format!("must be possible ({error})"))),
+            Self::Given(weights) if weights.len() != classes => {
+                Err(refuse(format!("must have one weight for each of the {classes} classes")))
+            }
+            Self::Given(weights) => ClassWeights::given(weights.clone())
+                .map(Some)
+                .map_err(|error| refuse(format!("must be weights ({error})"))),
+        }
+    }
 }
 
 /// How the rows of a training step are sampled.
@@ -84,6 +129,8 @@ impl Default for TrainSettings {
             recompute: false,
             kernels: Kernels::Auto,
             batches: Batches::Shuffled,
+            class_weights: Weighting::Rule(WeightingRule::None),
+            early_stopping: 0,
             wire: Wire::Direct,
             randomness: Randomness::Experiment,
         }

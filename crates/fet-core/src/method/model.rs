@@ -51,7 +51,7 @@ impl<N: PrimaryNetwork + Send> Primary for PrimaryModel<N> {
         let leaf = memory.as_ref().map(|memory| memory.tensor.clone());
         let output = self.trainable.module().forward(batch, memory.as_ref(), pass);
         let output = self.objective.activate(output);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
+        let loss = self.objective.loss(output.clone(), &batch.labels, &batch.weights);
         let memory_gradient = self.trainable.backward(&loss, leaf.as_ref());
         let loss = f64::from(host(loss.without_autodiff())[0]);
         TrainOutcome { loss, memory_gradient, output: output.without_autodiff() }

@@ -9,7 +9,7 @@ mod names;
 mod parts;
 
 use fet_core::data::{
-    Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise,
+    Aside, Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise,
     VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
@@ -119,7 +119,8 @@ impl Recipe<dyn Dataset> for SplitSettings {
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Dataset>, Violation> {
         let source = self.source.build(context)?;
         let seed = self.partition_seed.unwrap_or(context.seed);
-        Ok(Box::new(Split { settings: self.clone(), source, seed }))
+        let aside = context.aside.to_vec();
+        Ok(Box::new(Split { settings: self.clone(), source, seed, aside }))
     }
 }
 
@@ -131,11 +132,16 @@ struct Split {
     settings: SplitSettings,
     source: Box<dyn Source>,
     seed: u64,
+    aside: Vec<String>,
 }
 
 impl Dataset for Split {
     fn load(&self) -> Result<VerticalData, DataError> {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
+        if let Some(column) = self.aside.first() {
+            let problem = format!("column `{column}` is not there: a table that is cut among parties has no names of columns");
+            return Err(DataError::new("`data.kind` \"split\"", problem));
+        }
         let Labelled { task, classes, features, labels } = self.source.read()?;
         let refuse = |field: &str, problem: String| Err(DataError::new(format!("`data.{field}`"), problem));
         if parties > features.columns() {
@@ -203,7 +209,15 @@ impl Dataset for Split {
         let secondaries = tables.collect();
         let labels = order.iter().map(|&row| labels[row]).collect();
         let standardise = Standardise { keys: false, features: true };
-        Ok(VerticalData { task, classes, primary, labels, secondaries, standardise })
+        Ok(VerticalData {
+            task,
+            classes,
+            primary,
+            labels,
+            secondaries,
+            standardise,
+            aside: Aside { rows: order, ..Aside::default() },
+        })
     }
 }
 
@@ -211,7 +225,7 @@ impl Split {
     /// The table of a party; a secondary's rows are shuffled.
     fn table(&self, party: usize, keys: Keys, features: Matrix<f32>) -> PartyTable {
         if party == 0 {
-            return PartyTable { name: "primary".to_string(), keys, features, bounds: None };
+            return PartyTable { name: "primary".to_string(), keys, features: features.into(), bounds: None };
         }
         let mut order: Vec<usize> = (0..features.rows()).collect();
         order.shuffle(&mut stream(self.seed, party, Purpose::Parties, 1));
@@ -222,7 +236,7 @@ impl Split {
                 .settings
                 .bounds
                 .map(|bounds| Bounds { keys: Vec::new(), features: vec![bounds; features.columns()] }),
-            features: features.select_rows(&order),
+            features: features.select_rows(&order).into(),
         }
     }
 }
@@ -247,7 +261,7 @@ mod tests {
         change(&mut settings);
         settings.check().map_err(|e| e.to_string())?;
         let dataset = settings
-            .build(&DatasetContext { folders: &Folders::default(), seed })
+            .build(&DatasetContext { folders: &Folders::default(), seed, aside: &[] })
             .map_err(|e| e.to_string())?;
         dataset.load().map_err(|e| e.to_string())
     }
@@ -294,10 +308,10 @@ mod tests {
         // Every pixel of the source stands with exactly one party.
         let whole = SplitSettings::default().source;
         let whole =
-            whole.build(&DatasetContext { folders: &Folders::default(), seed: 0 }).expect("sound").read();
+            whole.build(&DatasetContext { folders: &Folders::default(), seed: 0, aside: &[] }).expect("sound").read();
         let whole: f64 = whole.expect("digits").features.values().iter().map(|&x| f64::from(x)).sum();
         let tables = std::iter::once(&data.primary).chain(&data.secondaries);
-        let parts: f64 = tables.flat_map(|table| table.features.values()).map(|&x| f64::from(x)).sum();
+        let parts: f64 = tables.flat_map(|table| table.features.numbers().expect("numbers").values()).map(|&x| f64::from(x)).sum();
         assert_eq!(parts, whole);
     }
 

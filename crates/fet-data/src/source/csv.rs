@@ -5,7 +5,9 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use serde::{Deserialize, Serialize};
 
 use crate::read::classes;
-use crate::read::csv::NumberTable;
+use crate::read::table::FileTable;
+use fet_core::data::Matrix;
+use fet_tables::Options;
 
 /// Settings of `csv`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -43,10 +45,17 @@ struct Csv {
 impl Source for Csv {
     fn read(&self) -> Result<Labelled, DataError> {
         let CsvSettings { file, label, drop, task } = &self.settings;
-        let mut table = NumberTable::read(&self.folders, file, "source.file", drop, &[])?;
-        let labels = table.take(std::slice::from_ref(label))?;
+        let options = Options { drop: drop.clone(), ..Options::default() };
+        let mut table = FileTable::read(&self.folders, file, "source.file", &options)?;
+        let labels = table.take_numbers(std::slice::from_ref(label))?;
         let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
         let classes = classes(*task, &labels, |row| table.place(row, label))?;
-        Ok(Labelled { task: *task, classes, features: table.features()?, labels })
+        let names: Vec<String> = table.names().map(String::from).collect();
+        if names.is_empty() {
+            return Err(table.error("has no column left for features, label and dropped columns apart"));
+        }
+        let features = table.take_numbers(&names)?;
+        let features = Matrix::new(names.len(), features.values().iter().map(|&x| x as f32).collect());
+        Ok(Labelled { task: *task, classes, features, labels })
     }
 }

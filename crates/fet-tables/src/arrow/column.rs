@@ -63,12 +63,12 @@ impl<'a> ArrowColumn<'a> {
 
     /// Adds the cells of an array, which has the column's type.
     pub(super) fn push(&mut self, array: &dyn Array) -> Result<(), TableError> {
-        let Self { filler, missing, seen, .. } = self;
+        let Self { filler, missing, seen, kind, .. } = self;
         let pushed = match (self.declared, filler) {
             (Declared::Number, Filler::Number { values, .. }) => cells::numbers(array, values, seen),
             (Declared::Date, Filler::Date { values, .. }) => cells::dates(array, values, seen),
             (_, filler) => {
-                cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell))))
+                cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell, *kind))))
             }
         };
         pushed.map_err(|Bad { row, value, fault }| {

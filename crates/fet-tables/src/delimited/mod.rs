@@ -92,7 +92,7 @@ impl Text<'_> {
                 rows += 1;
                 for (column, survey) in wanted.iter().zip(&mut surveys) {
                     let cell = self.cell(record, column, offset)?;
-                    survey.look(self.missing.present(cell), column.kind);
+                    survey.look(self.missing.present(cell, column.kind), column.kind);
                 }
                 Ok(())
             })?;
@@ -121,7 +121,7 @@ impl Text<'_> {
             let mut fillers = new();
             self.each(piece, |record, offset| {
                 for (column, filler) in wanted.iter().zip(&mut fillers) {
-                    let cell = self.missing.present(self.cell(record, column, offset)?);
+                    let cell = self.missing.present(self.cell(record, column, offset)?, column.kind);
                     filler.push(cell).map_err(|fault| {
                         let place = place(self.bytes, offset);
                         TableError::cell(self.file, place, column.name, cell.unwrap_or_default(), fault)

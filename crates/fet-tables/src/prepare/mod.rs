@@ -135,6 +135,11 @@ impl Preparation {
         self.columns.iter().map(|column| (column.name.clone(), kind(&column.how))).collect()
     }
 
+    /// The columns by name, each with the names of what it becomes.
+    pub fn parts(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
+        self.columns.iter().map(|column| (column.name.as_str(), column.names()))
+    }
+
     /// The names of the prepared columns, in their order.
     pub fn names(&self) -> Vec<String> {
         self.columns.iter().flat_map(Prepared::names).collect()

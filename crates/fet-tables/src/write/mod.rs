@@ -16,7 +16,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::error::{Fault, Place, TableError};
-use crate::table::{Table, Values};
+use crate::table::{Column, Table, Values};
 
 /// Writes `table` to `path` by the ending of its name: `.csv`, `.tsv`, either with `.gz`, `.parquet` (zstd), or `.arrow` and
 /// `.feather`. Missing cells are empty; numbers read back to the same number. A reader sees the old file or the new one.
@@ -27,25 +27,58 @@ use crate::table::{Table, Values};
 /// Another ending, a table whose columns do not fit together, an infinite number, or a disk that refuses.
 pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
     let file = path.display().to_string();
-    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     check(&file, table)?;
+    match encode(path, &file, table)? {
+        Encoded::Text { delimiter, compressed } => text(path, &file, table, delimiter, compressed),
+        Encoded::Bytes(bytes) => fet_files::write(path, &bytes).map_err(|error| unwritten(&file, &error)),
+    }
+}
+
+/// Refuses a name that [`write()`] could write no table to, whatever it holds.
+///
+/// # Errors
+/// As [`write()`].
+pub fn check_name(path: &Path) -> Result<(), TableError> {
+    let column = Column { name: "x".into(), values: Values::Number(Vec::new()) };
+    encode(path, &path.display().to_string(), &Table::new(vec![column])?).map(|_| ())
+}
+
+/// Writes `table` as CSV.
+///
+/// # Errors
+/// Columns that do not fit together, an infinite number, or a writer that refuses.
+pub fn write_csv(out: &mut dyn Write, table: &Table) -> Result<(), TableError> {
+    let file = "standard output";
+    check(file, table)?;
+    csv::write(out, table, b',').map_err(|error| unwritten(file, &error))
+}
+
+/// How a table is written.
+enum Encoded {
+    Text { delimiter: u8, compressed: bool },
+    Bytes(Vec<u8>),
+}
+
+/// By the ending of the name.
+fn encode(path: &Path, file: &str, table: &Table) -> Result<Encoded, TableError> {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (stem, compressed) = match name.strip_suffix(".gz") {
         Some(stem) => (stem, true),
         None => (name.as_str(), false),
     };
     let bytes = match (Path::new(stem).extension().and_then(|ending| ending.to_str()), compressed) {
-        (Some("csv"), _) => return text(path, &file, table, b',', compressed),
-        (Some("tsv"), _) => return text(path, &file, table, b'\t', compressed),
+        (Some("csv"), _) => return Ok(Encoded::Text { delimiter: b',', compressed }),
+        (Some("tsv"), _) => return Ok(Encoded::Text { delimiter: b'\t', compressed }),
         (Some("parquet"), false) => batches::parquet(table).map_err(|error| error.to_string()),
         (Some("arrow" | "feather"), false) => batches::arrow(table).map_err(|error| error.to_string()),
         _ => {
             let problem = "is no name to write a table to; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
                            .arrow or .feather";
-            return Err(TableError::file(&file, problem));
+            return Err(TableError::file(file, problem));
         }
     }
-    .map_err(|error| TableError::file(&file, format!("cannot be made: {error}")))?;
-    fet_files::write(path, &bytes).map_err(|error| unwritten(&file, &error))
+    .map_err(|error| TableError::file(file, format!("cannot be made: {error}")))?;
+    Ok(Encoded::Bytes(bytes))
 }
 
 fn text(path: &Path, file: &str, table: &Table, delimiter: u8, compressed: bool) -> Result<(), TableError> {

@@ -1,10 +1,12 @@
 //! Scaling of columns, stored so that new records can be scaled in the same way.
 
 use fet_core::data::Matrix;
+use serde::{Deserialize, Serialize};
 
 /// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows (a constant column is 0 at its
 /// constant), or as declared ranges say.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Scaler {
     mean: Vec<f64>,
     scale: Vec<f64>,
@@ -82,7 +84,8 @@ impl Scaler {
 }
 
 /// Standardises all values of a table by one mean and one standard deviation.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Uniform {
     mean: f64,
     scale: f64,

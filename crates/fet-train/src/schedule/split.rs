@@ -1,62 +1,237 @@
-//! The training, validation and test rows.
+//! The training, validation and test rows: what the primary's settings make of its table, and what the terms tell of it.
 
-use fet_core::data::DataError;
+use fet_core::data::{Column, DataError};
+use fet_core::data::Task;
+use fet_core::experiment::{SplitKind, SplitSettings};
+use fet_core::message::Parts;
 use fet_core::rng::{Purpose, stream};
-use rand::seq::SliceRandom;
+use fet_scores::split::{Part, codes, folds, quantile_strata};
+use fet_scores::{Fractions, SplitError, Strategy};
+use fet_tables::{MISSING_CODE, MISSING_DATE, Values};
 
-/// Row indices of the three parts: 70, 10 and 20 per cent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Split {
-    /// Rows that are trained on.
-    pub train: Vec<usize>,
-    /// Rows that select the epoch and drive the schedule of the learning rate.
-    pub validation: Vec<usize>,
-    /// Rows on which the reported metric is computed.
-    pub test: Vec<usize>,
+pub use fet_scores::Split;
+
+/// How many bins of a number are strata.
+const STRATA: usize = 10;
+
+/// What a split may go by.
+pub struct Known<'a> {
+    /// What is predicted.
+    pub task: Task,
+    /// One label for each record.
+    pub labels: &'a [f32],
+    /// The column that the settings name, or that of the file that they name; nothing if they name none.
+    pub column: Option<&'a Column>,
 }
 
-impl Split {
-    /// Shuffles `rows` rows by `seed` and splits them 70/10/20.
-    pub fn new(rows: usize, seed: u64) -> Result<Self, DataError> {
-        let [_, validation, test] = Self::sizes(rows)?;
-        let mut order: Vec<usize> = (0..rows).collect();
-        order.shuffle(&mut stream(seed, 0, Purpose::Split, 0));
-        let validation_part = order.split_off(rows - validation);
-        let test_part = order.split_off(rows - validation - test);
-        Ok(Self { train: order, validation: validation_part, test: test_part })
-    }
-
-    /// The numbers of training, validation and test rows among `rows` rows.
-    pub fn sizes(rows: usize) -> Result<[usize; 3], DataError> {
-        let (test, validation) = (rows / 5, rows / 10);
-        if validation == 0 {
-            let problem = format!(
-                "at least 10 rows are needed, so that some are left for validation; there are {rows}"
-            );
-            return Err(DataError::new("data", problem));
+/// The split that the parts tell of `rows` records.
+pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> {
+    match parts {
+        Parts::Random { validation, test } => {
+            let fractions = Fractions::new(*validation, *test).map_err(|error| unusable(&error))?;
+            let mut rng = stream(seed, 0, Purpose::Split, 0);
+            Split::new(rows, &Strategy::Random, fractions, &mut rng).map_err(|error| unusable(&error))
         }
-        Ok([rows - validation - test, validation, test])
+        Parts::Given(parts) => {
+            let part = |part: &u8| match *part {
+                Parts::TRAIN => Some(Part::Train),
+                Parts::VALIDATION => Some(Part::Validation),
+                Parts::TEST => Some(Part::Test),
+                _ => None,
+            };
+            let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
+            let parts = parts.ok_or_else(|| DataError::new("split", "must name parts by 0, 1 and 2"))?;
+            let (strategy, mut rng) = (Strategy::Labels(&parts), stream(seed, 0, Purpose::Split, 0));
+            Split::new(rows, &strategy, Fractions::default(), &mut rng).map_err(|error| unusable(&error))
+        }
     }
+}
 
-    /// The number of rows in all.
-    pub fn rows(&self) -> usize {
-        self.train.len() + self.validation.len() + self.test.len()
+/// What all parties are told of the split that the settings name.
+pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<Parts, DataError> {
+    let SplitSettings { kind, validation, test, folds: count, fold, .. } = *settings;
+    if kind == SplitKind::Random && count == 0 {
+        return Ok(Parts::Random { validation, test });
     }
+    let rows = known.labels.len();
+    let fractions = settings.fractions().map_err(|violation| DataError::new("split", violation))?;
+    let mut rng = stream(seed, 0, Purpose::Split, 0);
+    let numbers: Vec<usize>;
+    let (times, labels);
+    let strategy = match kind {
+        SplitKind::Random => Strategy::Random,
+        SplitKind::Stratified => {
+            numbers = strata(known)?;
+            Strategy::Stratified(&numbers)
+        }
+        SplitKind::Time => {
+            times = self::times(named(known)?)?;
+            Strategy::Time(&times)
+        }
+        SplitKind::Group => {
+            numbers = groups(named(known)?)?;
+            Strategy::Group(&numbers)
+        }
+        SplitKind::Column | SplitKind::File => {
+            labels = parse(named(known)?)?;
+            Strategy::Labels(&labels)
+        }
+    };
+    let split = if count > 0 {
+        let mut all =
+            folds(rows, &strategy, count, fractions, &mut rng).map_err(|error| unusable(&error))?;
+        all.swap_remove(fold)
+    } else {
+        Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
+    };
+    given(&split, rows)
+}
+
+/// Each record's part. Of a cross-validation by time the records after the tested ones are in none: they cannot be told so.
+fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
+    let mut parts = vec![None; rows];
+    for (part, rows) in [
+        (Parts::TRAIN, &split.train),
+        (Parts::VALIDATION, &split.validation),
+        (Parts::TEST, &split.test),
+    ] {
+        rows.iter().for_each(|&row| parts[row] = Some(part));
+    }
+    let parts: Option<Vec<u8>> = parts.into_iter().collect();
+    parts.map(Parts::Given).ok_or_else(|| {
+        let problem = "leaves records out of every part: a cross-validation by time is not offered; use `split.kind = \"time\"` \
+                       with other shares, or folds by group";
+        DataError::new("split", problem)
+    })
+}
+
+fn named<'a>(known: &Known<'a>) -> Result<&'a Column, DataError> {
+    known.column.ok_or_else(|| DataError::new("split", "must name a column that the table has"))
+}
+
+fn strata(known: &Known<'_>) -> Result<Vec<usize>, DataError> {
+    let bins = |numbers: &[f64]| quantile_strata(numbers, STRATA).map_err(|error| unusable(&error));
+    match known.column {
+        None if known.task == Task::Regression => {
+            bins(&known.labels.iter().map(|&label| f64::from(label)).collect::<Vec<_>>())
+        }
+        None => Ok(known.labels.iter().map(|&label| label as usize).collect()),
+        Some(Column { values: Values::Number(numbers), .. }) => bins(numbers),
+        Some(column) => groups(column),
+    }
+}
+
+/// A number for each distinct value; missing ones are a group of their own.
+fn groups(column: &Column) -> Result<Vec<usize>, DataError> {
+    Ok(match &column.values {
+        Values::Number(numbers) => {
+            // Equal numbers have equal bits but for the sign of zero.
+            codes(&numbers.iter().map(|number| (number + 0.0).to_bits()).collect::<Vec<_>>())
+        }
+        Values::Category { codes: values, .. } => codes(values),
+        Values::Date(dates) => codes(dates),
+        Values::Text(texts) => codes(&texts.iter().collect::<Vec<_>>()),
+    })
+}
+
+fn times(column: &Column) -> Result<Vec<i64>, DataError> {
+    let refuse = |problem: &str| DataError::new(format!("`split.column` `{}`", column.name), problem);
+    let all = match &column.values {
+        Values::Date(dates) => dates.iter().map(|&date| (date != MISSING_DATE).then_some(date)).collect(),
+        // An order of 64-bit integers that is that of the numbers.
+        Values::Number(numbers) => numbers
+            .iter()
+            .map(|&number| {
+                let bits = (number + 0.0).to_bits() as i64;
+                (!number.is_nan()).then_some(bits ^ (((bits >> 63) as u64) >> 1) as i64)
+            })
+            .collect::<Option<Vec<i64>>>(),
+        _ => return Err(refuse("must hold dates or numbers for a split by time")),
+    };
+    all.ok_or_else(|| refuse("must have a value in every record for a split by time"))
+}
+
+fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
+    let refuse = |problem: String| DataError::new(format!("column `{}`", column.name), problem);
+    let Values::Category { codes, names } = &column.values else {
+        let kind = column.values.kind();
+        return Err(refuse(format!("must hold \"train\", \"validation\" and \"test\"; it is a {kind}")));
+    };
+    if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
+        return Err(refuse(format!("must name a part in every record; in data row {} it is missing", row + 1)));
+    }
+    Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
+        .map_err(|error| refuse(error.to_string()))
+}
+
+fn unusable(error: &SplitError) -> DataError {
+    DataError::new("split", error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn of(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
+        let settings: SplitSettings = toml::from_str(settings).expect("settings");
+        let column = column.map(|values| Column { name: "c".into(), values });
+        let labels: Vec<f32> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f32).collect();
+        let known = Known { task: Task::Binary, labels: &labels, column: column.as_ref() };
+        split(&parts(&settings, &known, 7)?, 1_000, 7)
+    }
+
     #[test]
-    fn the_split_is_a_partition_and_follows_the_seed() {
-        let split = Split::new(1_000, 7).expect("enough rows");
-        assert_eq!((split.train.len(), split.validation.len(), split.test.len()), (700, 100, 200));
-        let mut all = [split.train.clone(), split.validation.clone(), split.test.clone()].concat();
+    fn the_usual_split_is_a_partition_and_follows_the_seed() {
+        let usual = of("", None).expect("enough rows");
+        assert_eq!((usual.train.len(), usual.validation.len(), usual.test.len()), (700, 100, 200));
+        let mut all = [usual.train.clone(), usual.validation.clone(), usual.test.clone()].concat();
         all.sort_unstable();
         assert_eq!(all, (0..1_000).collect::<Vec<_>>());
-        assert_eq!(split, Split::new(1_000, 7).expect("enough rows"));
-        assert_ne!(split, Split::new(1_000, 8).expect("enough rows"));
-        assert!(Split::new(9, 0).expect_err("too few").problem.contains("there are 9"));
+        assert_ne!(usual, split(&Parts::default(), 1_000, 8).expect("enough rows"));
+        assert!(split(&Parts::default(), 9, 0).expect_err("too few").problem.contains("9 rows"));
+    }
+
+    #[test]
+    fn a_split_goes_by_what_its_settings_name() {
+        let stratified = of("kind = 'stratified'", None).expect("classes");
+        let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
+        assert_eq!([&stratified.train, &stratified.validation, &stratified.test].map(|r| positive(r)), [175, 25, 50]);
+
+        let late = (0..1_000).map(|row| f64::from(500 - row)).collect();
+        let time = of("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
+        assert_eq!((time.test.first(), time.test.last()), (Some(&0), Some(&199)), "the largest numbers are last");
+        assert_eq!((time.validation[0], time.validation[99]), (200, 299));
+
+        let groups = (0..1_000).map(|row| f64::from(row / 20)).collect();
+        let group = of("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
+        let of_rows = |rows: &[usize]| rows.iter().map(|row| row / 20).collect::<std::collections::BTreeSet<_>>();
+        assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.test)));
+        assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.validation)));
+
+        let tested: Vec<usize> = (0..4)
+            .flat_map(|fold| of(&format!("folds = 4\nfold = {fold}"), None).expect("folds").test)
+            .collect();
+        assert_eq!(tested.len(), 1_000, "every record is tested once");
+
+        let names: Vec<String> = ["test", "train", "validation"].map(String::from).to_vec();
+        let codes = (0..1_000).map(|row| [1, 1, 2, 0][row % 4]).collect();
+        let given = of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
+        assert_eq!((given.test[0], given.validation[0], given.train.len()), (3, 2, 500));
+    }
+
+    #[test]
+    fn a_column_that_tells_no_part_is_refused() {
+        let refused = |settings: &str, column, part: &str| {
+            let error = of(settings, column).expect_err("refused").to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        };
+        let holes = Values::Number(vec![f64::NAN; 1_000]);
+        refused("kind = 'time'\ncolumn = 'c'", Some(holes.clone()), "value in every record");
+        refused("kind = 'column'\ncolumn = 'c'", Some(holes), "it is a number");
+        let names = vec!["tset".to_string()];
+        let wrong = Values::Category { codes: vec![0; 1_000], names };
+        refused("kind = 'column'\ncolumn = 'c'", Some(wrong), "did you mean \"test\"");
+        let one = Values::Number(vec![1.0; 1_000]);
+        refused("kind = 'group'\ncolumn = 'c'", Some(one), "groups");
     }
 }

@@ -39,7 +39,8 @@ pub enum SecondaryError {
     #[error(
         "the {part} of \"{name}\" must have declared ranges where `privacy.kind` is \"{kind}\", since one record would move \
          every row through their mean and deviation: set `bounds` in `data` (dataset \"split\") or in the table's entry of \
-         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records"
+         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records, `dates` for dates and `categories` for \
+         categories"
     )]
     NoBounds {
         /// `keys` or `features`.
@@ -71,6 +72,12 @@ pub enum SecondaryError {
     /// Its own keys cannot be linked; why is told to its operator alone.
     #[error("a key of its own cannot be used by the linker; its operator was told which, and why")]
     UnusableKeys,
+    /// Its records cannot be prepared; why is told to its operator alone.
+    #[error("its own records cannot be prepared for a model; its operator was told why")]
+    UnusableRecords,
+    /// It serves a finished model.
+    #[error("it serves a finished model: it answers requests for predictions, and no others")]
+    OnlyPredictions,
     /// Parameters do not fit its model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),

@@ -47,6 +47,8 @@ pub(super) struct Guard {
     least_summed: usize,
     probes: bool,
     predictions: bool,
+    /// Whether it answers requests for predictions alone.
+    serving: bool,
     /// Parties that a round left out although they were to take part, from 0: no later round has them.
     gone: BTreeSet<usize>,
     /// Where the last release stands.
@@ -82,6 +84,7 @@ impl Guard {
             least_summed: policy.least_summed,
             probes: policy.probes,
             predictions: policy.predictions,
+            serving: false,
             gone: BTreeSet::new(),
             at: None,
             attempt: None,
@@ -90,6 +93,12 @@ impl Guard {
             last: None,
             batches: None,
         }
+    }
+
+    /// The guard of a party that answers requests for predictions alone, if so.
+    #[must_use]
+    pub(super) fn serving(self, serving: bool) -> Self {
+        Self { serving, ..self }
     }
 
     /// The parties that the schedule has in a round, whoever has left since.
@@ -114,6 +123,9 @@ impl Guard {
         active: &[u32],
         attempt: Option<u32>,
     ) -> Result<(), SecondaryError> {
+        if self.serving {
+            return Err(SecondaryError::OnlyPredictions);
+        }
         if self.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
             let rule = if self.frozen {
                 "must be of the single release: `privacy.learning` is \"frozen\""
@@ -288,6 +300,10 @@ impl Guard {
             return;
         }
         self.at = Some((u64::from(epoch.max(1)) - 1, Phase::Saved, 0));
+    }
+
+    pub(super) fn is_serving(&self) -> bool {
+        self.serving
     }
 
     pub(super) fn check_predictions(&self) -> Result<(), SecondaryError> {

@@ -1,6 +1,7 @@
 //! Agreeing to the terms: a party compares them with its own settings, and builds its side of the run.
 
 use fet_core::aggregator::SecureSum;
+use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
 use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
@@ -14,10 +15,10 @@ use super::account::Account;
 use super::guard::{self, Guard};
 use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
-use crate::prepare::{PreparedParty, by_statistics, key_columns};
+use crate::prepare::{Preparing, by_statistics, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
-use crate::schedule::Schedule;
+use crate::schedule::{self, Schedule};
 
 /// The most secondaries of a run; terms with more are refused before anything is computed.
 const MOST_PARTIES: usize = 1 << 14;
@@ -43,6 +44,14 @@ impl Secondary {
     }
 }
 
+impl Own {
+    /// What is wrong with the party's own records is for its operator; a refusal goes to the primary.
+    fn unusable(&self, error: &DataError) -> SecondaryError {
+        (self.tell)(error.to_string());
+        SecondaryError::UnusableRecords
+    }
+}
+
 fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> SecondaryError {
     SecondaryError::Terms { field: field.to_string(), theirs: theirs.to_string(), ours: ours.to_string() }
 }
@@ -52,6 +61,7 @@ struct Parts {
     linker: Box<dyn Linker>,
     neighbours: usize,
     reveals_similarities: bool,
+    preparing: Preparing,
     encoder: Box<dyn Encoder>,
     privacy: Box<dyn PrivacyMechanism>,
     sum: Option<SecureSum>,
@@ -103,15 +113,20 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let plan = method.plan();
     let aggregator = settings.aggregator.build(&())?;
     let linker = settings.linker.build(&())?;
+    let split = schedule::split(&terms.parts, terms.rows, settings.seed)?;
     let (privacy, releases) =
-        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), terms.rows, terms.parties)?;
+        protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &split, terms.parties)?;
     let sum = secret_sum(aggregator.as_ref());
     guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
-    let schedule = Schedule::new(settings.seed, &settings.train, &plan, terms.rows, terms.parties)?;
+    let schedule = Schedule::new(settings.seed, &settings.train, &plan, split, terms.parties);
     if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
         return Err(SecondaryError::NoBounds { part, name, kind });
     }
+    let preparing = match &own.model {
+        Some(model) => model.preparing(terms, settings)?,
+        None => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
+    };
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,
@@ -120,7 +135,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             weights: stream(settings.seed, terms.number, Purpose::Weights, 0),
             neighbours,
             key_columns: key_columns(&table.keys),
-            feature_columns: table.features.columns(),
+            feature_columns: preparing.features.width(table.features.columns()),
             computation: own.computation,
         },
     )?;
@@ -128,6 +143,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     Ok(Parts {
         neighbours,
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
+        preparing,
         encoder,
         sum,
         guard: Guard::new(
@@ -136,7 +152,8 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             sum.is_some(),
             plan.averaged.map(|averaged| averaged.every),
             &own.policy,
-        ),
+        )
+        .serving(own.model.is_some()),
         account: Account::new(releases, privacy.as_ref(), &own.policy),
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
@@ -151,7 +168,16 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 
 impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
-        let Own { table, settings, seed, identity, roster, device, store, tell, .. } = own;
+        let Own { table, settings, seed, identity, roster, device, store, tell, model, .. } = own;
+        let rows = table.rows();
+        let records = self.preparing.apply(table).map_err(|error| {
+            tell(error.to_string());
+            SecondaryError::UnusableRecords
+        })?;
+        let mut encoder = self.encoder;
+        if let Some(model) = &model {
+            encoder.learner_mut().load(&model.parameters)?;
+        }
         // What follows from the terms follows from the party's own copy: the same settings can be written in other words.
         let text = settings.to_toml();
         Ok(Session {
@@ -165,7 +191,7 @@ impl Parts {
             linker: self.linker,
             neighbours: self.neighbours,
             reveals_similarities: self.reveals_similarities,
-            encoder: self.encoder,
+            encoder,
             privacy: self.privacy,
             sum: self.sum,
             shared: self.shared,
@@ -178,9 +204,10 @@ impl Parts {
             store,
             seed_kept: false,
             tell,
-            scratch: vec![u32::MAX; table.rows()],
-            records: PreparedParty::of_all(table, terms.standardise)?,
-            linked: false,
+            scratch: vec![u32::MAX; rows],
+            records,
+            // A party that serves predictions links no other keys.
+            linked: model.is_some(),
             unlinked: None,
             links: None,
             serving: None,

@@ -6,7 +6,7 @@
 //! two tables apart by comparing bytes. A run has one set of terms and keys, also after a restart (`ledger`).
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::message::{Backward, Forward, LoadParameters, Terms};
+use fet_core::message::{Backward, Forward, LoadParameters, Parts, Terms};
 use sha2::{Digest as _, Sha256};
 
 use crate::report::RESULTS_VERSION;
@@ -116,10 +116,18 @@ pub(super) fn forward(message: &Forward) -> [u8; 32] {
 /// A digest of the terms that are the same for all parties.
 pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
     let hash =
-        Sha256::new().chain_update(b"fet terms, 1").chain_update(fet_files::sha256(settings.as_bytes()));
+        Sha256::new().chain_update(b"fet terms, 2").chain_update(fet_files::sha256(settings.as_bytes()));
     let hash = hash.chain_update(RESULTS_VERSION.to_le_bytes());
     let hash = hash.chain_update((terms.parties as u64).to_le_bytes());
-    hash.chain_update((terms.rows as u64).to_le_bytes()).finalize().into()
+    let hash = hash.chain_update((terms.rows as u64).to_le_bytes());
+    match &terms.parts {
+        Parts::Random { validation, test } => {
+            hash.chain_update([0]).chain_update(validation.to_le_bytes()).chain_update(test.to_le_bytes())
+        }
+        Parts::Given(parts) => hash.chain_update([1]).chain_update(parts),
+    }
+    .finalize()
+    .into()
 }
 
 /// Adds values, bit for bit.

@@ -10,7 +10,7 @@ impl Session {
     /// Links the keys of new records.
     pub(super) fn predict(&mut self, message: LinkKeys) -> Result<Reply, SecondaryError> {
         self.check_serving()?;
-        if self.links.is_none() {
+        if self.links.is_none() && !self.guard.is_serving() {
             return Err(SecondaryError::NotLinked);
         }
         let rows = message.keys.rows();

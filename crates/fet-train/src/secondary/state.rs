@@ -12,8 +12,9 @@ use fet_core::message::Saved;
 use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 
+use super::model::Model;
 use super::{SecondaryError, Session};
-use crate::state_file::{Learned, StateError, StateFile, scalers};
+use crate::state_file::{Learned, StateError, StateFile};
 
 /// Where a party keeps its state.
 #[derive(Debug, Clone)]
@@ -49,14 +50,6 @@ struct Header {
     ledger: u64,
 }
 
-/// The header of a model file.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ModelHeader {
-    party: String,
-    number: usize,
-    settings: String,
-}
 
 impl Session {
     pub(super) fn keep_best(&mut self) {
@@ -71,7 +64,7 @@ impl Session {
         let (terms, run) = (*self.received.terms(), *self.received.run());
         let received = *self.received.all();
         let header = Header { epoch, tag, settings_hash, terms, run, received, number, steps, ledger };
-        let bytes = StateFile::new(&header, parameters, Vec::new()).to_bytes();
+        let bytes = StateFile::new(&header, parameters).to_bytes();
         self.store.save(epoch, bytes)?;
         Ok(Saved { epoch, tag })
     }
@@ -109,16 +102,15 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the best model, with the scalers for new records.
+    /// Writes the best model, and how records were prepared for it.
     pub(super) fn finish(&self, name: &str) -> Result<(), SecondaryError> {
         if self.blanked > 0 {
             (self.tell)(format!("{} blocks held NaN or infinity and were sent as zeros", self.blanked));
         }
         let settings = self.settings.to_toml();
-        let header = ModelHeader { party: name.to_string(), number: self.number, settings };
-        let scaled = &self.records.scaled;
-        let scalers = scalers(scaled.key_scaler.as_ref(), scaled.feature_scaler.as_ref());
-        Ok(self.store.finish(&StateFile::new(&header, self.best.clone(), scalers).to_bytes())?)
+        let preparing = self.records.scaled.preparing.clone();
+        let model = Model { party: name.to_string(), number: self.number, settings, preparing };
+        Ok(self.store.finish(&model.to_bytes(self.best.clone()))?)
     }
 
     /// Removes the states saved during the run.

@@ -14,6 +14,7 @@ pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Devic
         keys: gather(&records.scaled.keys, rows, device),
         features: gather(&records.scaled.features, rows, device),
         labels: Vec::new(),
+        weights: Vec::new(),
     }
 }
 

@@ -25,7 +25,7 @@ impl Trainer {
     }
 
     fn predict_by_current(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
-        let records = self.records.like(table)?;
+        let records = self.records.scaled.preparing.apply(table)?;
         let here = self.here();
         let mut similarities = Vec::new();
         for &party in &here {

@@ -1,11 +1,11 @@
 //! Makes a trainer that is ready for its first epoch from an experiment: prepares the primary's data and model; the parties
 //! agree to the terms and link.
 
-use fet_core::data::{Keys, Standardise};
-use fet_core::experiment::Experiment;
+use fet_core::data::{Aside, Keys, Standardise, Task};
+use fet_core::experiment::{Experiment, Weighting, WeightingRule};
 use fet_core::learning_rate::Plateau;
 use fet_core::message::{
-    Agreed, Backups, Confirmed, LinkKeys, Linked, PROTOCOL_VERSION, PublicKeys, Reply, Request, Terms,
+    Agreed, Backups, Confirmed, LinkKeys, Linked, PROTOCOL_VERSION, Parts, PublicKeys, Reply, Request, Terms,
 };
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
@@ -22,7 +22,7 @@ use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
-use crate::schedule::Schedule;
+use crate::schedule::{self, Schedule};
 use crate::secondary::{Store, linking_seed};
 
 impl Trainer {
@@ -50,29 +50,72 @@ impl Trainer {
         machine: &Machine,
         own: OwnSeed,
     ) -> Result<Self, RunError> {
-        let device = machine.device.clone().autodiff();
         let (seed, settings) = (experiment.seed, &experiment.train);
-        let method = experiment.method.build(&())?;
-        let plan = method.plan();
-        let schedule = Schedule::new(seed, settings, &plan, data.table.rows(), parties.len())?;
-        let (standardise, data_rows) = (data.standardise, data.table.rows());
-        let classes = data.classes;
-        let mut prepared = PreparedPrimary::new(data, schedule.split())?;
+        let plan = experiment.method.build(&())?.plan();
+        let split = schedule::split(&data.parts, data.table.rows(), seed)?;
+        let schedule = Schedule::new(seed, settings, &plan, split, parties.len());
+        let (standardise, parts, classes) = (data.standardise, data.parts.clone(), data.classes);
+        let Aside { class_names, rows: file_rows, columns } = data.aside.clone();
+        let groups = columns.iter().find(|column| column.name == experiment.scores.groups);
+        let groups = groups.map(|column| (column.name.clone(), column.values.texts()));
+        let prepared = PreparedPrimary::new(data, schedule.split())?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
         }
+        let mut trainer =
+            Self::assemble(experiment, prepared, schedule, classes, parties, gone, machine, own)?;
+        (trainer.class_names, trainer.standardise) = (class_names, standardise);
+        (trainer.groups, trainer.file_rows) = (groups, file_rows);
+        trainer.check_metric()?;
+        // Of protected labels it tells what their answers tell, and no more.
+        trainer.warnings = missing_classes(&trainer.labels, &trainer.objective, trainer.schedule.split());
+        trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
+        trainer.link()?;
+        let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);
+        if secure.is_some() {
+            trainer.agree_on_keys()?;
+        }
+        Ok(trainer)
+    }
+
+    /// The primary's side before anything is asked of the parties.
+    #[expect(clippy::too_many_arguments, reason = "a run and a finished model have nothing else in common")]
+    pub(super) fn assemble(
+        experiment: &Experiment,
+        mut prepared: PreparedPrimary,
+        schedule: Schedule,
+        classes: usize,
+        parties: Vec<Box<dyn Party>>,
+        gone: Vec<usize>,
+        machine: &Machine,
+        own: OwnSeed,
+    ) -> Result<Self, RunError> {
+        let device = machine.device.clone().autodiff();
+        let (seed, settings) = (experiment.seed, &experiment.train);
+        let method = experiment.method.build(&())?;
+        let plan = method.plan();
         let aggregator = experiment.aggregator.build(&())?;
-        let secure = secret_sum(aggregator.as_ref()).filter(|_| plan.secondaries);
         let linker = experiment.linker.build(&())?;
         let common = experiment.common();
         let (privacy, releases) =
-            protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), data_rows, parties.len())?;
+            protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), schedule.split(), parties.len())?;
         let releases = Releases { randomness: settings.randomness, ..releases };
         let exposure = exposure(&schedule, settings, prepared.objective.task, classes, privacy.as_ref());
         let protection = protect_labels(experiment, &exposure, schedule.split(), &mut prepared, &own)?;
-        // Of protected labels it tells what their answers tell, and no more.
-        let warnings = missing_classes(&prepared.labels, &prepared.objective, schedule.split());
+        let weights = match prepared.objective.task {
+            Task::Regression if settings.class_weights == Weighting::Rule(WeightingRule::None) => None,
+            Task::Regression => {
+                let rule = "must be \"none\" for a regression, which has no classes";
+                let value = format!("{:?}", settings.class_weights);
+                return Err(Violation::new("train.class_weights", rule, value).into());
+            }
+            Task::Binary | Task::Multiclass => {
+                let class = |&row: &usize| prepared.labels[row] as usize;
+                let labels: Vec<usize> = schedule.split().train.iter().map(class).collect();
+                settings.class_weights.of(&labels, classes)?
+            }
+        };
         let neighbours: Vec<usize> =
             (1..=parties.len()).map(|party| plan.neighbours.of(party, linker.about().neighbours)).collect();
         let primary = method.primary(&PrimaryContext {
@@ -93,7 +136,7 @@ impl Trainer {
             return Err(Violation::new(averaged.setting, rule, averaged.every).into());
         }
         let secondaries = parties.len();
-        let mut trainer = Self {
+        Ok(Self {
             settings: settings.clone(),
             seed,
             device,
@@ -101,6 +144,13 @@ impl Trainer {
             schedule,
             records: prepared.party,
             labels: prepared.labels,
+            groups: None,
+            file_rows: Vec::new(),
+            metric: experiment.scores.metric.unwrap_or_else(|| prepared.objective.metric()),
+            evaluated: None,
+            weights,
+            class_names: Vec::new(),
+            standardise: Standardise::ALL,
             protection,
             exposure,
             own,
@@ -133,15 +183,9 @@ impl Trainer {
             probes: 0,
             plan,
             phases: super::Phases::default(),
-            warnings,
+            warnings: Vec::new(),
             view: None,
-        };
-        trainer.join(&common.to_toml(), standardise)?;
-        trainer.link()?;
-        if secure.is_some() {
-            trainer.agree_on_keys()?;
-        }
-        Ok(trainer)
+        })
     }
 
     /// Puts the primary's own seed, if it has one, in its place: a resumed run draws the noise on labels from it again.
@@ -150,7 +194,7 @@ impl Trainer {
     }
 
     /// Asks every party to agree to the terms.
-    fn join(&mut self, settings: &str, standardise: Standardise) -> Result<(), RunError> {
+    pub(super) fn join(&mut self, settings: &str, parts: &Parts, standardise: Standardise) -> Result<(), RunError> {
         let everyone = self.here();
         let parties = self.federation.len();
         let terms = |index: usize| Terms {
@@ -161,7 +205,8 @@ impl Trainer {
             name: self.federation.name(index).to_string(),
             number: index + 1,
             parties,
-            rows: self.labels.len(),
+            rows: self.schedule.split().rows(),
+            parts: parts.clone(),
             standardise,
         };
         let requests = everyone.iter().map(|&index| Request::Join(terms(index))).collect();

@@ -85,6 +85,7 @@ impl Canaries {
             }
         }
         let natural: Vec<usize> = if self.others { (0..table.rows()).collect() } else { Vec::new() };
+        let own = numbers(table);
         let ends = ends(table);
         let values = |value: Value| {
             ends.iter().map(move |&[low, high]| match value {
@@ -94,30 +95,36 @@ impl Canaries {
             })
         };
         let mut features: Vec<f32> = records.iter().flat_map(|&(_, value)| values(value)).collect();
-        features.extend_from_slice(table.features.select_rows(&natural).values());
+        features.extend_from_slice(own.select_rows(&natural).values());
         let rows: Vec<usize> = records.iter().map(|&(row, _)| row).collect();
         PartyTable {
             name: table.name.clone(),
             keys: together(&self.keys.select_rows(&rows), &table.keys.select_rows(&natural)),
-            features: Matrix::new(table.features.columns(), features),
+            features: Matrix::new(own.columns(), features).into(),
             bounds: table.bounds.clone(),
         }
     }
 }
 
+/// The features of a table, which an audit has as numbers ([`fet_train::data::in_numbers`]).
+fn numbers(table: &PartyTable) -> &Matrix<f32> {
+    table.features.numbers().expect("an audit reads tables of numbers")
+}
+
 /// The declared range of each feature, or that of its values.
 fn ends(table: &PartyTable) -> Vec<[f64; 2]> {
-    if let Some(bounds) = table.bounds.as_ref().filter(|b| b.features.len() == table.features.columns()) {
+    let own = numbers(table);
+    if let Some(bounds) = table.bounds.as_ref().filter(|b| b.features.len() == own.columns()) {
         return bounds.features.clone();
     }
     let range = |column: usize| {
-        let values = (0..table.features.rows()).map(|row| f64::from(table.features.row(row)[column]));
+        let values = (0..own.rows()).map(|row| f64::from(own.row(row)[column]));
         let widest = |[low, high]: [f64; 2], x: f64| [low.min(x), high.max(x)];
         let [low, high] = values.fold([f64::INFINITY, f64::NEG_INFINITY], widest);
         // A constant column is given a range all the same.
         if low < high { [low, high] } else { [low, low + 1.0] }
     };
-    (0..table.features.columns()).map(range).collect()
+    (0..own.columns()).map(range).collect()
 }
 
 /// Keys of both, which are of one kind: linking refuses others before this.

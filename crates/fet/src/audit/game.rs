@@ -9,7 +9,7 @@ use fet_core::party::Party;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_privacy::identity::{Identity, PublicIdentity};
-use fet_train::prepare::divide;
+use fet_train::data::divided;
 use fet_train::secondary::{Own, Secondary, Store};
 use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, Trainer};
@@ -101,7 +101,7 @@ impl<'a> Game<'a> {
     /// Trains the experiment with these canaries in. `run` is the number of the run: each has noise of its own, from secrets
     /// of the parties, as in a deployment.
     pub(super) fn play(&self, inside: &[bool], run: u64) -> anyhow::Result<Played> {
-        let (primary, tables) = divide(self.data.clone());
+        let (primary, tables) = divided(self.experiment, self.data.clone())?;
         let parties = tables.len();
         let secret = |party: usize| {
             let mut secret = [0; 32];
@@ -124,6 +124,7 @@ impl<'a> Game<'a> {
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
                 store: Store::Memory(Vec::new()),
+                model: None,
                 tell: Arc::new(|_| ()),
             });
             let tape = Tape::default();

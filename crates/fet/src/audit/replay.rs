@@ -63,6 +63,7 @@ impl<'a> Copies<'a> {
             device: self.machine.device.clone(),
             computation: self.experiment.train.computation(self.machine.on_host),
             store: Store::Memory(Vec::new()),
+            model: None,
             tell: Arc::new(|_| ()),
         });
         let linker = self.experiment.linker.build(&())?;

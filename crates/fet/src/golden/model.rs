@@ -84,6 +84,7 @@ impl GoldenModel {
                 keys: keys(golden, 0, features.dims()[0], &device)?,
                 features,
                 labels: golden.floats("input.label")?,
+                weights: Vec::new(),
             },
             neighbours: neighbours.collect::<Result<_, _>>()?,
             similarities,

@@ -7,13 +7,15 @@
 use std::path::Path;
 
 use fet_backends::Backend;
-use fet_core::data::{Keys, Matrix, PartyTable, Standardise};
-use fet_core::experiment::{Experiment, Kernels, TrainSettings};
+use fet_core::data::{Aside, Keys, Matrix, PartyTable, Standardise};
+use fet_core::experiment::{Experiment, Kernels, ScoreSettings, SplitSettings, TrainSettings};
+use fet_core::message::Parts;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::registry::Slot;
+use fet_scores::Fractions;
 use fet_train::prepare::PrimaryData;
-use fet_train::schedule::Split;
+use fet_train::schedule;
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{StepReport, Trainer};
 
@@ -51,6 +53,8 @@ pub fn check_run(path: &Path, backend: &Backend, fused: bool) -> Result<Option<V
         labels: tables.labels(&golden)?,
         label_range: Some([slots.objective.minimum, slots.objective.minimum + slots.objective.range]),
         standardise: Standardise { keys: false, features: false },
+        parts: Parts::default(),
+        aside: Aside::default(),
     };
     let trainer = Trainer::new(&experiment, data, parties, Vec::new(), &machine);
     let mut trainer = trainer.map_err(|error| refused(&error))?;
@@ -129,8 +133,11 @@ fn experiment(
         aggregator: slots.aggregator.clone(),
         privacy: Slot::of("none").map_err(|error| refused(&error))?,
         policy: Policy::default(),
+        split: SplitSettings::default(),
+        scores: ScoreSettings::default(),
         labels: Slot::of("none").map_err(|error| refused(&error))?,
         attack: None,
+        origin: String::new(),
     })
 }
 
@@ -145,10 +152,11 @@ impl Tables {
         let bad = |error: &dyn std::fmt::Display| golden.bad(&error.to_string());
         // The fewest rows of which the training part is whole batches.
         let rows = (10..1_000 * batch.max(1)).find(|&rows| {
-            Split::sizes(rows).is_ok_and(|[train, ..]| batch > 0 && train.is_multiple_of(batch))
+            let sizes = Fractions::default().sizes(rows);
+            sizes.is_ok_and(|sizes| batch > 0 && sizes.train.is_multiple_of(batch))
         });
         let rows = rows.ok_or_else(|| bad(&"its batch is empty"))?;
-        let split = Split::new(rows, SEED).map_err(|error| bad(&error))?;
+        let split = schedule::split(&Parts::default(), rows, SEED).map_err(|error| bad(&error))?;
         let mut source = vec![0; rows];
         for (place, &row) in split.train.iter().enumerate() {
             source[row] = place % batch;
@@ -174,7 +182,7 @@ impl Tables {
         Ok(PartyTable {
             name: format!("party {party}"),
             keys: Keys::Numbers(keys),
-            features: table("data", slots.data_dims[party])?,
+            features: table("data", slots.data_dims[party])?.into(),
             bounds: None,
         })
     }

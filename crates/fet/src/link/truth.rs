@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::path::Path;
 
-use fet_data::{read_columns, read_header};
+use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{best, curve};
 
 use super::{Pairs, input};
@@ -19,7 +19,7 @@ pub(super) fn read(
     primary: usize,
     secondary: usize,
 ) -> anyhow::Result<Truth> {
-    let header = read_header(path).map_err(input)?;
+    let header = read_names(path).map_err(input)?;
     let [first, second, ..] = header.as_slice() else {
         let found = header.len();
         return Err(input(format!(
@@ -27,17 +27,17 @@ pub(super) fn read(
             path.display()
         )));
     };
-    let (cells, lines) = read_columns(path, &[first.clone(), second.clone()]).map_err(input)?;
+    let cells = read_texts(path, &[first.clone(), second.clone()]).map_err(input)?;
     let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
     let mut truth = Truth::new();
-    for (pair, line) in cells.as_chunks::<2>().0.iter().zip(lines) {
+    for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(1..) {
         let mut rows: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
         for (side, cell) in pair.iter().enumerate() {
             let (name, count) = [("primary", primary), ("secondary", secondary)][side];
             rows[side] = match &tables {
                 Some(tables) => tables[side].get(cell.as_str()).cloned().ok_or_else(|| {
                     input(format!(
-                        "{} line {line}: no row of the {name} table has the id \"{cell}\"",
+                        "{} data row {row_number}: no row of the {name} table has the id \"{cell}\"",
                         path.display()
                     ))
                 })?,
@@ -46,7 +46,7 @@ pub(super) fn read(
                         cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {
                             let rule = format!("must be a row of the {name} table, 0 to {}", count - 1);
                             input(format!(
-                                "{} line {line}: {rule}; it is \"{cell}\" (name the column of ids with --id)",
+                                "{} data row {row_number}: {rule}; it is \"{cell}\" (name the column of ids with --id)",
                                 path.display()
                             ))
                         })?;

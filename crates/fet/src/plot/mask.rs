@@ -6,15 +6,15 @@
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
 use fet_chart::{Bubble, Panel, Picture, Size};
-use fet_core::data::{DatasetContext, Keys};
+use fet_core::data::Keys;
 use fet_core::linker::{Linker, link};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
 use fet_train::model::{DynamicMask, Init};
-use fet_train::prepare::{PreparedParty, divide, for_model};
-use fet_train::schedule::Split;
+use fet_train::prepare::{PreparedParty, for_model};
+use fet_train::schedule;
 
 use super::Run;
 use crate::experiment_file::data_folders;
@@ -47,9 +47,9 @@ struct Row {
 fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
-    let context = DatasetContext { folders: &folders, seed: experiment.seed };
-    let (primary, secondaries) = divide(experiment.data.build(&context)?.load()?);
-    let split = Split::new(primary.table.rows(), experiment.seed)?;
+    let data = fet_train::data::read(experiment, &folders)?;
+    let (primary, secondaries) = fet_train::data::divided(experiment, data)?;
+    let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
     let prepared = PreparedParty::of_all(table, primary.standardise)?;

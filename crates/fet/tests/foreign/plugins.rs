@@ -329,7 +329,7 @@ impl Dataset for Three {
         let party = |name: &str, scale: f32| PartyTable {
             name: name.to_string(),
             keys: Matrix::new(2, keys.clone()).into(),
-            features: Matrix::new(1, keys.chunks(2).map(|key| scale * key[0] as f32).collect()),
+            features: Matrix::new(1, keys.chunks(2).map(|key| scale * key[0] as f32).collect()).into(),
             bounds: Some(Bounds { keys: vec![[0.0, 1.0]; 2], features: vec![[0.0, f64::from(scale)]] }),
         };
         Ok(VerticalData {
@@ -339,6 +339,7 @@ impl Dataset for Three {
             primary: party("one", 1.0),
             secondaries: vec![party("two", 2.0), party("three", 3.0)],
             standardise: fet_core::data::Standardise::ALL,
+            aside: fet_core::data::Aside::default(),
         })
     }
 }

@@ -345,6 +345,7 @@ fn a_failed_attempt_at_linking_is_final() {
             number: 1,
             parties: 2,
             rows: 100,
+            parts: fet_core::message::Parts::default(),
             standardise: fet_core::data::Standardise::ALL,
         };
         party.ask(Request::Join(terms)).expect("its own terms");

@@ -93,11 +93,12 @@ fn without_noise_every_canary_is_seen() {
 
 /// A table as an owner scales it that declares ranges of what it has standardised by its own means and deviations.
 fn careless(mut table: PartyTable) -> PartyTable {
-    let (rows, columns) = (table.features.rows() as f64, table.features.columns());
-    let mut values = table.features.values().to_vec();
+    let own = table.features.numbers().expect("numbers").clone();
+    let (rows, columns) = (own.rows() as f64, own.columns());
+    let mut values = own.values().to_vec();
     for column in 0..columns {
         let all = |of: &dyn Fn(f64) -> f64| {
-            (0..table.features.rows()).map(|row| of(f64::from(table.features.row(row)[column]))).sum::<f64>()
+            (0..own.rows()).map(|row| of(f64::from(own.row(row)[column]))).sum::<f64>()
         };
         let mean = all(&|x| x) / rows;
         let deviation = (all(&|x| (x - mean).powi(2)) / rows).sqrt().max(1e-9);
@@ -105,7 +106,7 @@ fn careless(mut table: PartyTable) -> PartyTable {
             *value = ((f64::from(*value) - mean) / deviation) as f32;
         }
     }
-    table.features = Matrix::new(columns, values);
+    table.features = Matrix::new(columns, values).into();
     table.bounds = Some(Bounds { keys: Vec::new(), features: vec![[-3.0, 3.0]; columns] });
     table
 }
@@ -118,7 +119,7 @@ fn an_owner_that_scales_by_its_own_statistics_is_found_out() {
     let found = |sets: &[&str], runs: usize, owner: Prepared<'_>| {
         let experiment = experiment(sets);
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let context = DatasetContext { folders: &folder.path().into(), seed: experiment.seed };
+        let context = DatasetContext { folders: &folder.path().into(), seed: experiment.seed, aside: &[] };
         let data = experiment.data.build(&context).expect("settings").load().expect("the digits");
         let machine = fet::run::machine(&flex());
         audit_on(&experiment, &data, &settings(4, runs), &machine, owner).expect("an audit")

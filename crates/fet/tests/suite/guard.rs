@@ -36,6 +36,7 @@ fn own(sets: &[&str]) -> Own {
         device: machine.device,
         computation: Default::default(),
         store: Store::Memory(Vec::new()),
+        model: None,
         tell: Arc::new(|_| ()),
     }
 }
@@ -51,6 +52,7 @@ fn terms(sets: &[&str]) -> Terms {
         number: 1,
         parties: 2,
         rows: 100,
+        parts: fet_core::message::Parts::default(),
         standardise: fet_core::data::Standardise::ALL,
     }
 }

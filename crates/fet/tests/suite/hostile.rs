@@ -191,6 +191,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
             device: machine.device.clone(),
             computation: Default::default(),
             store: Store::Memory(Vec::new()),
+            model: None,
             tell: Arc::new(|_| ()),
         });
         let terms = Terms {
@@ -202,6 +203,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
             number: party + 1,
             parties: count,
             rows: 60,
+            parts: fet_core::message::Parts::default(),
             standardise: fet_core::data::Standardise::ALL,
         };
         secondary.ask(Request::Join(terms)).expect("its own terms");

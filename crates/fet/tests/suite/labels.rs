@@ -41,7 +41,7 @@ impl<P: Party> Party for Curious<P> {
 }
 
 pub(crate) fn digits(experiment: &Experiment) -> VerticalData {
-    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed };
+    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, aside: &[] };
     experiment.data.build(&context).expect("sound").load().expect("digits are compiled in")
 }
 

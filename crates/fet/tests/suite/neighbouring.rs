@@ -46,6 +46,7 @@ fn party(
         device: fet::run::machine(&flex()).device,
         computation: Default::default(),
         store: Store::Memory(Vec::new()),
+        model: None,
         tell: Arc::new(move |warning| heard.lock().expect("no panic").push(warning)),
     });
     let terms = Terms {
@@ -57,6 +58,7 @@ fn party(
         number: 1,
         parties: 2,
         rows: ROWS,
+        parts: fet_core::message::Parts::default(),
         standardise,
     };
     (party, terms, told)
@@ -102,7 +104,9 @@ fn replaced(mut table: PartyTable, record: usize, key: [f64; 2], feature: f32) -
     let mut keys = table.keys.numbers().expect("numbers").values().to_vec();
     keys[2 * record..2 * record + 2].copy_from_slice(&key);
     table.keys = Matrix::new(2, keys).into();
-    table.features.values_mut()[record] = feature;
+    let mut features = table.features.numbers().expect("numbers").clone();
+    features.values_mut()[record] = feature;
+    table.features = features.into();
     table
 }
 

@@ -63,6 +63,7 @@ impl Case {
                 keys: random([ROWS, 2], 1, &tracked),
                 features: random([ROWS, 3], 2, &tracked),
                 labels: vec![0.0, 1.0, 1.0, 0.0, 1.0, 0.0],
+                weights: Vec::new(),
             },
             memory: plan.secondaries.then_some(Memory { tensor, available: positions, similarities }),
         }

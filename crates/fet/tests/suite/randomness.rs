@@ -272,6 +272,7 @@ fn noise_follows_from_the_partys_own_seed() {
                 device: machine.device.clone(),
                 computation: experiment.train.computation(true),
                 store: Store::Memory(Vec::new()),
+                model: None,
                 tell: Arc::clone(&simulation.tell),
             }))
         });

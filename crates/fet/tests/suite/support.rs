@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fet_backends::{Backend, BackendError};
-use fet_core::data::{Bounds, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::data::{Aside, Bounds, Matrix, PartyTable, Standardise, Task, VerticalData};
 use fet_core::experiment::{Experiment, set};
 use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
@@ -60,7 +60,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         PartyTable {
             name: name.to_string(),
             keys: Matrix::new(2, keys).select_rows(&order).into(),
-            features: Matrix::new(1, column.to_vec()).select_rows(&order),
+            features: Matrix::new(1, column.to_vec()).select_rows(&order).into(),
             bounds: Some(Bounds { keys: vec![[-0.01, 1.01]; 2], features: vec![[-0.5, 0.5]] }),
         }
     };
@@ -71,11 +71,12 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         primary: PartyTable {
             name: "primary".to_string(),
             keys: Matrix::new(2, points.clone()).into(),
-            features: Matrix::new(1, own),
+            features: Matrix::new(1, own).into(),
             bounds: None,
         },
         labels,
         standardise: Standardise::ALL,
+        aside: Aside::default(),
     }
 }
 

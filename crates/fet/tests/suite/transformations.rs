@@ -187,6 +187,7 @@ fn decoded(
         keys: random([9, 2], 11, device),
         features: random([9, 3], 12, device),
         labels: (0..9).map(|row| (row % 3) as f32).collect(),
+        weights: Vec::new(),
     };
     let tensor = random([9, 7, memory_width], 13, &device.clone().without_autodiff());
     let memory = Memory { tensor, available, similarities: Vec::new() };

@@ -118,7 +118,7 @@ impl Primary for FusedDecoder {
         let leaf = passed.values.clone().autodiff().require_grad();
         let output = self.trainable.module().output.forward(leaf.clone().reshape([rows, width]));
         let output = self.objective.activate(output);
-        let loss = self.objective.loss(output.clone(), &batch.labels);
+        let loss = self.objective.loss(output.clone(), &batch.labels, &batch.weights);
         let gradient = self.trainable.backward(&loss, Some(&leaf)).expect("the loss depends on the blocks");
 
         let tape = passed.tape.take().expect("a training pass leaves a tape");

@@ -1,0 +1,80 @@
+//! A party's own columns: numbers of one kind, or typed columns as they are in its table.
+
+use std::fmt;
+
+use fet_tables::Table;
+use fet_tables::prepare::Rules;
+
+use super::Matrix;
+
+/// A party's own columns, raw.
+#[derive(Debug, Clone)]
+pub enum Features {
+    /// Numbers, [rows, d].
+    Numbers(Matrix<f32>),
+    /// Numbers, categories, dates and texts.
+    Columns(Columns),
+}
+
+/// Typed columns, and how their owner wants them prepared for a model.
+#[derive(Clone)]
+pub struct Columns {
+    /// The columns.
+    pub table: Table,
+    /// How they become numbers.
+    pub rules: Rules,
+}
+
+impl Features {
+    /// The number of records; 0 for a table without columns.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.rows(),
+            Self::Columns(columns) => columns.table.rows,
+        }
+    }
+
+    /// The number of columns, before they are prepared.
+    pub fn columns(&self) -> usize {
+        match self {
+            Self::Numbers(numbers) => numbers.columns(),
+            Self::Columns(columns) => columns.table.columns.len(),
+        }
+    }
+
+    /// The numbers; nothing where columns are typed.
+    pub fn numbers(&self) -> Option<&Matrix<f32>> {
+        match self {
+            Self::Numbers(numbers) => Some(numbers),
+            Self::Columns(_) => None,
+        }
+    }
+
+    /// The named records, in the order given.
+    ///
+    /// # Panics
+    /// If there is no such record.
+    #[must_use]
+    pub fn select_rows(&self, rows: &[usize]) -> Self {
+        match self {
+            Self::Numbers(numbers) => Self::Numbers(numbers.select_rows(rows)),
+            Self::Columns(Columns { table, rules }) => {
+                let table = table.select_rows(rows).expect("the records exist");
+                Self::Columns(Columns { table, rules: rules.clone() })
+            }
+        }
+    }
+}
+
+impl From<Matrix<f32>> for Features {
+    fn from(numbers: Matrix<f32>) -> Self {
+        Self::Numbers(numbers)
+    }
+}
+
+/// Shows the shape, never the values.
+impl fmt::Debug for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Columns[{} x {}]", self.table.rows, self.table.columns.len())
+    }
+}

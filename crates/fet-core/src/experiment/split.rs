@@ -1,0 +1,103 @@
+//! The settings of the split: which of the primary's records are trained on, validated on and tested on.
+
+use fet_scores::Fractions;
+use serde::{Deserialize, Serialize};
+
+use crate::registry::Violation;
+
+/// Which of the primary's records are trained on, validated on and tested on. It is the primary's affair, and the same for
+/// every method of a study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SplitSettings {
+    /// How records are put into parts.
+    pub kind: SplitKind,
+    /// The column of the primary's table that it goes by, dropped or not: of a split by time, group or column; of a stratified
+    /// one in place of the label.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub column: String,
+    /// A table with a column `part`, a row for each row of the primary's file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// The share of records for validation, which selects the epoch.
+    pub validation: f64,
+    /// The share of records for the test.
+    pub test: f64,
+    /// The number of folds of a cross-validation, each tested once; 0 for none.
+    pub folds: usize,
+    /// The fold that this run tests, from 0.
+    pub fold: usize,
+}
+
+/// How records are put into parts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SplitKind {
+    /// By a shuffle alone.
+    #[default]
+    Random,
+    /// Each class, or each decile of a number, in the same proportions.
+    Stratified,
+    /// The latest records are tested, those before validate.
+    Time,
+    /// No group in two parts.
+    Group,
+    /// As a column of the primary says: "train", "validation" or "test".
+    Column,
+    /// As a file says.
+    File,
+}
+
+impl Default for SplitSettings {
+    fn default() -> Self {
+        let usual = Fractions::default();
+        Self {
+            kind: SplitKind::Random,
+            column: String::new(),
+            file: String::new(),
+            validation: usual.validation(),
+            test: usual.test(),
+            folds: 0,
+            fold: 0,
+        }
+    }
+}
+
+/// The column of a file of parts.
+pub const PART: &str = "part";
+
+impl SplitSettings {
+    /// The shares.
+    pub fn fractions(&self) -> Result<Fractions, Violation> {
+        Fractions::new(self.validation, self.test).map_err(|error| {
+            let value = format!("{} and {}", self.validation, self.test);
+            Violation::new("split.validation", format!("must leave each part a share ({error})"), value)
+        })
+    }
+
+    /// Refuses settings that name no split.
+    pub(super) fn check(&self) -> Result<(), Violation> {
+        use SplitKind::{Column, File, Group, Stratified, Time};
+        self.fractions()?;
+        let refuse = |field: &str, rule: &str, value: String| Err(Violation::new(field, rule, value).within("split"));
+        let quoted = |text: &str| format!("\"{text}\"");
+        if matches!(self.kind, Time | Group | Column) && self.column.is_empty() {
+            return refuse("column", "must name a column of the primary's table for this kind of split", quoted(""));
+        }
+        if !matches!(self.kind, Time | Group | Column | Stratified) && !self.column.is_empty() {
+            return refuse("column", "must be left out for this kind of split", quoted(&self.column));
+        }
+        if (self.kind == File) == self.file.is_empty() {
+            return refuse("file", "must name a table for the kind \"file\", and for no other", quoted(&self.file));
+        }
+        if self.folds == 1 || (self.folds > 0 && matches!(self.kind, Column | File)) {
+            let rule = "must be 0, or 2 and more for a split that is not given record by record";
+            return refuse("folds", rule, self.folds.to_string());
+        }
+        if self.fold >= self.folds.max(1) {
+            let rule = format!("must be below the number of folds ({})", self.folds.max(1));
+            return refuse("fold", &rule, self.fold.to_string());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,158 @@
+//! The settings of one party's table: its file, its keys, and what its columns are and become.
+
+use std::collections::BTreeMap;
+
+use fet_core::data::{Bounds, DataError};
+use fet_core::registry::Violation;
+use fet_tables::prepare::{Declared, Rules, Scaling};
+use fet_tables::{Kind, Options, Values};
+use serde::{Deserialize, Serialize};
+
+use crate::read::table::FileTable;
+
+/// One party's table.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TableSettings {
+    /// The party's name; empty for the file's name.
+    pub name: String,
+    /// A table: CSV with any delimiter, Parquet or Arrow; may end in `.gz` or `.zst`.
+    pub file: String,
+    /// The columns of the key, in the order that all parties share.
+    pub keys: Vec<String>,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// What columns are, where it is not what `fet data show` infers: "number", "category", "date", "date:%d/%m/%Y", "text".
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub columns: BTreeMap<String, Kind>,
+    /// What stands for a missing cell; empty for the usual marks (an empty cell, NA, NaN, null, None, ?).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
+    /// How numbers are scaled: "standard", "robust" (clipped to the quantiles of 1 % and 99 % first) or "none".
+    #[serde(skip_serializing_if = "is_default")]
+    pub scaling: Scaling,
+    /// A category of at most so many values gets a column for each; one of more is hashed. If there is none, 32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub one_hot: Option<usize>,
+    /// The columns that a hashed category, or a text, gets. If there is none, 32.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buckets: Option<usize>,
+    /// The range of each column of numbers of a secondary, keys included, as `column = [low, high]`: public knowledge, not
+    /// computed from the records. It scales by them. If a secondary declares nothing, it scales by the means and deviations
+    /// of its columns, which is refused beside a privacy mechanism; if it declares anything, it declares every column but
+    /// texts.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bounds: BTreeMap<String, [f64; 2]>,
+    /// The same for each date, ISO 8601.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub dates: BTreeMap<String, [String; 2]>,
+    /// The same for each category: all its values. Any other value is prepared as an unknown one.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub categories: BTreeMap<String, Vec<String>>,
+}
+
+fn is_default(scaling: &Scaling) -> bool {
+    *scaling == Scaling::default()
+}
+
+/// The most columns of a hashed column, and the most values of a category with a column each.
+const MOST_COLUMNS: usize = 1 << 16;
+
+impl TableSettings {
+    /// Refuses settings that fit no table.
+    pub(super) fn check(&self) -> Result<(), Violation> {
+        if let Some((column, bounds)) = self.bounds.iter().find(|(_, bounds)| !Bounds::is_range(**bounds)) {
+            let field = format!("bounds.{column}");
+            return Err(Violation::new(field, "must be a range [low, high]", format!("{bounds:?}")));
+        }
+        if let Some((column, _)) = self.categories.iter().find(|(_, values)| values.is_empty()) {
+            return Err(Violation::new(format!("categories.{column}"), "must name at least one value", "[]"));
+        }
+        for (field, count, least) in [("one_hot", self.one_hot, 0), ("buckets", self.buckets, 1)] {
+            if let Some(count) = count.filter(|count| !(least..=MOST_COLUMNS).contains(count)) {
+                return Err(Violation::new(field, format!("must be {least} to {MOST_COLUMNS}"), count));
+            }
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            if self.keys[..index].contains(key) {
+                return Err(Violation::new("keys", "must name each column once", format!("{:?}", self.keys)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The first setting that declares something, and what.
+    pub(super) fn declares(&self) -> Option<(&'static str, String)> {
+        let Self { bounds, dates, categories, .. } = self;
+        let all = [
+            ("bounds", !bounds.is_empty(), format!("{bounds:?}")),
+            ("dates", !dates.is_empty(), format!("{dates:?}")),
+            ("categories", !categories.is_empty(), format!("{categories:?}")),
+        ];
+        all.into_iter().find(|(_, given, _)| *given).map(|(field, _, value)| (field, value))
+    }
+
+    /// How the file is read: keys as numbers or texts, and dropped columns only where they are `kept`.
+    pub(super) fn options(&self, text_keys: bool, kept: &[String]) -> Options {
+        let key = if text_keys { Kind::Text } else { Kind::Number };
+        let mut kinds = self.columns.clone();
+        kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
+        let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
+        let missing =
+            if self.missing.is_empty() { Options::default().missing } else { self.missing.clone() };
+        Options { kinds, missing, drop, ..Options::default() }
+    }
+
+    /// How columns become numbers.
+    pub(super) fn rules(&self) -> Rules {
+        let usual = Rules::default();
+        let ranges = self.bounds.iter().filter(|(name, _)| !self.keys.contains(name));
+        let ranges = ranges.map(|(name, range)| (name.clone(), Declared::Range(*range)));
+        let dates = self.dates.iter().map(|(name, range)| (name.clone(), Declared::Dates(range.clone())));
+        let categories =
+            self.categories.iter().map(|(name, values)| (name.clone(), Declared::Categories(values.clone())));
+        Rules {
+            scaling: self.scaling,
+            one_hot: self.one_hot.unwrap_or(usual.one_hot),
+            buckets: self.buckets.unwrap_or(usual.buckets),
+            declared: ranges.chain(dates).chain(categories).collect(),
+            only_declared: self.declares().is_some(),
+        }
+    }
+
+    /// The declared ranges of the keys of a table that has its keys taken out already, if it declares anything: of every
+    /// column but texts, and of no other.
+    pub(super) fn bounds_of(&self, table: &FileTable, number_keys: bool) -> Result<Option<Bounds>, DataError> {
+        if self.declares().is_none() {
+            return Ok(None);
+        }
+        let place = |column: &str| format!("{} column `{column}`", self.file);
+        let keys: &[String] = if number_keys { &self.keys } else { &[] };
+        let of = |column: &String| {
+            let problem = "must have a range in `bounds`, which names some columns of this table";
+            let range = self.bounds.get(column).copied();
+            range.ok_or_else(|| DataError::new(place(column), problem))
+        };
+        let keys: Vec<[f64; 2]> = keys.iter().map(of).collect::<Result<_, _>>()?;
+        for name in table.names() {
+            let (field, declared) = match &table.column(name)?.values {
+                Values::Number(_) => ("a range in `bounds`", self.bounds.contains_key(name)),
+                Values::Date(_) => ("a range in `dates`", self.dates.contains_key(name)),
+                Values::Category { .. } => ("its values in `categories`", self.categories.contains_key(name)),
+                Values::Text(_) => continue,
+            };
+            if !declared {
+                let problem = format!("must have {field}, since this table declares some of its columns");
+                return Err(DataError::new(place(name), problem));
+            }
+        }
+        let names: Vec<&str> = table.names().collect();
+        let declared = self.bounds.keys().filter(|name| !number_keys || !self.keys.contains(name));
+        let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
+        if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
+            let problem = format!("has no column `{column}` to declare; `bounds`, `dates` or `categories` names it");
+            return Err(DataError::new(&self.file, problem));
+        }
+        Ok(Some(Bounds { keys, features: Vec::new() }))
+    }
+}

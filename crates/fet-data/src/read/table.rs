@@ -1,0 +1,203 @@
+//! Tables of files as datasets take them: found in the folders of data, read by [`fet_tables`], and taken apart.
+
+use std::path::Path;
+
+use fet_core::data::{DataError, Folders, KeyKind, Keys, Matrix, TextTable};
+use fet_tables::{Column, Kind, Options, Table, TableError, Values};
+
+use super::locate;
+
+/// A table and the file that it is from.
+#[derive(Debug)]
+pub(crate) struct FileTable {
+    file: String,
+    table: Table,
+}
+
+impl FileTable {
+    /// Reads `file` out of one of `folders`; `setting` is where the experiment names it.
+    pub(crate) fn read(
+        folders: &Folders,
+        file: &str,
+        setting: &str,
+        options: &Options,
+    ) -> Result<Self, DataError> {
+        let path = locate(folders, file, setting)?;
+        let table = fet_tables::read(&path, options).map_err(unusable)?;
+        Ok(Self { file: path.display().to_string(), table })
+    }
+
+    /// A table that was read elsewhere.
+    pub(crate) fn of(file: &str, table: Table) -> Self {
+        Self { file: file.to_string(), table }
+    }
+
+    /// The number of records.
+    pub(crate) fn rows(&self) -> usize {
+        self.table.rows
+    }
+
+    /// The names of the columns that are left.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.table.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// A column, which stays.
+    pub(crate) fn column(&self, name: &str) -> Result<&Column, DataError> {
+        self.table.column(name).map_err(|error| self.refuse(error))
+    }
+
+    /// Takes a column out of the table.
+    pub(crate) fn take(&mut self, name: &str) -> Result<Column, DataError> {
+        self.column(name)?;
+        let at = self.table.columns.iter().position(|column| column.name == name);
+        Ok(self.table.columns.remove(at.expect("it was found")))
+    }
+
+    /// Takes columns of numbers out of the table, none of which is missing anywhere: [rows, names].
+    pub(crate) fn take_numbers(&mut self, names: &[String]) -> Result<Matrix<f64>, DataError> {
+        let columns = names.iter().map(|name| self.numbers(name)).collect::<Result<Vec<_>, _>>()?;
+        let rows = self.table.rows;
+        let values = (0..rows).flat_map(|row| columns.iter().map(move |column| column[row])).collect();
+        self.table.columns.retain(|column| !names.contains(&column.name));
+        Ok(Matrix::new(names.len(), values))
+    }
+
+    /// Takes columns of text out of the table; a missing text is empty.
+    pub(crate) fn take_texts(&mut self, names: &[String]) -> Result<TextTable, DataError> {
+        let columns = names.iter().map(|name| self.take(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok(texts(&columns, self.table.rows))
+    }
+
+    /// What is left.
+    pub(crate) fn into_rest(self) -> Table {
+        self.table
+    }
+
+    /// Where a cell is, for a message.
+    pub(crate) fn place(&self, row: usize, column: &str) -> String {
+        format!("{} data row {} column `{column}`", self.file, row + 1)
+    }
+
+    /// An error of this file.
+    pub(crate) fn error(&self, problem: impl Into<String>) -> DataError {
+        DataError::new(&self.file, problem.into())
+    }
+
+    fn refuse(&self, error: TableError) -> DataError {
+        let text = error.to_string();
+        self.error(text.strip_prefix("the table ").unwrap_or(&text))
+    }
+
+    fn numbers(&self, name: &str) -> Result<Vec<f64>, DataError> {
+        let Values::Number(values) = &self.column(name)?.values else {
+            return Err(self.error(format!("column `{name}` must hold numbers")));
+        };
+        match values.iter().position(|value| value.is_nan()) {
+            Some(row) => {
+                let problem = "must be a number; it is missing (leave out records without one)";
+                Err(DataError::new(self.place(row, name), problem))
+            }
+            None => Ok(values.clone()),
+        }
+    }
+}
+
+/// The error of a reader as that of data: the same words.
+pub(crate) fn unusable(error: TableError) -> DataError {
+    let text = error.to_string();
+    match text.split_once(": ") {
+        Some((place, problem)) => DataError::new(place, problem),
+        None => DataError::new("table", text),
+    }
+}
+
+/// Columns of text side by side.
+fn texts(columns: &[Column], rows: usize) -> TextTable {
+    let cell = |column: &Column, row: usize| match &column.values {
+        Values::Text(texts) => texts.get(row).unwrap_or_default().to_string(),
+        Values::Category { codes, names } => names.get(codes[row] as usize).cloned().unwrap_or_default(),
+        Values::Number(_) | Values::Date(_) => String::new(),
+    };
+    let cells = (0..rows).flat_map(|row| columns.iter().map(move |column| cell(column, row)));
+    TextTable::new(columns.len(), cells.collect())
+}
+
+/// How columns are read as texts, and no others.
+fn as_texts(columns: &[String]) -> Options {
+    let kinds = columns.iter().map(|name| (name.clone(), Kind::Text)).collect();
+    Options { kinds, columns: Some(columns.to_vec()), ..Options::default() }
+}
+
+/// The named columns of a table as keys; other columns are not read. Numbers if `kind` requires them; if it allows
+/// either, numbers if every cell is one, else texts.
+pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
+    let read = |options: &Options| {
+        FileTable::read(&Folders::default(), &path.display().to_string(), "file", options)
+    };
+    let named = Options { columns: Some(columns.to_vec()), ..Options::default() };
+    match kind {
+        KeyKind::Text => Ok(Keys::Text(read(&as_texts(columns))?.take_texts(columns)?)),
+        KeyKind::Numbers => {
+            let kinds = columns.iter().map(|name| (name.clone(), Kind::Number)).collect();
+            let numbers = read(&Options { kinds, ..named }).and_then(|mut table| table.take_numbers(columns));
+            let hint = " (for text choose a linker such as \"clk\")";
+            numbers.map(Keys::Numbers).map_err(|error| DataError {
+                problem: if error.problem.starts_with("must be") { error.problem + hint } else { error.problem },
+                ..error
+            })
+        }
+        KeyKind::Either => {
+            let mut table = read(&named)?;
+            match table.take_numbers(columns) {
+                Ok(numbers) => Ok(Keys::Numbers(numbers)),
+                Err(_) => read_keys(path, columns, KeyKind::Text),
+            }
+        }
+    }
+}
+
+/// The cells of the named columns as they stand, row by row; a missing one is empty.
+pub fn read_texts(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
+    let file = path.display().to_string();
+    let mut table = FileTable::read(&Folders::default(), &file, "file", &as_texts(columns))?;
+    Ok(table.take_texts(columns)?.cells().to_vec())
+}
+
+/// The names of the columns of a table.
+pub fn read_names(path: &Path) -> Result<Vec<String>, DataError> {
+    let table = FileTable::read(&Folders::default(), &path.display().to_string(), "file", &Options::default())?;
+    Ok(table.names().map(String::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_texts_or_numbers_as_the_linker_wants_them() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("t.csv");
+        let keys = |text: &[u8], columns: &[&str], kind| {
+            std::fs::write(&path, text).expect("writable");
+            read_keys(&path, &columns.iter().map(|name| name.to_string()).collect::<Vec<_>>(), kind)
+        };
+        let table = b"id, name ,x\n1,\"Smith, Ann\",0.5\n2, ,7\n";
+        let text = keys(table, &["name"], KeyKind::Text).expect("texts");
+        assert_eq!(text.text().expect("texts").cells(), ["Smith, Ann", ""]);
+        let numbers = keys(table, &["x", "id"], KeyKind::Numbers).expect("numbers");
+        assert_eq!(numbers.numbers().expect("numbers").values(), [0.5, 1.0, 7.0, 2.0]);
+        assert!(keys(table, &["x"], KeyKind::Either).expect("either").numbers().is_some());
+        assert!(keys(table, &["x", "name"], KeyKind::Either).expect("either").text().is_some());
+        let refused = |text: &[u8], columns: &[&str], kind, parts: &[&str]| {
+            let error = keys(text, columns, kind).expect_err("refused").to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        };
+        refused(table, &["nam"], KeyKind::Text, &["no column `nam`", "did you mean \"name\""]);
+        refused(table, &["name"], KeyKind::Numbers, &["line 2 column `name`", "Smith, Ann", "\"clk\""]);
+        refused(b"x\n1\ninf\n", &["x"], KeyKind::Numbers, &["line 3 column `x`", "inf"]);
+        refused(b"a,b\nx,\xff\n", &["b"], KeyKind::Text, &["line 2 column `b`", "UTF-8", "byte 1"]);
+        refused(b"a,b\n", &["b"], KeyKind::Text, &["no rows"]);
+        refused(b"a,b\n1,2\n3\n", &["b"], KeyKind::Text, &["line 3", "1 cells"]);
+    }
+}

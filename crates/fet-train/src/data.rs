@@ -1,0 +1,106 @@
+//! The data of an experiment: what its parties read, how the primary's records are split, and tables in plain numbers.
+//!
+//! In a simulation one process reads for all parties; what happens here to one party's table uses no other party's.
+
+use fet_core::data::{
+    Bounds, Column, Columns, DataError, DatasetContext, Features, Folders, Matrix, PartyTable, VerticalData,
+};
+use fet_core::experiment::{Experiment, PART, SplitKind};
+use fet_tables::prepare::{Declared, Scaling};
+use fet_tables::{Options, Values};
+
+use crate::prepare::{PrimaryData, divide};
+use crate::schedule::{self, Known};
+use crate::trainer::RunError;
+
+/// Reads the experiment's data, with the columns that its split and its scores go by.
+pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, RunError> {
+    let aside = experiment.aside();
+    let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
+    let mut data = experiment.data.build(&context)?.load()?;
+    if experiment.split.kind == SplitKind::File {
+        let part = part_of(&experiment.split.file, folders, &data)?;
+        data.aside.columns.push(part);
+    }
+    Ok(data)
+}
+
+/// The column of a file of parts, for the records of the primary.
+fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column, DataError> {
+    let path = folders.find(file);
+    let place = || format!("`split.file` {}", path.display());
+    let options = Options { columns: Some(vec![PART.to_string()]), ..Options::default() };
+    let table = fet_tables::read(&path, &options).map_err(|error| DataError::new("`split.file`", error))?;
+    let column = table.column(PART).map_err(|error| DataError::new(place(), error))?;
+    let all: Vec<usize>;
+    let rows = if data.aside.rows.is_empty() {
+        all = (0..data.labels.len()).collect();
+        &all
+    } else {
+        &data.aside.rows
+    };
+    if let Some(row) = rows.iter().find(|row| **row >= table.rows) {
+        let problem = format!(
+            "must have a row for each row of the primary's table; it has {}, and row {} is used",
+            table.rows,
+            row + 1
+        );
+        return Err(DataError::new(place(), problem));
+    }
+    Ok(Column { name: PART.to_string(), values: column.values.select(rows) })
+}
+
+/// The primary's data, split as the experiment says, and the secondaries' tables.
+pub fn divided(
+    experiment: &Experiment,
+    data: VerticalData,
+) -> Result<(PrimaryData, Vec<PartyTable>), DataError> {
+    let settings = &experiment.split;
+    let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
+    let column = data.aside.columns.iter().find(|column| column.name == name);
+    let known = Known { task: data.task, labels: &data.labels, column };
+    let parts = schedule::parts(settings, &known, experiment.seed)?;
+    let (primary, tables) = divide(data);
+    Ok((PrimaryData { parts, ..primary }, tables))
+}
+
+/// The same data with every party's columns as one table of raw numbers, for what changes single numbers of it: attacks and
+/// audits.
+///
+/// # Errors
+/// A column holds something else than numbers, or none in some record; or numbers are not scaled in the usual way.
+pub fn in_numbers(data: VerticalData) -> Result<VerticalData, DataError> {
+    let VerticalData { primary, secondaries, .. } = data;
+    let secondaries = secondaries.into_iter().map(table_in_numbers).collect::<Result<_, _>>()?;
+    Ok(VerticalData { primary: table_in_numbers(primary)?, secondaries, ..data })
+}
+
+fn table_in_numbers(party: PartyTable) -> Result<PartyTable, DataError> {
+    let Features::Columns(Columns { table, rules }) = &party.features else { return Ok(party) };
+    let refuse = |problem: String| DataError::new(format!("data of {}", party.name), problem);
+    if rules.scaling != Scaling::Standard {
+        return Err(refuse("must have `scaling = \"standard\"` for an attack or an audit".to_string()));
+    }
+    let numbers = |column: &Column| match &column.values {
+        Values::Number(values) if !values.iter().any(|value| value.is_nan()) => Ok(values.clone()),
+        values => {
+            let found = if values.missing() > 0 { "missing values" } else { values.kind() };
+            let name = &column.name;
+            Err(refuse(format!(
+                "column `{name}` must hold a number in every record for an attack or an audit, which change single numbers; it \
+                 has {found} (drop it)"
+            )))
+        }
+    };
+    let columns = table.columns.iter().map(numbers).collect::<Result<Vec<_>, _>>()?;
+    let values = (0..table.rows).flat_map(|row| columns.iter().map(move |column| column[row] as f32));
+    let features = Features::Numbers(Matrix::new(columns.len(), values.collect()));
+    let range = |column: &Column| match rules.declared.get(&column.name) {
+        Some(Declared::Range(range)) => Some(*range),
+        _ => None,
+    };
+    let ranges: Option<Vec<[f64; 2]>> = table.columns.iter().map(range).collect();
+    let bounds = party.bounds.as_ref().zip(ranges);
+    let bounds = bounds.map(|(bounds, features)| Bounds { keys: bounds.keys.clone(), features });
+    Ok(PartyTable { name: party.name, keys: party.keys, features, bounds })
+}

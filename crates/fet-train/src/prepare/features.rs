@@ -1,0 +1,157 @@
+//! How a party's own columns become the numbers that its model sees; stored, so that new records are prepared alike.
+
+use std::collections::BTreeMap;
+
+use fet_core::data::{Bounds, DataError, Features, Matrix, PartyTable, Standardise};
+use fet_tables::{Kind, TableError};
+use fet_tables::prepare::Preparation;
+use serde::{Deserialize, Serialize};
+
+use super::scaler::Scaler;
+use super::{PreparedParty, ScaledTable, own_keys};
+
+/// How a party's records become what its model sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preparing {
+    /// The scaling of keys; nothing where models see them unscaled.
+    pub keys: Option<Scaler>,
+    /// Features.
+    pub features: FeaturePreparation,
+}
+
+impl Preparing {
+    /// By the statistics of `rows`.
+    pub fn fit(table: &PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
+        let keys = if standardise.keys { Some(Scaler::fit(&own_keys(table)?, rows)) } else { None };
+        Ok(Self { keys, features: FeaturePreparation::fit(table, rows, standardise.features)? })
+    }
+
+    /// Of a secondary: by what its owner declares, or by the statistics of all records where nothing is declared.
+    ///
+    /// A text key beside declared ranges is left as it is: its columns have deviation 1 by construction ([`for_model`]).
+    ///
+    /// [`for_model`]: super::for_model
+    pub fn of_all(table: &PartyTable, standardise: Standardise) -> Result<Self, DataError> {
+        let Some(bounds) = &table.bounds else {
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            return Self::fit(table, &rows, standardise);
+        };
+        let numbers = table.keys.numbers().is_some();
+        let keys = (standardise.keys && numbers).then(|| Scaler::within(&bounds.keys));
+        Ok(Self { keys, features: FeaturePreparation::declared(table, bounds, standardise.features)? })
+    }
+
+    /// The records of a table, those that it was fitted on or others.
+    pub fn apply(&self, table: PartyTable) -> Result<PreparedParty, DataError> {
+        let mut keys = own_keys(&table)?;
+        let features = self.features.apply(&table.name, table.features)?;
+        if let Some(scaler) = &self.keys {
+            if scaler.mean().len() != keys.columns() {
+                let problem = format!("must have {} key columns; it has {}", scaler.mean().len(), keys.columns());
+                return Err(DataError::new(place(&table.name), problem));
+            }
+            scaler.apply(&mut keys);
+        }
+        let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
+        let scaled = ScaledTable { name: table.name, keys, features, preparing: self.clone() };
+        Ok(PreparedParty { raw_keys: table.keys, scaled })
+    }
+}
+
+/// How a party's own columns become the numbers that its model sees.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum FeaturePreparation {
+    /// Numbers are taken as they are.
+    AsTheyAre,
+    /// Numbers are scaled.
+    Scaled(Scaler),
+    /// Typed columns become numbers.
+    Columns(Preparation),
+}
+
+impl FeaturePreparation {
+    /// By the statistics of `rows`; numbers that are not to be standardised stay.
+    pub(super) fn fit(table: &PartyTable, rows: &[usize], standardise: bool) -> Result<Self, DataError> {
+        Ok(match &table.features {
+            Features::Numbers(_) if !standardise => Self::AsTheyAre,
+            Features::Numbers(numbers) => Self::Scaled(Scaler::fit(numbers, rows)),
+            Features::Columns(columns) => {
+                let fitted = Preparation::fit(&columns.table, rows, &columns.rules);
+                Self::Columns(fitted.map_err(|error| refused(&table.name, error))?)
+            }
+        })
+    }
+
+    /// By what its owner declares.
+    pub(super) fn declared(
+        table: &PartyTable,
+        bounds: &Bounds,
+        standardise: bool,
+    ) -> Result<Self, DataError> {
+        match &table.features {
+            Features::Numbers(_) if standardise => Ok(Self::Scaled(Scaler::within(&bounds.features))),
+            _ => Self::fit(table, &[], false),
+        }
+    }
+
+    /// The numbers of these features, [rows, width].
+    pub(super) fn apply(&self, party: &str, features: Features) -> Result<Matrix<f32>, DataError> {
+        match (self, features) {
+            (Self::AsTheyAre, Features::Numbers(numbers)) => Ok(numbers),
+            (Self::Scaled(scaler), Features::Numbers(mut numbers)) => {
+                if numbers.columns() != scaler.mean().len() {
+                    let problem =
+                        format!("must have {} columns; it has {}", scaler.mean().len(), numbers.columns());
+                    return Err(DataError::new(place(party), problem));
+                }
+                scaler.apply(&mut numbers);
+                Ok(numbers)
+            }
+            (Self::Columns(preparation), Features::Columns(columns)) => {
+                let values = preparation.apply(&columns.table).map_err(|error| refused(party, error))?;
+                Ok(Matrix::new(preparation.width(), values))
+            }
+            (Self::Columns(_), Features::Numbers(_)) => {
+                Err(DataError::new(place(party), "must have typed columns, as the records before"))
+            }
+            (_, Features::Columns(_)) => {
+                Err(DataError::new(place(party), "must have numbers alone, as the records before"))
+            }
+        }
+    }
+
+    /// How many numbers the model sees of a record with so many columns.
+    pub fn width(&self, columns: usize) -> usize {
+        match self {
+            Self::Columns(preparation) => preparation.width(),
+            Self::AsTheyAre | Self::Scaled(_) => columns,
+        }
+    }
+
+    /// What the columns are, for a reader of new records; nothing of numbers without names.
+    pub fn kinds(&self) -> BTreeMap<String, Kind> {
+        match self {
+            Self::Columns(preparation) => preparation.kinds(),
+            Self::AsTheyAre | Self::Scaled(_) => BTreeMap::new(),
+        }
+    }
+
+    /// The names of the numbers; nothing where columns have none.
+    pub fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Self::Columns(preparation) => Some(preparation.names()),
+            Self::AsTheyAre | Self::Scaled(_) => None,
+        }
+    }
+}
+
+fn place(party: &str) -> String {
+    format!("data of {party}")
+}
+
+fn refused(party: &str, error: TableError) -> DataError {
+    let text = error.to_string();
+    DataError::new(place(party), text.strip_prefix("the table ").unwrap_or(&text))
+}

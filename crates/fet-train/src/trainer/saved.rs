@@ -1,0 +1,161 @@
+//! The primary's finished model: its best parameters and all that predictions for new records need besides the secondaries.
+
+use fet_core::data::{Keys, Matrix, Standardise, TextTable};
+use fet_core::experiment::{Experiment, TrainSettings};
+use fet_core::message::Parts;
+use fet_core::objective::Objective;
+use fet_core::parameters::Parameters;
+use fet_core::party::Party;
+use fet_core::registry::Slot;
+use fet_core::rng::OwnSeed;
+use fet_scores::conformal::Conformal;
+use serde::{Deserialize, Serialize};
+
+use super::{Machine, RunError, Similarities, Trainer};
+use crate::prepare::{PreparedParty, PreparedPrimary, Preparing, ScaledTable, Uniform};
+use crate::schedule::{self, Schedule};
+use crate::state_file::{StateError, StateFile};
+
+/// The primary's finished model.
+#[derive(Debug, Clone)]
+pub struct SavedModel {
+    header: Header,
+    parameters: Parameters,
+}
+
+/// The header of a model file.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    party: String,
+    /// What the run followed from.
+    identity: serde_json::Value,
+    /// How its records were prepared.
+    preparing: Preparing,
+    /// The columns that models saw of its keys and features.
+    columns: [usize; 2],
+    standardise: Standardise,
+    /// The records of the run.
+    rows: usize,
+    objective: Objective,
+    class_names: Vec<String>,
+    /// How the similarities of each secondary were standardised, where the method uses them.
+    similarities: Vec<Option<Uniform>>,
+    /// The bound of intervals and sets of classes, from the validation rows; nothing where it has none.
+    conformal: Option<Conformal>,
+}
+
+impl SavedModel {
+    /// The best model of a trainer.
+    pub fn of(trainer: &Trainer, identity: &serde_json::Value, conformal: Option<Conformal>) -> Self {
+        let scaled = &trainer.records.scaled;
+        let standard = |similarities: &Option<Similarities>| similarities.as_ref().map(|all| all.standard);
+        Self {
+            header: Header {
+                party: scaled.name.clone(),
+                identity: identity.clone(),
+                preparing: scaled.preparing.clone(),
+                columns: [scaled.keys.columns(), scaled.features.columns()],
+                standardise: trainer.standardise,
+                rows: trainer.split().rows(),
+                objective: trainer.objective,
+                class_names: trainer.class_names.clone(),
+                similarities: trainer.similarities.iter().map(standard).collect(),
+                conformal,
+            },
+            parameters: trainer.best.clone(),
+        }
+    }
+
+    /// As a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        StateFile::new(&self.header, self.parameters.clone()).to_bytes()
+    }
+
+    /// Reads a file.
+    pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
+        let (header, file) = StateFile::read::<Header>(bytes)?;
+        Ok(Self { header, parameters: file.parameters })
+    }
+
+    /// What the run followed from.
+    pub fn identity(&self) -> &serde_json::Value {
+        &self.header.identity
+    }
+
+    /// How the primary's records were prepared.
+    pub fn preparing(&self) -> &Preparing {
+        &self.header.preparing
+    }
+
+    /// What is predicted.
+    pub fn objective(&self) -> Objective {
+        self.header.objective
+    }
+
+    /// What the classes are called; empty where they are numbers.
+    pub fn class_names(&self) -> &[String] {
+        &self.header.class_names
+    }
+
+    /// The bound of intervals and sets of classes.
+    pub fn conformal(&self) -> Option<&Conformal> {
+        self.header.conformal.as_ref()
+    }
+}
+
+impl Trainer {
+    /// The primary's side of predictions by a finished model, with parties that serve theirs, but for those that the run had
+    /// lost (from 0). It trains nothing: only
+    /// [`Trainer::predict`] has a meaning.
+    pub fn serving(
+        experiment: &Experiment,
+        model: &SavedModel,
+        parties: Vec<Box<dyn Party>>,
+        gone: Vec<usize>,
+        machine: &Machine,
+    ) -> Result<Self, RunError> {
+        let Header { party, preparing, columns, standardise, rows, objective, class_names, similarities, .. } =
+            model.header.clone();
+        let [key_columns, feature_columns] = columns;
+        let mut experiment = experiment.clone();
+        // Nothing of labels leaves: there are none.
+        experiment.train.class_weights = TrainSettings::default().class_weights;
+        experiment.labels = Slot::of("none").map_err(|error| RunError::Data(error_of(&error)))?;
+        let method = experiment.method.build(&())?;
+        let split = schedule::split(&Parts::default(), rows, experiment.seed)?;
+        let schedule = Schedule::new(experiment.seed, &experiment.train, &method.plan(), split, parties.len());
+        let numbers = experiment.linker.build(&())?.about().takes != fet_core::data::KeyKind::Text;
+        let raw_keys = if numbers {
+            Keys::Numbers(Matrix::new(key_columns, Vec::new()))
+        } else {
+            Keys::Text(TextTable::new(1, Vec::new()))
+        };
+        let scaled = ScaledTable {
+            name: party,
+            keys: Matrix::new(key_columns, Vec::new()),
+            features: Matrix::new(feature_columns, Vec::new()),
+            preparing,
+        };
+        let party = PreparedParty { raw_keys, scaled };
+        let prepared = PreparedPrimary { objective, party, labels: vec![0.0; rows] };
+        let own = OwnSeed::simulated(experiment.seed, 0);
+        let classes = if objective.outputs > 1 { objective.outputs } else { 2 };
+        let mut trainer =
+            Self::assemble(&experiment, prepared, schedule, classes, parties, gone, machine, own)?;
+        trainer.primary.learner_mut().load(&model.parameters)?;
+        trainer.class_names = class_names;
+        let known = |standard: Option<Uniform>| {
+            standard.map(|standard| Similarities { values: Matrix::new(0, Vec::new()), standard })
+        };
+        trainer.similarities = similarities.into_iter().map(known).collect();
+        trainer.similarities.resize_with(trainer.federation.len(), || None);
+        trainer.available = vec![0; trainer.federation.len()];
+        trainer.join(&experiment.common().to_toml(), &Parts::default(), standardise)?;
+        Ok(trainer)
+    }
+}
+
+fn error_of(error: &fet_core::registry::SettingsError) -> fet_core::data::DataError {
+    fet_core::data::DataError::new("labels", error)
+}

@@ -1,0 +1,139 @@
+//! How good the model is: outputs for the validation and the test rows, and every metric of them.
+
+use fet_core::parameters::host;
+use fet_core::registry::Violation;
+use fet_core::rng::{Purpose, stream};
+use fet_scores::conformal::Conformal;
+use fet_scores::evaluation::Evaluation;
+use fet_scores::{Metric, Predictions};
+
+use super::phases::Watch;
+use super::{RunError, Trainer};
+use crate::schedule::Part;
+
+/// What a part of the rows was evaluated to be.
+pub(super) struct Outcome {
+    /// The metric that selects the epoch; may be NaN.
+    pub(super) score: f64,
+    /// Activated outputs, one row after another, in the order of the part.
+    pub(super) outputs: Vec<f32>,
+}
+
+/// The best model's predictions for a part of the rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluated {
+    /// The rows, in their order.
+    pub rows: Vec<usize>,
+    /// The true label of each: a number, or a class.
+    pub truth: Vec<f64>,
+    /// [`fet_core::objective::Objective::predictions`] of each.
+    pub values: Vec<f64>,
+}
+
+impl Trainer {
+    /// What the classes are called; empty where they are numbers.
+    pub fn class_names(&self) -> &[String] {
+        &self.class_names
+    }
+
+    /// Which row of the primary's file a record is, both from 0.
+    pub fn file_row(&self, record: usize) -> usize {
+        self.file_rows.get(record).copied().unwrap_or(record)
+    }
+
+    /// The metric that selects the epoch.
+    pub fn metric(&self) -> Metric {
+        self.metric
+    }
+
+    /// The outputs for a part of the rows: all parties take part, and there is no dropout.
+    pub(super) fn evaluate(&mut self, part: Part, epoch: usize) -> Result<Outcome, RunError> {
+        let device = self.device.clone().without_autodiff();
+        let mut outputs = Vec::new();
+        let mut watch = Watch::start();
+        for (round, rows) in self.schedule.evaluation(part, epoch) {
+            let active = self.active_parties(round);
+            let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
+            let output = self.primary.predict(&self.batch(&rows, &device, false), memory);
+            self.show_outputs(round, &rows, &output);
+            outputs.extend(host(output));
+        }
+        watch.lap(&mut self.phases.evaluate);
+        let evaluated = self.evaluated_as(part, &outputs);
+        let score = self.predictions(&evaluated).and_then(|rows| rows.score(self.metric).ok());
+        Ok(Outcome { score: score.unwrap_or(f64::NAN), outputs })
+    }
+
+    /// The best model's predictions for the validation and the test rows; nothing before the first epoch.
+    pub fn evaluated(&self) -> Option<[Evaluated; 2]> {
+        let [validation, test] = self.evaluated.as_ref()?;
+        Some([self.evaluated_as(Part::Validation, validation), self.evaluated_as(Part::Test, test)])
+    }
+
+    /// Every metric of the best model, by group too where the settings name a column. Nothing before the first epoch.
+    pub fn evaluation(&self) -> Option<Evaluation> {
+        let [validation, test] = self.evaluated()?;
+        let of_tested = |values: &[String]| -> Vec<String> {
+            test.rows.iter().map(|&row| values[row].clone()).collect()
+        };
+        let groups = self.groups.as_ref().map(|(name, values)| (name.as_str(), of_tested(values)));
+        let groups = groups.as_ref().map(|(name, values)| (*name, values.as_slice()));
+        let (validation, test) = (self.predictions(&validation)?, self.predictions(&test)?);
+        let mut rng = stream(self.seed, 0, Purpose::Bootstrap, 0);
+        Some(Evaluation::of(self.metric, &validation, &test, groups, &mut rng))
+    }
+
+    /// What bounds the predictions of new rows with this probability, by the best model's errors on the validation rows.
+    pub fn conformal(&self, coverage: f64) -> Option<Conformal> {
+        let [validation, _] = self.evaluated()?;
+        Conformal::new(&self.predictions(&validation)?, 1.0 - coverage).ok()
+    }
+
+    /// The outputs of the best epoch, for a checkpoint.
+    pub(crate) fn best_outputs(&self) -> Option<&[Vec<f32>; 2]> {
+        self.evaluated.as_ref()
+    }
+
+    /// Puts those of a checkpoint back.
+    pub(crate) fn keep_outputs(&mut self, outputs: Option<[Vec<f32>; 2]>) {
+        self.evaluated = outputs;
+    }
+
+    fn evaluated_as(&self, part: Part, outputs: &[f32]) -> Evaluated {
+        let rows = match part {
+            Part::Validation => &self.split().validation,
+            Part::Test => &self.split().test,
+        };
+        Evaluated {
+            rows: rows.clone(),
+            truth: rows.iter().map(|&row| f64::from(self.labels[row])).collect(),
+            values: self.objective.predictions(outputs),
+        }
+    }
+
+    /// As scores take them; nothing where an output is no number.
+    fn predictions<'a>(&self, evaluated: &'a Evaluated) -> Option<Predictions<'a>> {
+        Predictions::new(self.objective.scored(), &evaluated.truth, &evaluated.values).ok()
+    }
+
+    /// Refuses a metric that the task or the validation rows do not define.
+    pub(super) fn check_metric(&self) -> Result<(), Violation> {
+        let task = self.objective.scored();
+        let refuse = |rule: String| Err(Violation::new("scores.metric", rule, format!("\"{}\"", self.metric)));
+        if !self.metric.fits(task) {
+            let known: Vec<&str> = Metric::of(task).map(Metric::name).collect();
+            return refuse(format!("must be one for this task: {}", known.join(", ")));
+        }
+        // Whether a metric is defined follows from the labels alone.
+        let even = 1.0 / task.classes().max(1) as f64;
+        let rows = self.split().validation.len();
+        let outputs = vec![even; rows * task.width()];
+        let truth: Vec<f64> =
+            self.split().validation.iter().map(|&row| f64::from(self.labels[row])).collect();
+        let Ok(predictions) = Predictions::new(task, &truth, &outputs) else { return Ok(()) };
+        match predictions.score(self.metric) {
+            Ok(_) => Ok(()),
+            Err(why) => refuse(format!("must be defined on the {rows} validation rows ({why})")),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! `fet data`: looks at tables before anything trains: what one holds (`show`), and whether an experiment finds all it needs
+//! (`check`). What it prints shows cells: it is for the holder of the tables.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{Features, Keys, PartyTable, Task};
+use fet_core::experiment::Experiment;
+use fet_core::message::Parts;
+use fet_tables::prepare::{Preparation, Rules};
+use fet_tables::{Kind, Options, Table, summary};
+use fet_train::data::{divided, read};
+use fet_train::prepare::by_statistics;
+use fet_train::schedule;
+
+use crate::experiment_file::data_folders;
+use crate::input::input;
+use crate::provenance::files;
+
+/// The commands.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Show what a table holds: kinds of columns, missing cells, ranges, and what a model would see.
+    Show(Arguments),
+    /// Check that an experiment's files are there and can be used; says where missing ones come from.
+    Check {
+        /// The experiment.
+        #[command(flatten)]
+        experiment: crate::experiment_file::ExperimentArguments,
+    },
+}
+
+/// The arguments of `fet data show`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// CSV with any delimiter, Parquet or Arrow; may end in .gz or .zst. `-` is standard input.
+    pub file: PathBuf,
+    /// The kind of a column, as in `--column built=date:%d/%m/%Y` (number, category, date or text); can be given many times.
+    #[arg(long = "column", value_name = "NAME=KIND")]
+    pub columns: Vec<String>,
+    /// What stands for a missing cell, besides the usual marks; can be given many times.
+    #[arg(long, value_name = "MARK")]
+    pub missing: Vec<String>,
+}
+
+/// What a table holds, as text.
+pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
+    let mut options = Options::default();
+    options.missing.extend(arguments.missing.iter().cloned());
+    for column in &arguments.columns {
+        let (name, kind) = column
+            .split_once('=')
+            .ok_or_else(|| input(format!("--column {column}: must be NAME=KIND, as built=date")))?;
+        let kind: Kind = kind.parse().map_err(|error| input(format!("--column {column}: {error}")))?;
+        options.kinds.insert(name.to_string(), kind);
+    }
+    let table = if arguments.file == Path::new("-") {
+        fet_tables::read_from(std::io::stdin().lock(), None, &options)
+    } else {
+        fet_tables::read(&arguments.file, &options)
+    };
+    let table = table.map_err(input)?;
+    let mut text = summary(&table).to_string();
+    let rows: Vec<usize> = (0..table.rows).collect();
+    let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;
+    let _ = writeln!(text, "\nA model would see {}:", numbers(prepared.width()));
+    text += &seen(&table, &prepared);
+    Ok(text)
+}
+
+/// What becomes of each column.
+fn seen(table: &Table, prepared: &Preparation) -> String {
+    let width = table.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0).min(40);
+    let mut text = String::new();
+    for (name, parts) in prepared.parts() {
+        let shown = parts.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+        let more = if parts.len() > 6 { format!(", ... ({} in all)", parts.len()) } else { String::new() };
+        let _ = writeln!(text, "  {name:<width$}  {shown}{more}");
+    }
+    text
+}
+
+fn numbers(count: usize) -> String {
+    if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
+}
+
+/// What an experiment would read, as text; an error if it cannot be read.
+pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
+    let folders = data_folders(experiment);
+    let mut text = String::new();
+    let mut missing = Vec::new();
+    for (name, path) in files(experiment, &folders) {
+        match path.metadata() {
+            Ok(_) => {
+                let _ = writeln!(text, "found    {name}: {}", path.display());
+            }
+            Err(_) => missing.push(format!("missing  {name}: {}", path.display())),
+        }
+    }
+    if !missing.is_empty() {
+        let origin = if experiment.origin.is_empty() {
+            "the experiment does not say where they come from (`origin`)".to_string()
+        } else {
+            format!("where they come from: {}", experiment.origin.trim())
+        };
+        let places: Vec<String> =
+            folders.all().iter().map(|folder| folder.display().to_string()).collect();
+        return Err(input(format!(
+            "{} of the experiment's files are not there (looked for in {}):\n{}\n{origin}",
+            missing.len(),
+            places.join(" and "),
+            missing.join("\n")
+        )));
+    }
+    let data = read(experiment, &folders).map_err(input)?;
+    let private = !experiment.privacy.build(&()).map_err(input)?.is_identity();
+    let standardise = data.standardise;
+    let class_names = data.aside.class_names.clone();
+    let (primary, secondaries) = divided(experiment, data).map_err(input)?;
+    let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
+    let task = match primary.task {
+        Task::Regression => "a number".to_string(),
+        Task::Binary | Task::Multiclass if class_names.is_empty() => format!("one of {} classes", primary.classes),
+        Task::Binary | Task::Multiclass => format!("one of {}", class_names.join(", ")),
+    };
+    let _ = writeln!(text, "predicts {task}");
+    let told = match primary.parts {
+        Parts::Random { .. } => "",
+        Parts::Given(_) => "; the secondaries are told which record is in which part",
+    };
+    let _ = writeln!(
+        text,
+        "split    {} training, {} validation, {} test records{told}",
+        split.train.len(),
+        split.validation.len(),
+        split.test.len()
+    );
+    text += &party("primary", &primary.table, &split.train)?;
+    for table in &secondaries {
+        let rows: Vec<usize> = (0..table.rows()).collect();
+        text += &party("secondary", table, &rows)?;
+        if let Some(part) = by_statistics(table, standardise).filter(|_| private) {
+            return Err(input(format!(
+                "the {part} of {} must be declared beside a privacy mechanism (`bounds`, `dates`, `categories`): otherwise every \
+                 record has a say in how the others are scaled",
+                table.name
+            )));
+        }
+    }
+    Ok(text)
+}
+
+fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<String> {
+    let keys = match &table.keys {
+        Keys::Numbers(keys) => format!("{} keys of numbers", keys.columns()),
+        Keys::Text(keys) => format!("{} keys of text", keys.columns()),
+        Keys::Sealed(_) => "sealed keys".to_string(),
+    };
+    let mut text = format!("\n{role} {}: {} records, {keys}, ", table.name, table.rows());
+    match &table.features {
+        Features::Numbers(all) => text += &format!("{}\n", numbers(all.columns())),
+        Features::Columns(columns) => {
+            let prepared = Preparation::fit(&columns.table, rows, &columns.rules).map_err(|error| {
+                let error = error.to_string();
+                input(format!("{}: {}", table.name, error.strip_prefix("the table ").unwrap_or(&error)))
+            })?;
+            let _ = writeln!(
+                text,
+                "{} columns, of which the model sees {}",
+                columns.table.columns.len(),
+                numbers(prepared.width())
+            );
+            text += &seen(&columns.table, &prepared);
+            for note in &columns.table.notes {
+                let _ = writeln!(text, "  note: {note}");
+            }
+        }
+    }
+    Ok(text)
+}

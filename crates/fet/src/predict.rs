@@ -1,0 +1,189 @@
+//! `fet predict`: what a finished run's model makes of new records of the primary.
+//!
+//! The new rows are linked with the secondaries' records, and everything is prepared as it was for the run. In a simulation
+//! the secondaries' tables are read where the run read them.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fet_core::data::{DatasetContext, PartyTable};
+use fet_core::linker::Links;
+use fet_core::party::Party;
+use fet_tables::{Format, Table};
+use fet_train::simulation::{Simulation, Watched};
+use fet_train::trainer::{SavedModel, Trainer};
+
+use crate::experiment_file::data_folders;
+use crate::finished::FinishedRun;
+use crate::input::{input, machine};
+use crate::predictions::{Predicted, number, table};
+use crate::provenance::Provenance;
+
+/// The arguments of `fet predict`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The folder of a finished run.
+    pub run: PathBuf,
+    /// The new records: a table with the primary's columns of keys and features; `-` is standard input.
+    #[arg(long)]
+    pub rows: PathBuf,
+    /// The predictions: .csv, .tsv (either with .gz), .parquet or .arrow; `-`, the default, is standard output, as CSV.
+    #[arg(long, default_value = "-")]
+    pub out: PathBuf,
+    /// The tensor backend [default: that of the run].
+    #[arg(long)]
+    pub device: Option<String>,
+}
+
+/// Predicts and writes; returns the warnings.
+pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
+    let mut run = FinishedRun::read(&arguments.run)?;
+    if let Some(device) = &arguments.device {
+        run.experiment.device.clone_from(device);
+    }
+    check_output(arguments)?;
+    let model = run.model()?;
+    let mut served = Served::new(&run, &model)?;
+    let records = served.records(&arguments.rows, &model)?;
+    let rows = records.rows();
+    let outputs = served.trainer.predict(records).map_err(input)?;
+    let values = model.objective().predictions(outputs.values());
+    let predicted = Predicted {
+        objective: model.objective(),
+        class_names: model.class_names(),
+        conformal: model.conformal(),
+        values: &values,
+    };
+    let mut columns = vec![number("row", (1..=rows).map(|row| row as f64).collect())];
+    columns.extend(predicted.columns());
+    let mut warnings = served.warnings.clone();
+    for party in &served.parties {
+        let party = party.look();
+        let Some(links) = party.served() else { continue };
+        let Some(best) = best_similarities(links) else { continue };
+        warnings.extend(unlinked(party.name(), &best, served.floor));
+        columns.push(number(&format!("similarity to {}", party.name()), best));
+    }
+    write(&arguments.out, &table(columns).map_err(input)?)?;
+    Ok(warnings)
+}
+
+/// A finished model and the parties that serve theirs.
+pub(crate) struct Served {
+    pub(crate) trainer: Trainer,
+    pub(crate) parties: Vec<Watched>,
+    pub(crate) warnings: Vec<String>,
+    dataset: Box<dyn fet_core::data::Dataset>,
+    floor: Option<f32>,
+}
+
+impl Served {
+    /// The parties of a run, with their finished models.
+    pub(crate) fn new(run: &FinishedRun, model: &SavedModel) -> anyhow::Result<Self> {
+        let experiment = &run.experiment;
+        let backend = fet_backends::open(&experiment.device).map_err(input)?;
+        if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
+            return Err(input(format!(
+                "the method \"{}\" keeps no model that could be asked: only its report is left",
+                experiment.method.kind()
+            )));
+        }
+        let folders = data_folders(experiment);
+        let mut warnings = Vec::new();
+        let files = Provenance::of(experiment, &folders).map_err(input)?.files;
+        if files != run.report.data.files {
+            warnings.push(
+                "the data files are not as they were when the run read them: predictions use them as they are now".into(),
+            );
+        }
+        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+        let dataset = experiment.data.build(&context).map_err(input)?;
+        let machine = machine(&backend);
+        let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
+        let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
+        let secondaries = dataset.secondaries().map_err(input)?;
+        let models = (1..=secondaries.len()).map(|number| run.party(number)).collect::<Result<Vec<_>, _>>()?;
+        let gone: Vec<usize> = if experiment.method.build(&()).map_err(input)?.plan().secondaries {
+            (0..models.len()).filter(|&party| models[party].is_none()).collect()
+        } else {
+            Vec::new()
+        };
+        let lost = gone.iter().map(|&party| format!("the run lost \"{}\": predictions know nothing of it", secondaries[party].name));
+        warnings.extend(lost);
+        let parties = simulation.serving(secondaries, models).map_err(input)?;
+        let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
+        backend.share(parties.len());
+        let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
+        let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
+        let floor = experiment.linker.build(&()).map_err(input)?.about().floor;
+        Ok(Self { trainer, parties, warnings, dataset, floor })
+    }
+
+    /// New records out of a file, or out of standard input.
+    fn records(&self, file: &Path, model: &SavedModel) -> anyhow::Result<PartyTable> {
+        let kinds = model.preparing().features.kinds();
+        let read = |options: &fet_tables::Options| {
+            if file == Path::new("-") {
+                fet_tables::read_from(std::io::stdin().lock(), None::<Format>, options)
+            } else {
+                fet_tables::read(file, options)
+            }
+        };
+        self.dataset.records(&kinds, &read).map_err(input)
+    }
+}
+
+/// The similarity of each row's best link; nothing where the linker gives none.
+fn best_similarities(links: &Links) -> Option<Vec<f64>> {
+    (0..links.rows()).map(|row| links.similarities(row).and_then(|all| all.first()).map(|&s| f64::from(s))).collect()
+}
+
+/// A warning where rows have no link with a party.
+fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
+    let floor = f64::from(floor?);
+    let none: Vec<usize> = (0..best.len()).filter(|&row| best[row] <= floor).collect();
+    let first = none.first()?;
+    Some(format!(
+        "{} of {} rows have no link with \"{party}\" (the first is row {}): their predictions know nothing of that party",
+        none.len(),
+        best.len(),
+        first + 1
+    ))
+}
+
+/// Refuses an output that cannot be written before any work is done.
+fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
+    let out = &arguments.out;
+    if out == Path::new("-") {
+        return Ok(());
+    }
+    fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
+    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Err(input(format!("--out {}: the folder {} does not exist; make it first", out.display(), folder.display())));
+    }
+    if out.is_dir() {
+        return Err(input(format!("--out {}: this is a folder; name a file", out.display())));
+    }
+    if let (Ok(a), Ok(b)) = (arguments.rows.canonicalize(), out.canonicalize())
+        && a == b
+    {
+        return Err(input(format!("--out {}: this would overwrite the rows; name another file", out.display())));
+    }
+    Ok(())
+}
+
+fn write(out: &Path, table: &Table) -> anyhow::Result<()> {
+    if out != Path::new("-") {
+        return Ok(fet_tables::write(out, table)?);
+    }
+    let mut bytes = Vec::new();
+    fet_tables::write_csv(&mut bytes, table)?;
+    match std::io::stdout().lock().write_all(&bytes) {
+        // Whoever reads has enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => Ok(done?),
+    }
+}
+

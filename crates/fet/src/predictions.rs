@@ -1,0 +1,79 @@
+//! Predictions as a table: what a row is predicted to be, with what probability, and within what bounds.
+
+use fet_core::data::{Column, Task};
+use fet_core::objective::Objective;
+use fet_scores::conformal::Conformal;
+use fet_tables::{Table, Values};
+
+/// What a model makes of some rows.
+pub(crate) struct Predicted<'a> {
+    pub(crate) objective: Objective,
+    /// What the classes are called; empty where they are numbers.
+    pub(crate) class_names: &'a [String],
+    pub(crate) conformal: Option<&'a Conformal>,
+    /// [`Objective::predictions`] of the rows, one row after another.
+    pub(crate) values: &'a [f64],
+}
+
+impl Predicted<'_> {
+    /// The columns of predictions: `prediction`; of a number `lower` and `upper`; of classes `probability of ..` each, and
+    /// `likely`, the classes that the truth is among.
+    pub(crate) fn columns(&self) -> Vec<Column> {
+        match self.objective.task {
+            Task::Regression => self.numbers(),
+            Task::Binary | Task::Multiclass => self.classes(),
+        }
+    }
+
+    fn numbers(&self) -> Vec<Column> {
+        let mut columns = vec![number("prediction", self.values.to_vec())];
+        if let Some(conformal) = self.conformal.filter(|conformal| conformal.bound.is_some()) {
+            let ends = self.values.iter().map(|&value| conformal.interval(value));
+            columns.push(number("lower", ends.clone().map(|[lower, _]| lower).collect()));
+            columns.push(number("upper", ends.map(|[_, upper]| upper).collect()));
+        }
+        columns
+    }
+
+    fn classes(&self) -> Vec<Column> {
+        let binary = self.objective.task == Task::Binary;
+        let classes = if binary { 2 } else { self.objective.outputs };
+        let name = |class: usize| self.class_names.get(class).cloned().unwrap_or_else(|| class.to_string());
+        let rows: Vec<Vec<f64>> = self
+            .values
+            .chunks_exact(self.objective.outputs)
+            .map(|row| if binary { vec![1.0 - row[0], row[0]] } else { row.to_vec() })
+            .collect();
+        // As a metric takes it: class 1 of two from 0.5 on, else the first most probable.
+        let predicted = |row: &Vec<f64>| match binary {
+            true => usize::from(row[1] >= 0.5),
+            false => (0..classes).fold(0, |best, class| if row[class] > row[best] { class } else { best }),
+        };
+        let mut columns = vec![text("prediction", rows.iter().map(|row| name(predicted(row))))];
+        for class in 0..classes {
+            let values = rows.iter().map(|row| row[class]).collect();
+            columns.push(number(&format!("probability of {}", name(class)), values));
+        }
+        if let Some(conformal) = self.conformal.filter(|conformal| conformal.bound.is_some()) {
+            let likely = |row: &Vec<f64>| {
+                conformal.classes(row).into_iter().map(name).collect::<Vec<_>>().join(" | ")
+            };
+            columns.push(text("likely", rows.iter().map(likely)));
+        }
+        columns
+    }
+}
+
+pub(crate) fn number(name: &str, values: Vec<f64>) -> Column {
+    Column { name: name.to_string(), values: Values::Number(values) }
+}
+
+pub(crate) fn text(name: &str, values: impl Iterator<Item = String>) -> Column {
+    let all: Vec<String> = values.collect();
+    Column { name: name.to_string(), values: Values::Text(all.iter().map(|text| Some(text.as_str())).collect()) }
+}
+
+/// A table of these columns.
+pub(crate) fn table(columns: Vec<Column>) -> Result<Table, fet_tables::TableError> {
+    Table::new(columns)
+}
