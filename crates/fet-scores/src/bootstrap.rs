@@ -255,6 +255,8 @@ mod tests {
         check(Task::Multiclass { classes: 50 }, 20_000, Metric::AucPr, 219, Method::Percentile);
         check(Task::Multiclass { classes: 50 }, 20_000, Metric::Accuracy, 484, Method::Percentile);
         // A jackknife of 3,000 rows would take as long as 3,000 resamples.
+        check(Task::Multiclass { classes: 10 }, 3_000, Metric::AucRoc, 2_000, Method::Auto);
+        check(Task::Multiclass { classes: 15 }, 3_000, Metric::AucRoc, 2_000, Method::Percentile);
         check(Task::Multiclass { classes: 50 }, 3_000, Metric::AucRoc, 1_461, Method::Percentile);
         check(Task::Multiclass { classes: 50 }, 300_000, Metric::Accuracy, 100, Method::Percentile);
     }

@@ -257,6 +257,7 @@ mod tests {
             (Metric::Accuracy, 0.9, 0.8, true),
             (Metric::Accuracy, 0.8, 0.8, false),
             (Metric::Rmse, 0.9, 0.8, false),
+            (Metric::Rmse, 0.8, 0.8, false),
             (Metric::Rmse, 0.7, 0.8, true),
             (Metric::Rmse, f64::NAN, 0.8, false),
             (Metric::Rmse, 0.8, f64::NAN, false),

@@ -69,3 +69,18 @@ pub(crate) fn median_of(rows: &Predictions<'_>, ascending: &[(f64, usize)]) -> f
     let next = if reached[middle].1 - half > f64::EPSILON { middle } else { (middle + 1).min(last) };
     (reached[middle].0 + reached[next].0) / 2.0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Task;
+
+    #[test]
+    fn a_row_without_weight_is_not_the_next_of_the_median() {
+        let rows = Predictions::new(Task::Regression, &[0.0; 3], &[1.0, 2.0, 3.0]).expect("right");
+        for (weights, expect) in [([1.0, 1.0, 1.0], 2.0), ([1.0, 0.0, 1.0], 2.0), ([1.0, 1.0, 0.0], 1.5)] {
+            let found = median_absolute_error(&rows.weighted(&weights).expect("right"));
+            assert_eq!(found, expect, "{weights:?}");
+        }
+    }
+}
