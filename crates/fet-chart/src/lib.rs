@@ -1,4 +1,5 @@
-//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, points and circles on a plane.
+//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, points and circles on a plane;
+//! shaded cells, calibration curves, histograms.
 //!
 //! No library is used, because a chart takes its colours from its surroundings (light, dark, print), is drawn in several
 //! sizes, and its series can be switched off. A chart is an element for a page that holds the [`page_style`];
@@ -6,9 +7,12 @@
 
 mod axis;
 mod bubbles;
+mod calibration;
 mod curves;
 mod dots;
 mod frame;
+mod heat;
+mod histogram;
 mod picture;
 mod points;
 mod scale;
@@ -18,8 +22,11 @@ mod text;
 
 pub use axis::{amounts, axis};
 pub use bubbles::{Bubble, bubbles};
+pub use calibration::calibration;
 pub use curves::curves;
 pub use dots::dots;
+pub use heat::heat;
+pub use histogram::{Bar, histogram};
 pub use picture::{Panel, Picture};
 pub use points::{Point, points};
 pub use signs::swatch;
@@ -30,7 +37,7 @@ pub use style::page as page_style;
 pub struct Size {
     /// The width.
     pub width: f64,
-    /// The height; [`dots`] takes what it needs.
+    /// The height; [`dots`] and [`heat`] take what they need.
     pub height: f64,
     /// Space for the names of variants beside the chart; 0 if they are above their dots.
     pub names: f64,
@@ -78,7 +85,7 @@ pub struct Series {
     pub name: String,
     /// Its values, for [`axis`], [`amounts`] and [`dots`].
     pub marks: Vec<Mark>,
-    /// Points (x, y) of the mean, for [`curves`].
+    /// Points (x, y) of the mean, for [`curves`] and [`calibration`].
     pub curve: Vec<(f64, f64)>,
     /// Points of each seed.
     pub seeds: Vec<Vec<(f64, f64)>>,

@@ -45,6 +45,9 @@ svg .seed { fill: currentColor; opacity: .5; }
 svg .sign { fill: currentColor; stroke: var(--paper); stroke-width: 1; }
 svg .paper { fill: var(--paper); stroke: var(--ink); stroke-width: 1.75; }
 svg .bubble { fill: currentColor; fill-opacity: .2; stroke: currentColor; stroke-width: 1; }
+svg .cell { fill: currentColor; }
+svg .bin { fill: currentColor; fill-opacity: .65; stroke: var(--paper); stroke-width: .75; }
+svg text.over { fill: var(--paper); }
 svg .own { fill: none; stroke: var(--ink); stroke-width: 3; }
 "#;
 

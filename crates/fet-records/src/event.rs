@@ -4,10 +4,11 @@
 
 use std::path::PathBuf;
 
+use fet_scores::Metric;
 use serde::{Deserialize, Serialize};
 
 use crate::nullable;
-use crate::report::{MetricName, Rows};
+use crate::report::Rows;
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -18,7 +19,7 @@ pub enum Event {
         /// How many epochs there will be.
         epochs: usize,
         /// The metric of validation and test.
-        metric: MetricName,
+        metric: Metric,
         /// How many rows each part has.
         rows: Rows,
     },

@@ -3,8 +3,7 @@
 //! Everything but `cost` is the same, bit for bit, for the same seed, device and data. Reports are made by `fet run`;
 //! whether one belongs to a certain experiment is for its readers to decide.
 
-use std::fmt;
-
+use fet_scores::{Evaluation, Metric};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,8 +27,10 @@ pub struct Report {
     pub device: String,
     /// What is odd about the data, though it could be used.
     pub warnings: Vec<String>,
-    /// What `validation` and `test` are.
+    /// What `validation` and `test` of epochs are: the main metric.
     pub metric: Metric,
+    /// What the classes are called, in the order of their indices; empty for a regression.
+    pub class_names: Vec<String>,
     /// How many rows each part has.
     pub rows: Rows,
     /// How many parties helped the primary.
@@ -40,6 +41,8 @@ pub struct Report {
     pub epochs: Vec<EpochReport>,
     /// The epoch with the best validation metric.
     pub best: Best,
+    /// What the model of that epoch reached by every metric, and where it is wrong.
+    pub evaluation: Evaluation,
     /// Privacy spent; nothing where no other party takes part.
     #[serde(deserialize_with = "nullable::given")]
     pub privacy: Option<Spent>,
@@ -78,36 +81,6 @@ pub struct DataRecord {
     /// Checksum of which rows were trained on, validated on and tested on: runs that share it can be compared row
     /// by row.
     pub split: String,
-}
-
-/// A metric's name and which way is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Metric {
-    /// Which metric it is.
-    pub name: MetricName,
-    /// Which way is better.
-    pub direction: Direction,
-}
-
-/// The metrics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum MetricName {
-    /// The root of the mean squared error, in the label's own unit.
-    Rmse,
-    /// The share of rows whose class is right, from 0 to 1.
-    Accuracy,
-}
-
-/// Which way a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Smaller is better.
-    Minimise,
-    /// Larger is better.
-    Maximise,
 }
 
 /// Rows of each part.
@@ -211,32 +184,6 @@ pub struct Phases {
     pub step: f64,
     /// Validation and test, all phases together.
     pub evaluate: f64,
-}
-
-impl MetricName {
-    /// The name as it stands in JSON.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Rmse => "rmse",
-            Self::Accuracy => "accuracy",
-        }
-    }
-}
-
-impl fmt::Display for MetricName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl Direction {
-    /// Whether `new` is better than `old`.
-    pub fn improves(self, new: f64, old: f64) -> bool {
-        match self {
-            Self::Minimise => new < old,
-            Self::Maximise => new > old,
-        }
-    }
 }
 
 impl Traffic {

@@ -1,7 +1,7 @@
 //! A report that `fet` wrote is read and written again without a difference; one with another field is refused.
 //!
-//! `written-by-fet.json` is of a private run of three epochs; the suite of the crate `fet` does the same with the report
-//! of a run it has just made.
+//! `written-by-fet.json` is of a private run of three epochs, but for its `evaluation`: that is of made-up predictions, with
+//! the run's accuracies. The suite of the crate `fet` does the same with the report of a run it has just made.
 
 use fet_records::{Report, Spent};
 use serde_json::{Value, json};
@@ -72,16 +72,51 @@ fn a_missing_or_renamed_field_is_an_error() {
     assert!(fields.len() > 60, "{fields:?}");
 }
 
-/// The paths of all fields; those of the settings apart, which are no record.
+/// Scores are whole by other words: a metric that is missing or unknown.
+#[test]
+fn a_missing_or_renamed_metric_is_an_error() {
+    let mut met = 0;
+    for scores in ["/evaluation/validation", "/evaluation/test", "/evaluation/groups/groups/1/scores"] {
+        assert!(is_scores(scores), "{scores}");
+        let names: Vec<String> = {
+            let whole: Value = serde_json::from_str(WRITTEN).expect("JSON");
+            whole.pointer(scores).and_then(Value::as_object).expect(scores).keys().cloned().collect()
+        };
+        for name in names {
+            for (renamed, expect) in
+                [(None, format!("the scores lack {name}")), (Some("new"), "unknown variant `new`".into())]
+            {
+                let mut changed: Value = serde_json::from_str(WRITTEN).expect("JSON");
+                let record = changed.pointer_mut(scores).and_then(Value::as_object_mut).expect(scores);
+                let value = record.remove(&name).expect("a metric");
+                renamed.map(|renamed| record.insert(renamed.into(), value));
+                let error = serde_json::from_value::<Report>(changed).expect_err(&name).to_string();
+                assert!(error.contains(&expect), "{scores}/{name}: {error}");
+                met += 1;
+            }
+        }
+    }
+    assert_eq!(met, 3 * 8 * 2);
+}
+
+fn is_scores(path: &str) -> bool {
+    path.starts_with("/evaluation/")
+        && ["/validation", "/test", "/scores"].iter().any(|name| path.ends_with(name))
+}
+
+/// The paths of all fields; those of the settings apart, which are no record, and those of scores, which are a map.
 fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
         Value::Object(fields) => {
             for (name, value) in fields {
-                let path = format!("{path}/{name}");
-                if path != "/experiment" {
-                    collect(&path, value, found);
+                let own = format!("{path}/{name}");
+                if own != "/experiment" && !is_scores(&own) {
+                    collect(&own, value, found);
                 }
-                found.push(path);
+                // The interval is a choice of two: its only name is not that of a field.
+                if path != "/evaluation/interval" {
+                    found.push(own);
+                }
             }
         }
         Value::Array(values) => {

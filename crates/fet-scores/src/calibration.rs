@@ -28,6 +28,7 @@ impl Default for Bins {
 
 /// A bin of a calibration curve that is not empty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Bin {
     /// Mean predicted probability.
     pub predicted: f64,
@@ -50,13 +51,11 @@ pub fn curve(rows: &Predictions<'_>, class: usize, bins: Bins) -> Result<Vec<Bin
     binned(events.collect(), class, bins)
 }
 
-/// The expected calibration error: Σ over bins of (weight / all weight) · |observed − predicted|.
-///
-/// Binary: of the probability of class 1. Several classes: of the probability of the predicted class, which is right or
-/// not (Guo et al. 2017, equation 3).
-pub fn expected_error(rows: &Predictions<'_>, bins: Bins) -> Result<f64, Undefined> {
-    let binned = match rows.task() {
-        Task::Regression | Task::Binary => curve(rows, 1, bins)?,
+/// The calibration curve of what a classifier says first: of class 1 of two; of several classes that of the predicted
+/// class, which is right or not (Guo et al. 2017, equation 3).
+pub fn reliability(rows: &Predictions<'_>, bins: Bins) -> Result<Vec<Bin>, Undefined> {
+    match rows.task() {
+        Task::Regression | Task::Binary => curve(rows, 1, bins),
         Task::Multiclass { .. } => {
             let event = |row| {
                 let class = rows.predicted_class(row);
@@ -66,9 +65,15 @@ pub fn expected_error(rows: &Predictions<'_>, bins: Bins) -> Result<f64, Undefin
                     weight: rows.weight(row),
                 }
             };
-            binned(rows.counted().map(event).collect(), 0, bins)?
+            binned(rows.counted().map(event).collect(), 0, bins)
         }
-    };
+    }
+}
+
+/// The expected calibration error: Σ over bins of (weight / all weight) · |observed − predicted|, of the curve
+/// [`reliability`].
+pub fn expected_error(rows: &Predictions<'_>, bins: Bins) -> Result<f64, Undefined> {
+    let binned = reliability(rows, bins)?;
     let all: f64 = binned.iter().map(|bin| bin.weight).sum();
     Ok(binned.iter().map(|bin| bin.weight / all * (bin.observed - bin.predicted).abs()).sum())
 }

@@ -6,6 +6,7 @@ use crate::predictions::Predictions;
 
 /// The weight of the rows of each true class by predicted class; without weights their number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Confusion {
     /// `cells[true][predicted]`.
     pub cells: Vec<Vec<f64>>,

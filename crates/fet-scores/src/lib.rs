@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`metric`], [`predictions`], [`scores`] | how good are these predictions, by every metric of the task |
 //! | [`calibration`], [`confusion`] | are the probabilities right; which class is taken for which |
+//! | [`evaluation`] | all of this in one value, for a report |
 //! | [`split`] | which rows are trained on, selected by and tested on |
 //! | [`bootstrap`] | how far a metric may be off, given so few test rows |
 //! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
@@ -21,6 +22,7 @@ mod classification;
 pub mod conformal;
 pub mod confusion;
 pub mod early_stopping;
+pub mod evaluation;
 pub mod importance;
 pub mod metric;
 mod names;
@@ -28,11 +30,16 @@ pub mod predictions;
 mod probability;
 mod ranking;
 mod regression;
+mod reweighted;
 pub mod scores;
 pub mod shapley;
 pub mod split;
 mod undefined;
 
+pub use bootstrap::Interval;
+pub use calibration::Bin;
+pub use confusion::Confusion;
+pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Residuals};
 pub use metric::{Direction, Metric, Task, Unit};
 pub use predictions::{PredictionError, Predictions};
 pub use scores::{Scores, Value};
@@ -40,3 +47,4 @@ pub use split::{Fractions, Split, SplitError, Strategy};
 pub use undefined::Undefined;
 
 pub use rand_chacha::ChaCha8Rng;
+pub use rand_chacha::rand_core::SeedableRng;

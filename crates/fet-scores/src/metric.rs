@@ -1,8 +1,11 @@
 //! The metrics by name: which way each is better, in what unit, for which task.
 //!
-//! How a metric is computed stands with its formula in the modules behind [`Predictions::score`].
+//! How a metric is computed stands with its formula in the modules behind [`Predictions::score`]; how its values are shown
+//! to people, in `show`.
 //!
 //! [`Predictions::score`]: crate::Predictions::score
+
+mod show;
 
 use std::fmt;
 
@@ -60,6 +63,14 @@ impl Direction {
         match self {
             Self::Minimise => other - value,
             Self::Maximise => value - other,
+        }
+    }
+
+    /// Whether `new` is better than `old`; never if one of them is NaN.
+    pub fn improves(self, new: f64, old: f64) -> bool {
+        match self {
+            Self::Minimise => new < old,
+            Self::Maximise => new > old,
         }
     }
 }
@@ -242,5 +253,16 @@ mod tests {
         assert_eq!(Metric::of(Task::Multiclass { classes: 3 }).count(), 8);
         assert_eq!(Metric::Accuracy.direction().gain(0.9, 0.8).signum(), 1.0);
         assert_eq!(Metric::Rmse.direction().gain(0.9, 0.8).signum(), -1.0);
+        for (metric, new, old, expect) in [
+            (Metric::Accuracy, 0.9, 0.8, true),
+            (Metric::Accuracy, 0.8, 0.8, false),
+            (Metric::Rmse, 0.9, 0.8, false),
+            (Metric::Rmse, 0.8, 0.8, false),
+            (Metric::Rmse, 0.7, 0.8, true),
+            (Metric::Rmse, f64::NAN, 0.8, false),
+            (Metric::Rmse, 0.8, f64::NAN, false),
+        ] {
+            assert_eq!(metric.direction().improves(new, old), expect, "{metric}: {new} after {old}");
+        }
     }
 }

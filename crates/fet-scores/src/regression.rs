@@ -40,23 +40,47 @@ pub(crate) fn mape(rows: &Predictions<'_>) -> Result<f64, Undefined> {
     Ok(rows.mean(|row| error(rows, row) / rows.truth(row).abs()))
 }
 
+pub(crate) fn median_absolute_error(rows: &Predictions<'_>) -> f64 {
+    median_of(rows, &absolute_errors(rows))
+}
+
+/// Every row with its |p − y|, ascending.
+pub(crate) fn absolute_errors(rows: &Predictions<'_>) -> Vec<(f64, usize)> {
+    let mut errors: Vec<(f64, usize)> = (0..rows.rows()).map(|row| (error(rows, row), row)).collect();
+    errors.sort_by(|a, b| a.0.total_cmp(&b.0));
+    errors
+}
+
 /// The weighted median as scikit-learn takes it: where the weights of the smaller errors are exactly half of all, the
 /// mean of that error and the next (Hyndman and Fan 1996, `averaged_inverted_cdf`).
-pub(crate) fn median_absolute_error(rows: &Predictions<'_>) -> f64 {
-    let mut errors: Vec<(f64, f64)> =
-        rows.counted().map(|row| (error(rows, row), rows.weight(row))).collect();
-    errors.sort_by(|a, b| a.0.total_cmp(&b.0));
+pub(crate) fn median_of(rows: &Predictions<'_>, ascending: &[(f64, usize)]) -> f64 {
     let mut sum = 0.0;
-    let reached: Vec<f64> = errors
+    let reached: Vec<(f64, f64)> = ascending
         .iter()
-        .map(|(_, weight)| {
-            sum += weight;
-            sum
+        .filter(|(_, row)| rows.weight(*row) > 0.0)
+        .map(|(error, row)| {
+            sum += rows.weight(*row);
+            (*error, sum)
         })
         .collect();
     let half = 0.5 * sum;
-    let last = errors.len() - 1;
-    let middle = reached.partition_point(|reached| *reached < half).min(last);
-    let next = if reached[middle] - half > f64::EPSILON { middle } else { (middle + 1).min(last) };
-    (errors[middle].0 + errors[next].0) / 2.0
+    let last = reached.len() - 1;
+    let middle = reached.partition_point(|(_, reached)| *reached < half).min(last);
+    let next = if reached[middle].1 - half > f64::EPSILON { middle } else { (middle + 1).min(last) };
+    (reached[middle].0 + reached[next].0) / 2.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Task;
+
+    #[test]
+    fn a_row_without_weight_is_not_the_next_of_the_median() {
+        let rows = Predictions::new(Task::Regression, &[0.0; 3], &[1.0, 2.0, 3.0]).expect("right");
+        for (weights, expect) in [([1.0, 1.0, 1.0], 2.0), ([1.0, 0.0, 1.0], 2.0), ([1.0, 1.0, 0.0], 1.5)] {
+            let found = median_absolute_error(&rows.weighted(&weights).expect("right"));
+            assert_eq!(found, expect, "{weights:?}");
+        }
+    }
 }

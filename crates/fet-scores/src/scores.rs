@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::metric::Metric;
+use crate::metric::{Metric, Task};
 use crate::predictions::Predictions;
 use crate::undefined::Undefined;
 use crate::{calibration, classification, probability, ranking, regression};
@@ -47,9 +47,10 @@ impl Predictions<'_> {
 
 /// The metrics of some predictions by name, in the order of [`Metric::ALL`].
 ///
-/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+/// As JSON: `{"accuracy": {"value": 0.9}, "auc-roc": {"undefined": "class 1 has no row"}}`. Every metric of a regression is
+/// there or every metric of classes: others are not read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "BTreeMap<Metric, Value>", into = "BTreeMap<Metric, Value>")]
 pub struct Scores(BTreeMap<Metric, Value>);
 
 /// A metric's value.
@@ -63,11 +64,24 @@ pub enum Value {
 }
 
 impl Scores {
+    /// No metric of the task has a value, for the same reason.
+    pub fn undefined(task: Task, reason: &str) -> Self {
+        Self(Metric::of(task).map(|metric| (metric, Value::Undefined(reason.to_string()))).collect())
+    }
+
     /// The value of a metric; nothing if it is undefined, or no metric of the task.
     pub fn get(&self, metric: Metric) -> Option<f64> {
         match self.0.get(&metric)? {
             Value::Value(value) => Some(*value),
             Value::Undefined(_) => None,
+        }
+    }
+
+    /// Why a metric of the task has no value; nothing if it has one, or is no metric of the task.
+    pub fn reason(&self, metric: Metric) -> Option<&str> {
+        match self.0.get(&metric)? {
+            Value::Value(_) => None,
+            Value::Undefined(reason) => Some(reason),
         }
     }
 
@@ -77,10 +91,54 @@ impl Scores {
     }
 }
 
+impl TryFrom<BTreeMap<Metric, Value>> for Scores {
+    type Error = ScoresError;
+
+    fn try_from(scores: BTreeMap<Metric, Value>) -> Result<Self, ScoresError> {
+        let first = *scores.keys().next().ok_or(ScoresError::Empty)?;
+        let numbers = first.fits(Task::Regression);
+        for metric in Metric::ALL {
+            let is_of_task = metric.fits(Task::Regression) == numbers;
+            match (is_of_task, scores.get(&metric)) {
+                (true, None) => return Err(ScoresError::Missing(metric)),
+                (false, Some(_)) => return Err(ScoresError::Mixed(first, metric)),
+                (true, Some(Value::Value(value))) if !value.is_finite() => {
+                    return Err(ScoresError::NotFinite(metric));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self(scores))
+    }
+}
+
+impl From<Scores> for BTreeMap<Metric, Value> {
+    fn from(scores: Scores) -> Self {
+        scores.0
+    }
+}
+
+/// Why scores are not whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ScoresError {
+    /// No metric.
+    #[error("there are no scores")]
+    Empty,
+    /// A metric of the task is not there.
+    #[error("the scores lack {0}")]
+    Missing(Metric),
+    /// Metrics of two tasks.
+    #[error("{0} and {1} are metrics of different tasks")]
+    Mixed(Metric, Metric),
+    /// Not a number.
+    #[error("{0} is no finite number")]
+    NotFinite(Metric),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metric::Task;
 
     #[test]
     fn scores_are_ordered_and_survive_json() {
@@ -94,6 +152,25 @@ mod tests {
         assert_eq!(scores.get(Metric::AucRoc), None);
         assert_eq!(scores.get(Metric::Rmse), None);
         assert!(scores.iter().map(|(metric, _)| metric).eq(Metric::of(Task::Binary)));
+        assert_eq!((scores.reason(Metric::Accuracy), scores.reason(Metric::Rmse)), (None, None));
+        assert!(scores.reason(Metric::AucRoc).is_some_and(|reason| reason.starts_with("class 1 has no row")));
+        let none = Scores::undefined(Task::Binary, "the model diverged");
+        assert!(none.iter().all(|(metric, _)| none.reason(metric) == Some("the model diverged")));
+        let number = Predictions::new(Task::Regression, &[1.0], &[1.0]).expect("right").scores();
+        let number = serde_json::to_string(&number).expect("json");
+        let with_number = format!("{},", number.trim_end_matches('}').to_string() + "}");
+        for (from, to, expect) in [
+            (json.as_str(), "{}", "there are no scores"),
+            (r#""accuracy":{"value":0.5},"#, "", "the scores lack accuracy"),
+            (r#""brier""#, r#""mae""#, "the scores lack rmse"),
+            ("{", &with_number, "rmse and accuracy are metrics of different tasks"),
+            (r#""brier""#, r#""new""#, "unknown variant `new`"),
+            (r#"{"value":0.5}"#, r#"{"value":0.5,"new":1}"#, "expected"),
+        ] {
+            let text = json.replacen(from, to, 1);
+            let error = serde_json::from_str::<Scores>(&text).expect_err(&text).to_string();
+            assert!(error.contains(expect), "{error} of {text}");
+        }
     }
 
     #[test]

@@ -124,7 +124,7 @@ pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
 
 impl Defences {
     /// The defences of a study; none where nothing was attacked. Without a metric that all share there are no scores.
-    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<&Metric>) -> Option<Self> {
+    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<Metric>) -> Option<Self> {
         let mut attacks = attacks(rows);
         if attacks.is_empty() {
             return None;
@@ -205,7 +205,7 @@ impl Defence {
         }
     }
 
-    fn score(&mut self, metric: &Metric, undefended: &BySeed, attacks: &[Attack], targets: &[Target]) {
+    fn score(&mut self, metric: Metric, undefended: &BySeed, attacks: &[Attack], targets: &[Target]) {
         let of = |leakage: &BySeed| -> BySeed {
             let seeds = leakage.iter().filter_map(|(seed, leakage)| {
                 let loss = loss(metric, *self.tests.get(seed)?, *undefended.get(seed)?);
@@ -235,11 +235,11 @@ pub(crate) fn score(leakage: f64, loss: f64) -> f64 {
 
 /// What the main task loses against the undefended run, from 0 to 1: of an accuracy the difference, of an error its relative
 /// increase.
-fn loss(metric: &Metric, own: f64, undefended: f64) -> f64 {
-    if !metric.direction.improves(undefended, own) {
+fn loss(metric: Metric, own: f64, undefended: f64) -> f64 {
+    if !metric.direction().improves(undefended, own) {
         return 0.0;
     }
-    match metric.direction {
+    match metric.direction() {
         Direction::Maximise => (undefended - own).min(1.0),
         Direction::Minimise => ((own - undefended) / undefended).min(1.0),
     }

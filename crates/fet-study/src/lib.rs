@@ -14,6 +14,7 @@ mod fet;
 mod file;
 mod grid;
 pub mod output;
+mod pooled;
 mod report;
 mod results;
 mod row;

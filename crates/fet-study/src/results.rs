@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use fet_records::{Measure, Report};
+use fet_records::{Estimate, Measure, Metric, Report};
 
 use super::cell::Cell;
 use super::report::{epsilon, label_epsilon};
@@ -26,17 +26,18 @@ const ATTACKS: &str = "variant,seed,attack,attacker,target,party,measure,value,b
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
-/// The text of `results.csv`. Cells' folders are relative to `study`.
+/// The text of `results.csv`. Cells' folders are relative to `study`. The last columns are every metric on the test rows,
+/// empty where it is undefined or of another task, and the ends of the main one's interval.
 pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
-    table(RESULTS, results, |Finished { cell, report }, row| {
+    table(&results_header(), results, |Finished { cell, report }, row| {
         let attack = report.attack.as_ref();
         let result = attack.and_then(|attack| attack.measures.first());
         let figure =
             |of: fn(&Measure) -> f64| result.map_or_else(String::new, |measure| of(measure).to_string());
-        row(&[
+        let mut fields = vec![
             quoted(&cell.variant),
             cell.seed.to_string(),
-            report.metric.name.to_string(),
+            report.metric.to_string(),
             report.best.epoch.to_string(),
             report.best.validation.to_string(),
             report.best.test.to_string(),
@@ -54,8 +55,21 @@ pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
             figure(|measure| measure.perfect),
             figure(Measure::leakage),
             folder(cell, study),
-        ]);
+        ];
+        let number = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
+        fields.extend(Metric::ALL.map(|metric| number(report.evaluation.test.get(metric))));
+        let ends = match &report.evaluation.interval {
+            Estimate::Interval(interval) => [Some(interval.lower), Some(interval.upper)],
+            Estimate::Undefined(_) => [None, None],
+        };
+        fields.extend(ends.map(number));
+        row(&fields);
     })
+}
+
+fn results_header() -> String {
+    let metrics = Metric::ALL.map(|metric| format!("test_{metric}"));
+    format!("{RESULTS},{},interval_lower,interval_upper", metrics.join(","))
 }
 
 /// The text of `attacks.csv`: a row for each measure of each cell's attack.
@@ -145,15 +159,16 @@ fn quoted(field: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use fet_records::{
-        AttackRecord, Attacker, Best, Cost, DataRecord, Direction, EpochReport, Identity, LabelPrivacy,
-        Metric, MetricName, Program, Rows, Spent, Target, Traffic,
+        AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Evaluation, Identity, LabelPrivacy,
+        Program, Rows, Spent, Target, Traffic,
     };
+    use fet_scores::{ChaCha8Rng, Predictions, SeedableRng, Task};
     use serde_json::json;
 
     use super::*;
 
-    pub(crate) const ACCURACY: Metric = Metric { name: MetricName::Accuracy, direction: Direction::Maximise };
-    pub(crate) const RMSE: Metric = Metric { name: MetricName::Rmse, direction: Direction::Minimise };
+    pub(crate) const ACCURACY: Metric = Metric::Accuracy;
+    pub(crate) const RMSE: Metric = Metric::Rmse;
 
     /// A cell of variant A, B, C, ... and its report, as a run would leave them.
     pub(crate) fn finished(index: usize, seed: u64, metric: Metric, test: f64) -> (Cell, Report) {
@@ -175,11 +190,13 @@ pub(crate) mod tests {
             device: "flex".into(),
             warnings: Vec::new(),
             metric,
+            class_names: if metric == Metric::Rmse { Vec::new() } else { vec!["no".into(), "yes".into()] },
             rows: Rows { train: 8, validation: 1, test: 1 },
             secondaries: 3,
             parameters: 7,
             epochs: vec![epoch(1, 0.5, 0.25, None), epoch(2, 0.25, 0.5, Some(test))],
             best: Best { epoch: 3 + seed as usize, validation: 0.5, test },
+            evaluation: evaluation(metric, test),
             privacy: None,
             labels: None,
             attack: None,
@@ -202,6 +219,25 @@ pub(crate) mod tests {
             folder: format!("runs/x/cells/c{index}-{seed}").into(),
         };
         (cell, report)
+    }
+
+    /// What four rows gave, and `test` of the main metric, which lies in an interval of 0.25 on either side.
+    pub(crate) fn evaluation(metric: Metric, test: f64) -> Evaluation {
+        let (task, truth, output) = if metric == Metric::Rmse {
+            (Task::Regression, [1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 2.0, 4.0])
+        } else {
+            (Task::Binary, [0.0, 0.0, 1.0, 1.0], [0.25, 0.5, 0.5, 1.0])
+        };
+        let rows = Predictions::new(task, &truth, &output).expect("right");
+        let mut rng = ChaCha8Rng::seed_from_u64(0);
+        let mut evaluation = Evaluation::of(metric, &rows, &rows, None, &mut rng);
+        let mut scores = std::collections::BTreeMap::from(evaluation.test);
+        scores.insert(metric, fet_records::Value::Value(test));
+        evaluation.test = scores.try_into().expect("whole");
+        if let Estimate::Interval(interval) = &mut evaluation.interval {
+            (interval.estimate, interval.lower, interval.upper) = (test, test - 0.25, test + 0.25);
+        }
+        evaluation
     }
 
     /// A privacy loss without its derivation.
@@ -232,10 +268,26 @@ pub(crate) mod tests {
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
+        // The other metrics of the four rows; of classes alone.
+        let metrics = |cell: usize| {
+            let scores = &all[cell].report.evaluation.test;
+            let classes = Metric::of(Task::Binary);
+            let values: Vec<String> =
+                classes.map(|metric| scores.get(metric).expect("defined").to_string()).collect();
+            format!(",,,,,,{}", values.join(","))
+        };
         let expected = format!(
-            "{RESULTS}\n{d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,0.5,0,,,,,,cells/c3-0\n\
-             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,,,norm,0.75,0.5,1,0.5,cells/c2-1\n"
+            "{RESULTS},test_rmse,test_mae,test_r2,test_mape,test_median-absolute-error,test_accuracy,\
+             test_balanced-accuracy,test_macro-f1,test_auc-roc,test_auc-pr,test_log-loss,test_brier,\
+             test_calibration-error,interval_lower,interval_upper\n\
+             {d},0,accuracy,3,0.5,0.30000000000000004,7,3,20,12000,inf,0,0.5,0,,,,,,cells/c3-0{},{},{}\n\
+             C|x,1,accuracy,4,0.5,1,7,3,20,12000,,,,,norm,0.75,0.5,1,0.5,cells/c2-1{},0.75,1.25\n",
+            metrics(0),
+            0.1 + 0.2 - 0.25,
+            0.1 + 0.2 + 0.25,
+            metrics(1)
         );
+        assert!(metrics(1).starts_with(",,,,,,1,0.75,0.7"), "{}", metrics(1));
         assert_eq!(results(&all, study), expected);
         let expected = format!(
             "{ATTACKS}\nC|x,1,norm,secondary,labels,2,\"AUC, best\",0.75,0.5,1,0.5\n\

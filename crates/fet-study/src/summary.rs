@@ -28,7 +28,7 @@ pub(crate) struct Summary<'a> {
     /// Those that are done.
     pub(crate) results: &'a [Finished<'a>],
     /// The metric of all results; none if they have different metrics and cannot be compared.
-    pub(crate) metric: Option<&'a Metric>,
+    pub(crate) metric: Option<Metric>,
     /// One for each variant of the grid, in its order.
     pub(crate) rows: Vec<Row<'a>>,
     /// For each row the one that stands for its run: variants that differ in the attack alone are one run.
@@ -44,8 +44,8 @@ pub(crate) struct Summary<'a> {
 impl<'a> Summary<'a> {
     /// Sums up the results of a grid.
     pub(crate) fn new(grid: &'a Grid, cells: &'a [Cell], results: &'a [Finished<'a>]) -> Self {
-        let first = results.first().map(|result| &result.report.metric);
-        let metric = first.filter(|first| results.iter().all(|result| result.report.metric == **first));
+        let first = results.first().map(|result| result.report.metric);
+        let metric = first.filter(|first| results.iter().all(|result| result.report.metric == *first));
         let mut by_variant: HashMap<usize, Vec<&Finished<'_>>> = HashMap::new();
         for result in results {
             by_variant.entry(result.cell.index).or_default().push(result);
@@ -265,12 +265,12 @@ fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     })
 }
 
-fn verdict(metric: &Metric, comparison: Option<&Comparison>) -> Verdict {
+fn verdict(metric: Metric, comparison: Option<&Comparison>) -> Verdict {
     let Some(comparison) = comparison else { return Verdict::Alone };
     match &comparison.test {
         None => Verdict::Untested,
         Some(test) if test.corrected >= 1.0 - CONFIDENCE => Verdict::NotShown,
-        Some(_) if metric.direction.improves(comparison.difference, 0.0) => Verdict::Better,
+        Some(_) if metric.direction().improves(comparison.difference, 0.0) => Verdict::Better,
         Some(_) => Verdict::Worse,
     }
 }

@@ -159,12 +159,12 @@ impl Line<'_> {
         if let Some((_, overall)) = &self.view.bars {
             overall.set_message(format!("{done}/{total} cells"));
         }
-        let (metric, best) = (&report.metric, &report.best);
+        let (metric, best) = (report.metric, &report.best);
         let result = format!("test {} (epoch {})", metric.phrase(best.test), best.epoch);
         let seconds = report.cost.seconds;
         self.event(
             "done",
-            json!({"metric": metric.name, "test": best.test, "epoch": best.epoch, "seconds": seconds}),
+            json!({"metric": metric, "test": best.test, "epoch": best.epoch, "seconds": seconds}),
         );
         self.end(&format!("[{done}/{total}] {}: {result}, {seconds:.1} s", self.cell.title()));
     }

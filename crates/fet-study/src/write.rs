@@ -4,9 +4,11 @@
 //! Every file is derived from the summary; `fet-chart` draws the charts.
 
 mod defences;
+mod details;
 mod figures;
 mod html;
 mod json;
+mod metrics;
 mod table;
 
 use std::path::Path;
@@ -29,11 +31,16 @@ pub(crate) fn files(summary: &Summary<'_>) -> String {
 /// Writes all files of a study; returns the tables for display, and the notes of the last.
 pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, Vec<String>)> {
     let table = Table::new(summary);
+    let every = metrics::table(summary);
     let attacked = summary.defences.as_ref();
     let defences = attacked.map(|defences| defences::table(summary, defences));
     let notes = attacked.map_or_else(Vec::new, defences::notes);
     let mut markdown = table.markdown();
     markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
+    if let Some(every) = &every {
+        markdown.push_str(&format!("\nEvery metric:\n\n{}", every.markdown()));
+        markdown.extend(metrics::notes(summary).iter().map(|note| format!("\n{note}\n")));
+    }
     if let (Some(attacked), Some(defences)) = (attacked, &defences) {
         let caption = defences::caption(summary, attacked);
         markdown.push_str(&format!("\n{}\n{caption}\n", defences.markdown()));
@@ -48,7 +55,7 @@ pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, V
         ("table.tex", Some(table.latex())),
         ("attacks.csv", attacked.map(|_| results::attacks(summary.results))),
         ("leakage.svg", attacked.and_then(|defences| figures::leakage_file(summary, defences))),
-        ("report.html", Some(html::text(summary, &table, defences.as_ref())?)),
+        ("report.html", Some(html::text(summary, &table, every.as_ref(), defences.as_ref())?)),
     ];
     for (name, text) in files {
         let path = folder.join(name);

@@ -30,8 +30,42 @@ fn a_second_run_does_nothing() {
     check(&study.read("runs/tiny/costs.csv"), &["Full,0,1.5,80,1024,abc,cells/full-s0-"]);
     check(&study.read("runs/tiny/table.md"), &["55.00 ± 7.07", "| No mask |", "Fewer than 3 seeds"]);
     check(&study.read("runs/tiny/report.html"), &["<!doctype html>", "No mask", "4 of 4 cells"]);
+    check(
+        &study.read("runs/tiny/table.md"),
+        &[
+            "Every metric:",
+            "| 95 % by test rows |",
+            " 55.00 ± 7.07 |           ± 10.00 |",
+            "other test rows may be off",
+        ],
+    );
+    check(
+        &study.read("runs/tiny/report.html"),
+        &[
+            "<th scope=\"col\">balanced accuracy, %</th>",
+            "true class",
+            "Calibration",
+            "By region",
+            "<td>± 10.00</td>",
+        ],
+    );
+    assert!(
+        rows[0].ends_with(
+            ",cell,test_rmse,test_mae,test_r2,test_mape,test_median-absolute-error,test_accuracy,\
+        test_balanced-accuracy,test_macro-f1,test_auc-roc,test_auc-pr,test_log-loss,test_brier,\
+        test_calibration-error,interval_lower,interval_upper"
+        ),
+        "{csv}"
+    );
+    assert!(rows[1].contains(",,,,,,0.5,0.") && rows[1].ends_with(",0.4,0.6"), "{csv}");
     let json: Value = serde_json::from_str(&study.read("runs/tiny/results.json")).expect("JSON");
     assert_eq!((&json["cells"]["done"], &json["variants"][1]["mean"]), (&Value::from(4), &Value::from(0.55)));
+    let full = &json["variants"][0];
+    assert_eq!(full["metrics"]["accuracy"]["seeds"], serde_json::json!({"0": 0.5, "1": 0.6}));
+    assert_eq!(
+        (&full["metrics"]["brier"]["n"], &full["interval_half_width_95"]["n"]),
+        (&2.into(), &2.into())
+    );
     for cell in study.cells() {
         check(&fs::read_to_string(cell.join("cell.log")).expect("a log"), &["a line that is no event"]);
     }

@@ -34,6 +34,10 @@ const errors = [];
 addEventListener("error", event => errors.push(String(event.message)));
 console.error = text => errors.push(String(text));
 addEventListener("load", () => {
+  // What is folded away must not be wider than the screen either.
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach(one => one.open = true);
+  const charts = [...document.querySelectorAll(".chart")];
   const shown = element => { const box = element.getBoundingClientRect(); return box.width > 50 && box.height > 50; };
   const figures = [...document.querySelectorAll("figure")];
   const box = document.querySelector("input[data-toggles]");
@@ -52,6 +56,8 @@ addEventListener("load", () => {
     figures: figures.length,
     wide: figures.filter(figure => shown(figure.querySelector(".wide svg"))).length,
     narrow: figures.filter(figure => shown(figure.querySelector(".narrow svg"))).length,
+    charts: charts.length,
+    drawn: charts.filter(one => [...one.querySelectorAll("svg[role=img]")].some(svg => svg.getBoundingClientRect().width > 50)).length,
     cut: [...document.querySelectorAll("svg[role=img]")].filter(svg => svg.getBoundingClientRect().right > innerWidth).length,
     before, after, again: series(),
     background: getComputedStyle(document.body).backgroundColor,
@@ -127,6 +133,8 @@ fn a_report_stands_in_chromium() {
         let is_wide = width > 640;
         let expected = if is_wide { (3, 3, 0) } else { (3, 0, 3) };
         assert_eq!((number("figures"), number("wide"), number("narrow")), expected, "{seen}");
+        // A matrix and a curve for each of 16 variants, one of which lacks a seed.
+        assert_eq!((number("charts"), number("drawn")), (32, 32), "{seen}");
         assert_eq!(
             (number("before"), number("after"), number("again")),
             (2, 0, 2),

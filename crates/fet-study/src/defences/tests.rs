@@ -139,7 +139,7 @@ fn an_error_counts_by_its_relative_increase() {
         (2.0, 9.0, 1.0, 0.5),
         (2.0, 2.0, 0.0, 1.0),
     ] {
-        let found = score(leakage, loss(&RMSE, own, undefended));
+        let found = score(leakage, loss(RMSE, own, undefended));
         assert!((found - expected).abs() < 1e-12, "{undefended}, {own}, {leakage}: {found}, not {expected}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! How a score is defined stands in `defences`; here it is rounded and explained.
 
-use fet_records::{Direction, MetricName};
+use fet_records::Direction;
 use serde_json::{Map, Value, json};
 
 use super::super::defences::{Attack, BETA, BySeed, Defence, Defences, NOTHING, score, values};
@@ -72,11 +72,8 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
             "{leakage} No scores: the undefended run has no result of an attack, or metrics differ."
         );
     };
-    let name = match metric.name {
-        MetricName::Accuracy => "accuracy",
-        MetricName::Rmse => "RMSE",
-    };
-    let loss = match metric.direction {
+    let name = metric.label();
+    let loss = match metric.direction() {
         Direction::Maximise => format!("the {name} lost, from 0 to 1,"),
         Direction::Minimise => format!("the relative increase of the {name}, at most 1,"),
     };

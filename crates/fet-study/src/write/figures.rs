@@ -54,7 +54,7 @@ pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
 }
 
 /// The metric along one axis: a series for each variant and each combination of the other axes.
-fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
+fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     let value =
         |row: &Row<'_>| row.variant.point.iter().find(|(key, _)| key == axis).map(|(_, value)| value.clone());
     let mut ticks: Vec<String> = Vec::new();
@@ -96,7 +96,7 @@ fn along(summary: &Summary<'_>, metric: &Metric, axis: &str) -> Option<Figure> {
 }
 
 /// The metric of every variant, if there is no axis.
-fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
+fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| Series {
         number,
         name,
@@ -121,7 +121,7 @@ fn variants(summary: &Summary<'_>, metric: &Metric) -> Figure {
 }
 
 /// The metric of every defence against what each attack took from it.
-fn leakage(summary: &Summary<'_>, metric: &Metric, defences: &Defences) -> Vec<Figure> {
+fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
     let figure = |(index, attack): (usize, &Attack)| {
         let points = points(metric, defences, index);
         let title = format!("Utility against leakage: {}", attack.name);
@@ -166,12 +166,12 @@ pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option
     Some(picture.svg())
 }
 
-fn plane(size: Size, title: &str, metric: &Metric, points: &[Point]) -> String {
+fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
     fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
 }
 
 /// A point for each defence that was put to an attack.
-fn points(metric: &Metric, defences: &Defences, attack: usize) -> Vec<Point> {
+fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
     let point = |(number, defence): (usize, &Defence)| {
         // Only seeds that have both figures.
         let both = defence.leakage[attack]
@@ -211,8 +211,8 @@ fn attacked(attack: &Attack) -> String {
     format!("Here {who}, measured by: {}.", attack.measure)
 }
 
-fn plane_explanation(summary: &Summary<'_>, metric: &Metric) -> String {
-    let better = match metric.direction {
+fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
+    let better = match metric.direction() {
         Direction::Maximise => "up and to the left",
         Direction::Minimise => "down and to the left",
     };
@@ -225,7 +225,7 @@ fn plane_explanation(summary: &Summary<'_>, metric: &Metric) -> String {
 }
 
 /// The validation metric over epochs, a few variants per chart.
-fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
+fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| {
         let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {
             let epochs = result.report.epochs.iter().filter(|epoch| !epoch.validation.is_nan());
@@ -266,7 +266,7 @@ fn learning(summary: &Summary<'_>, metric: &Metric) -> Vec<Figure> {
     drawn.chunks(size.max(1)).enumerate().map(figure).collect()
 }
 
-fn mark(summary: &Summary<'_>, metric: &Metric, row: &Row<'_>) -> Mark {
+fn mark(summary: &Summary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
     let paper = summary.grid.paper.iter().find(|published| published.variant == row.variant.name);
     Mark {
         place: 0,

@@ -16,7 +16,9 @@ use super::super::failure;
 use super::super::results::Finished;
 use super::super::summary::{Row, Summary, Verdict};
 use super::defences;
+use super::details::details;
 use super::figures::figures;
+use super::metrics;
 use super::table::{DIFFERENCE, Table, compared, probability, shown};
 
 /// SHA-256 of the empty string: the checksum of data without files.
@@ -56,8 +58,13 @@ struct Failed {
     tail: String,
 }
 
-/// The text of the page; `defences` is the table of defences, if there is one.
-pub(super) fn text(summary: &Summary<'_>, table: &Table, defences: Option<&Table>) -> Result<String> {
+/// The text of the page; `every` is the table of every metric and `defences` that of defences, if there are such.
+pub(super) fn text(
+    summary: &Summary<'_>,
+    table: &Table,
+    every: Option<&Table>,
+    defences: Option<&Table>,
+) -> Result<String> {
     let grid = summary.grid;
     let mut environment = Environment::new();
     environment.add_template("report.html", TEMPLATE).context("the template of the report")?;
@@ -83,6 +90,12 @@ pub(super) fn text(summary: &Summary<'_>, table: &Table, defences: Option<&Table
         "header": table.header,
         "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
         "difference": if summary.compares() { DIFFERENCE } else { usize::MAX },
+        "every": every.map(|table| json!({
+            "header": table.header,
+            "rows": table.rows.iter().map(|row| &row.fields).collect::<Vec<_>>(),
+            "notes": metrics::notes(summary),
+            "details": details(summary),
+        })),
         "defences": defences.zip(summary.defences.as_ref()).map(|(table, defences)| json!({
             "header": table.header,
             "rows": table.rows.iter().map(|row| &row.fields).collect::<Vec<_>>(),
@@ -270,7 +283,8 @@ mod tests {
         let (grid, cells, reports) = study(&cells);
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary), None).expect("a page");
+        let page =
+            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
         for part in [
             "B is worse than A by 20.00 points",
             "<strong>−20.00 [",
@@ -295,7 +309,8 @@ mod tests {
     fn a_study_without_results_has_a_page() {
         let (grid, _, _) = study(&[]);
         let summary = Summary::new(&grid, &[], &[]);
-        let page = text(&summary, &Table::new(&summary), None).expect("a page");
+        let page =
+            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
         assert!(page.contains("0 of 0 cells"), "{page}");
     }
 
@@ -305,7 +320,8 @@ mod tests {
         grid.variants[0].name = "<script>alert(1)</script>".into();
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page = text(&summary, &Table::new(&summary), None).expect("a page");
+        let page =
+            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
         assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"), "{page}");
     }
 

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::super::summary::{Row, Summary};
 use super::defences::{self, bound};
+use super::metrics;
 
 /// The text of `results.json`.
 pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
@@ -15,7 +16,7 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
         "question": grid.head.question,
         "seeds": grid.seeds,
         "delta": summary.delta(),
-        "metric": summary.metric.map(|metric| metric.name),
+        "metric": summary.metric,
         "cells": {
             "all": summary.cells.len(),
             "done": summary.results.len(),
@@ -64,5 +65,7 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
         "epsilon": row.epsilon().map(bound),
         "label_epsilon": row.label_epsilon().map(bound),
         "seconds": row.mean_of(|result| result.report.cost.seconds),
+        "metrics": metrics::json(summary, row),
+        "interval_half_width_95": metrics::interval_json(row),
     })
 }

@@ -147,7 +147,7 @@ fn base_name(summary: &Summary<'_>) -> Option<String> {
 /// The mean of a row with its deviation.
 pub(crate) fn spread(row: &Row<'_>, with_name: bool) -> String {
     let Some(own) = row.results.first() else { return dash() };
-    let metric = &own.report.metric;
+    let metric = own.report.metric;
     let name = if with_name { format!("{} ", metric.title()) } else { String::new() };
     format!("{name}{}", mean_and_deviation(&row.tests, |value| metric.show(value)))
 }
@@ -172,7 +172,7 @@ pub(crate) fn epsilon_title(summary: &Summary<'_>) -> String {
 }
 
 /// The difference from the base with its interval, p, and effect.
-pub(crate) fn compared(row: &Row<'_>, metric: Option<&Metric>) -> [String; 3] {
+pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
     let (Some(comparison), Some(metric)) = (&row.comparison, metric) else { return [dash(), dash(), dash()] };
     let signed = |value: f64| {
         let text = metric.show(value.abs());

@@ -1,0 +1,78 @@
+//! Predicted probabilities against what happened: [`calibration`].
+
+use std::fmt::Write;
+
+use super::frame::{Frame, ticks_below};
+use super::scale::Scale;
+use super::signs::{line, sign};
+use super::{COLOURS, Series, Size};
+
+/// The curve of each series with its seeds behind it, all from 0 to 1, and the diagonal on which predictions are right. Signs
+/// stand at the points of the curve, and `said` is what is said of each.
+pub fn calibration(
+    size: Size,
+    title: &str,
+    (x, y): (&str, &str),
+    series: &[Series],
+    said: &[String],
+) -> String {
+    let Some(scale) = Scale::of([0.0, 1.0].into_iter()) else { return String::new() };
+    if series.iter().all(|series| series.curve.is_empty()) {
+        return String::new();
+    }
+    let frame = Frame::new(size, scale, title, y);
+    let at = |value: f64| frame.left + frame.width() * scale.share(value);
+    let mut svg = frame.begin();
+    let count = (frame.width() / 70.0).max(1.0) as usize;
+    svg.push_str(&ticks_below(&scale, count, (frame.top, frame.bottom), at));
+    svg.push_str(&frame.x_title(x));
+    let _ = write!(
+        svg,
+        r#"<path class="base" d="M{:.1} {:.1}L{:.1} {:.1}"/>"#,
+        at(0.0),
+        frame.y(0.0),
+        at(1.0),
+        frame.y(1.0)
+    );
+    for one in series {
+        let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);
+        let place = |points: &[(f64, f64)]| -> Vec<(f64, f64)> {
+            points.iter().map(|&(x, y)| (at(x), frame.y(y))).collect()
+        };
+        for seed in one.seeds.iter().filter(|_| one.seeds.len() > 1) {
+            svg.push_str(&line("thin", &place(seed)));
+        }
+        let curve = place(&one.curve);
+        svg.push_str(&line("curve", &curve));
+        for (index, &(x, y)) in curve.iter().enumerate() {
+            svg.push_str(&sign(one.number, x, y, said.get(index).map_or("", String::as_str)));
+        }
+        svg.push_str("</g>");
+    }
+    svg + "</svg>"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NARROW, WIDE};
+    use super::*;
+
+    #[test]
+    fn the_whole_square_is_there_wherever_the_curve_lies() {
+        let series = Series {
+            curve: vec![(0.4, 0.45), (0.6, 0.5)],
+            seeds: vec![vec![(0.4, 0.4), (0.6, 0.5)], vec![(0.4, 0.5), (0.6, 0.5)]],
+            ..Series::default()
+        };
+        for size in [WIDE, NARROW] {
+            let said = ["a < b".to_string()];
+            let svg = calibration(size, "t", ("predicted", "observed"), std::slice::from_ref(&series), &said);
+            for tick in ["0", "1"] {
+                assert_eq!(svg.matches(&format!(">{tick}</text>")).count(), 2, "{tick} in {svg}");
+            }
+            assert_eq!((svg.matches("polyline").count(), svg.matches("class=\"sign\"").count()), (3, 2));
+            assert!(svg.contains("class=\"base\"") && svg.contains("a &lt; b"), "{svg}");
+        }
+        assert_eq!(calibration(WIDE, "t", ("x", "y"), &[Series::default()], &[]), "", "nothing to draw");
+    }
+}

@@ -1,0 +1,124 @@
+//! Amounts of pairs, such as true and predicted classes, as shaded cells: [`heat`].
+
+use std::fmt::Write;
+
+use super::Size;
+use super::frame::begin;
+use super::text::{escaped, shortened};
+
+/// The sides of the largest and of the smallest cell.
+const SIDES: (f64, f64) = (46.0, 3.0);
+/// The width of a character, at most, of the font's usual ones.
+const CHARACTER: f64 = 7.5;
+/// Room for a line of text.
+const LINE: f64 = 15.0;
+/// A name is shortened to so many characters.
+const LONGEST: usize = 14;
+
+/// A row of cells for each name, a column for each: `cells[row][column]`. A cell is the darker the larger its share of its
+/// row, and has its number where there is room. Rows are titled `y`, columns `x`. It takes the height that it needs.
+pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cells: &[Vec<f64>]) -> String {
+    if names.is_empty() || cells.len() != names.len() || cells.iter().any(|row| row.len() != names.len()) {
+        return String::new();
+    }
+    let count = names.len() as f64;
+    let short: Vec<String> = names.iter().map(|name| shortened(name, LONGEST)).collect();
+    let longest = short.iter().map(|name| name.chars().count()).max().unwrap_or(1) as f64 * CHARACTER;
+    let (left, top) = (longest + 10.0, 2.0 * LINE);
+    let side = ((size.width - left - 12.0) / count).clamp(SIDES.1, SIDES.0);
+    let (width, bottom) = (left + side * count, top + side * count);
+    let upright = longest > side;
+    let below = if upright { longest } else { LINE };
+    let mut svg = begin(size.width.max(width + 12.0), bottom + below + 2.0 * LINE, title);
+    let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(y));
+    // As many names as there is room for.
+    let every = (LINE / side).ceil().max(1.0) as usize;
+    for (at, name) in short.iter().enumerate().filter(|(at, _)| at % every == 0) {
+        let (middle, name) = ((at as f64 + 0.5) * side, escaped(name));
+        let (x, y) = (left - 6.0, top + middle + 4.0);
+        let _ = write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="end">{name}</text>"#);
+        let (x, y) = (left + middle, bottom + if upright { 6.0 } else { LINE });
+        if upright {
+            let x = x + 4.0;
+            let _ = write!(
+                svg,
+                r#"<text class="tick" transform="translate({x:.1} {y:.1}) rotate(-90)" text-anchor="end">{name}</text>"#
+            );
+        } else {
+            let _ =
+                write!(svg, r#"<text class="tick" x="{x:.1}" y="{y:.1}" text-anchor="middle">{name}</text>"#);
+        }
+    }
+    let _ = write!(
+        svg,
+        r#"<text class="label" x="{:.1}" y="{:.1}" text-anchor="middle">{}</text><g class="s0">"#,
+        ((left + width) / 2.0).max(CHARACTER * x.chars().count() as f64 / 2.0),
+        bottom + below + LINE + 6.0,
+        escaped(x)
+    );
+    for (row, own) in cells.iter().enumerate() {
+        let all: f64 = own.iter().sum();
+        for (column, &amount) in own.iter().enumerate().filter(|(_, amount)| **amount > 0.0) {
+            let share = amount / all;
+            let (at, down) = (left + column as f64 * side, top + row as f64 * side);
+            let said = escaped(&format!("{} → {}: {}", names[row], names[column], number(amount)));
+            let _ = write!(
+                svg,
+                r#"<rect class="cell" x="{at:.1}" y="{down:.1}" width="{side:.1}" height="{side:.1}" fill-opacity="{:.3}"><title>{said}</title></rect>"#,
+                0.06 + 0.94 * share
+            );
+            let text = number(amount);
+            if CHARACTER * text.chars().count() as f64 + 4.0 <= side {
+                let class = if share > 0.5 { "over" } else { "in" };
+                let (x, y) = (at + side / 2.0, down + side / 2.0 + 4.0);
+                let _ = write!(
+                    svg,
+                    r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="middle">{text}</text>"#
+                );
+            }
+        }
+    }
+    let _ =
+        write!(svg, r#"</g><path class="grid" d="M{left:.1} {top:.1}H{width:.1}V{bottom:.1}H{left:.1}Z"/>"#);
+    svg + "</svg>"
+}
+
+/// A whole number as such, another with two digits.
+fn number(amount: f64) -> String {
+    if amount.fract() == 0.0 { format!("{amount:.0}") } else { format!("{amount:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{NARROW, WIDE};
+    use super::*;
+
+    #[test]
+    fn a_cell_is_as_dark_as_its_share_of_the_row() {
+        let names = ["a < b".to_string(), "other".to_string()];
+        let svg = heat(WIDE, "t", ("predicted", "true"), &names, &[vec![3.0, 1.0], vec![0.0, 2.5]]);
+        // 0.06 + 0.94 · 3/4, 1/4 and 1; nothing is drawn of an empty cell.
+        for opacity in ["0.765", "0.295", "1.000"] {
+            assert_eq!(svg.matches(&format!(r#"fill-opacity="{opacity}""#)).count(), 1, "{opacity} in {svg}");
+        }
+        assert_eq!(svg.matches("<rect").count(), 3);
+        assert!(svg.contains("a &lt; b → other: 1<") && svg.contains(">2.50</text>"), "{svg}");
+        assert!(!svg.contains("a < b") && !svg.contains("NaN"), "{svg}");
+        assert_eq!(svg.matches(r#"class="over""#).count(), 2, "numbers on dark cells are light: {svg}");
+    }
+
+    #[test]
+    fn many_classes_are_small_cells_with_few_names() {
+        let names: Vec<String> = (0..50).map(|class| format!("class {class}")).collect();
+        let cells: Vec<Vec<f64>> =
+            (0..50).map(|row| (0..50).map(|column| f64::from(u8::from(row == column))).collect()).collect();
+        for size in [WIDE, NARROW] {
+            let svg = heat(size, "t", ("predicted", "true"), &names, &cells);
+            assert_eq!(svg.matches("<rect").count(), 50);
+            assert!(svg.matches(r#"class="tick""#).count() <= 100, "{svg}");
+            assert!(svg.contains(&format!(r#"width="{:.0}""#, size.width)), "no wider than asked: {svg}");
+        }
+        assert_eq!(heat(WIDE, "t", ("x", "y"), &[], &[]), "", "nothing to draw");
+        assert_eq!(heat(WIDE, "t", ("x", "y"), &names, &[vec![1.0]]), "", "not a square");
+    }
+}

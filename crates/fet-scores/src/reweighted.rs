@@ -1,0 +1,85 @@
+//! A metric of the same rows under many weights, as a bootstrap asks for it: what does not follow from the weights is
+//! computed once.
+
+use crate::metric::Metric;
+use crate::predictions::Predictions;
+use crate::ranking::Orders;
+use crate::regression::{absolute_errors, median_of};
+
+/// A metric of some rows, to be asked for under other weights.
+pub(crate) struct Reweighted<'a> {
+    rows: Predictions<'a>,
+    metric: Metric,
+    kept: Kept,
+}
+
+/// What does not follow from the weights.
+enum Kept {
+    /// Nothing that takes long.
+    Nothing,
+    /// The rows by score.
+    Orders(Orders),
+    /// The rows' errors, ascending.
+    Errors(Vec<(f64, usize)>),
+}
+
+impl<'a> Reweighted<'a> {
+    pub(crate) fn new(rows: Predictions<'a>, metric: Metric) -> Self {
+        let kept = match metric {
+            _ if !metric.fits(rows.task()) => Kept::Nothing,
+            Metric::AucRoc | Metric::AucPr => Kept::Orders(Orders::new(&rows)),
+            Metric::MedianAbsoluteError => Kept::Errors(absolute_errors(&rows)),
+            _ => Kept::Nothing,
+        };
+        Self { rows, metric, kept }
+    }
+
+    /// The metric under these weights; nothing if they do not define it.
+    pub(crate) fn score(&self, weights: &[f64]) -> Option<f64> {
+        let rows = self.rows.weighted(weights).ok()?;
+        let value = match &self.kept {
+            Kept::Orders(orders) if self.metric == Metric::AucRoc => orders.auc_roc(&rows).ok()?,
+            Kept::Orders(orders) => orders.auc_pr(&rows).ok()?,
+            Kept::Errors(errors) => median_of(&rows, errors),
+            Kept::Nothing => rows.score(self.metric).ok()?,
+        };
+        value.is_finite().then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metric::Task;
+
+    #[test]
+    fn every_metric_is_the_same_bits_as_of_rows_with_these_weights() {
+        let truth = [0.0, 1.0, 2.0, 1.0, 0.0, 2.0, 1.0];
+        let classes: Vec<f64> = truth.iter().map(|y| y % 2.0).collect();
+        let one = [0.3, 0.7, 0.3, 0.5, 0.1, 0.9, 0.3];
+        let three: Vec<f64> = one.iter().flat_map(|p| [*p, 0.5 * (1.0 - p), 0.5 * (1.0 - p)]).collect();
+        let cases = [
+            Predictions::new(Task::Regression, &truth, &one),
+            Predictions::new(Task::Binary, &classes, &one),
+            Predictions::new(Task::Multiclass { classes: 3 }, &truth, &three),
+        ];
+        let weights = [
+            vec![1.0, 0.0, 2.0, 1.0, 0.5, 0.0, 3.0],
+            vec![0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0],
+            vec![2.0, 1.0, 1.0, 0.0, 0.0, 1.0, 2.0],
+        ];
+        let mut met = 0;
+        for rows in cases {
+            let rows = rows.expect("right");
+            for metric in Metric::of(rows.task()) {
+                let reweighted = Reweighted::new(rows, metric);
+                for weights in &weights {
+                    let expect = rows.weighted(weights).expect("right").score(metric).ok();
+                    assert_eq!(reweighted.score(weights), expect, "{metric} under {weights:?}");
+                    met += usize::from(expect.is_some());
+                }
+            }
+        }
+        assert!(met > 40, "{met} are defined");
+    }
+}

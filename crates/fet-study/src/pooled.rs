@@ -1,0 +1,261 @@
+//! What the evaluations of one variant's cells say together, over its seeds.
+//!
+//! A metric of each seed stays as it is: how it is averaged and shown is for `write`. Matrices, curves and histograms are
+//! those of all seeds.
+
+use fet_records::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
+
+use super::results::Finished;
+use super::row::Row;
+use super::statistics::mean;
+
+/// The number of bins of a calibration curve, equal steps from 0 to 1, as `fet-scores` makes them.
+pub(crate) const CALIBRATION_BINS: usize = 15;
+/// The number of bins that the histograms of all seeds are brought to.
+const RESIDUAL_BINS: usize = 30;
+
+/// The values of a figure, and why some seeds have none.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Values {
+    /// Each with its seed.
+    pub(crate) values: Vec<(u64, f64)>,
+    /// The other seeds, each with the reason.
+    pub(crate) undefined: Vec<(u64, String)>,
+}
+
+/// A calibration curve.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Calibration {
+    /// The rows of all seeds together.
+    pub(crate) all: Vec<Bin>,
+    /// The points (predicted, observed) of each seed.
+    pub(crate) seeds: Vec<Vec<(f64, f64)>>,
+}
+
+/// How residuals are distributed, as the mean over seeds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Histogram {
+    /// Bins from left to right: their ends, and their share of the rows.
+    pub(crate) bins: Vec<((f64, f64), f64)>,
+    /// The share of rows below and above the bins of their seed.
+    pub(crate) outside: (f64, f64),
+    /// Quantiles: share, value.
+    pub(crate) quantiles: Vec<(f64, f64)>,
+}
+
+/// The scores of groups of rows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ByGroup {
+    /// The column that names them.
+    pub(crate) column: String,
+    /// The groups, those with the most rows first.
+    pub(crate) groups: Vec<GroupOver>,
+    /// The rows of all other groups, which may be others with each seed.
+    pub(crate) others: Option<GroupOver>,
+}
+
+/// A group over seeds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct GroupOver {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its rows with each seed that has it.
+    pub(crate) rows: Vec<f64>,
+    /// Its scores likewise.
+    pub(crate) scores: Vec<Scores>,
+}
+
+impl Values {
+    /// The values without their seeds.
+    pub(crate) fn alone(&self) -> Vec<f64> {
+        self.values.iter().map(|(_, value)| *value).collect()
+    }
+
+    fn push(&mut self, seed: u64, value: Result<f64, String>) {
+        match value {
+            Ok(value) => self.values.push((seed, value)),
+            Err(reason) => self.undefined.push((seed, reason)),
+        }
+    }
+}
+
+impl GroupOver {
+    /// A metric of each seed that defines it.
+    pub(crate) fn of(&self, metric: Metric) -> Vec<f64> {
+        self.scores.iter().filter_map(|scores| scores.get(metric)).collect()
+    }
+}
+
+/// The metrics that any evaluation has, in their order.
+pub(crate) fn metrics(results: &[Finished<'_>]) -> Vec<Metric> {
+    let has = |metric: &Metric| results.iter().any(|result| met(&result.report.evaluation.test, *metric));
+    Metric::ALL.into_iter().filter(has).collect()
+}
+
+/// A metric of each seed on the test rows. Seeds whose task does not have it are left out.
+pub(crate) fn metric(row: &Row<'_>, metric: Metric) -> Values {
+    let mut values = Values::default();
+    for (seed, evaluation) in evaluations(row).filter(|(_, own)| met(&own.test, metric)) {
+        let reason = || evaluation.test.reason(metric).unwrap_or_default().to_string();
+        values.push(seed, evaluation.test.get(metric).ok_or_else(reason));
+    }
+    values
+}
+
+/// Half the width of each seed's bootstrap interval.
+pub(crate) fn half_widths(row: &Row<'_>) -> Values {
+    let mut values = Values::default();
+    for (seed, evaluation) in evaluations(row) {
+        let half = match &evaluation.interval {
+            Estimate::Interval(interval) => Ok((interval.upper - interval.lower) / 2.0),
+            Estimate::Undefined(reason) => Err(reason.clone()),
+        };
+        values.push(seed, half);
+    }
+    values
+}
+
+/// The sum of all seeds' confusion matrices with the names of the classes; nothing without one, or if they differ in their
+/// classes.
+pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
+    let mut all: Option<(Vec<String>, Vec<Vec<f64>>)> = None;
+    for result in &row.results {
+        let cells = &result.report.evaluation.confusion.as_ref()?.cells;
+        let names = names(&result.report.class_names, cells.len());
+        match &mut all {
+            None => all = Some((names, cells.clone())),
+            Some((known, sums)) if *known == names => {
+                for (sum, cell) in sums.iter_mut().flatten().zip(cells.iter().flatten()) {
+                    *sum += cell;
+                }
+            }
+            Some(_) => return None,
+        }
+    }
+    all
+}
+
+/// The calibration curve; nothing if no seed has one.
+pub(crate) fn calibration(row: &Row<'_>) -> Option<Calibration> {
+    let curves: Vec<&[Bin]> =
+        evaluations(row).map(|(_, own)| own.calibration.as_slice()).filter(|bins| !bins.is_empty()).collect();
+    let mut sums = vec![(0.0, 0.0, 0.0); CALIBRATION_BINS];
+    for bin in curves.iter().copied().flatten() {
+        // The mean of values in (lower, upper] lies there too.
+        let place = (bin.predicted * CALIBRATION_BINS as f64).ceil() as usize;
+        let (predicted, observed, weight) = &mut sums[place.clamp(1, CALIBRATION_BINS) - 1];
+        *predicted += bin.weight * bin.predicted;
+        *observed += bin.weight * bin.observed;
+        *weight += bin.weight;
+    }
+    let bin = |(predicted, observed, weight): (f64, f64, f64)| Bin {
+        predicted: predicted / weight,
+        observed: observed / weight,
+        weight,
+    };
+    let all: Vec<Bin> = sums.into_iter().filter(|sums| sums.2 > 0.0).map(bin).collect();
+    let points = |bins: &&[Bin]| bins.iter().map(|bin| (bin.predicted, bin.observed)).collect();
+    (!all.is_empty()).then(|| Calibration { all, seeds: curves.iter().map(points).collect() })
+}
+
+/// The residuals; nothing if no seed has them.
+pub(crate) fn residuals(row: &Row<'_>) -> Option<Histogram> {
+    let all: Vec<&Residuals> = evaluations(row).filter_map(|(_, own)| own.residuals.as_ref()).collect();
+    let first = all.first()?;
+    let low = all.iter().map(|one| one.lower).fold(f64::INFINITY, f64::min);
+    let high = all.iter().map(|one| one.upper).fold(f64::NEG_INFINITY, f64::max);
+    let bins = if low < high { RESIDUAL_BINS } else { 1 };
+    let edge = |at: usize| low + (high - low) * at as f64 / bins as f64;
+    let mut shares = vec![0.0; bins];
+    let mut outside = (0.0, 0.0);
+    for one in &all {
+        let rows = one.below + one.above + one.counts.iter().sum::<f64>();
+        let part = |count: f64| count / rows / all.len() as f64;
+        outside = (outside.0 + part(one.below), outside.1 + part(one.above));
+        let width = (one.upper - one.lower) / one.counts.len() as f64;
+        for (at, count) in one.counts.iter().enumerate() {
+            let own = (one.lower + at as f64 * width, one.lower + (at + 1) as f64 * width);
+            spread(part(*count), own, &mut shares, (low, high));
+        }
+    }
+    let quantile = |at: usize| {
+        let values: Vec<f64> = all.iter().filter_map(|one| Some(one.quantiles.get(at)?.value)).collect();
+        (first.quantiles[at].share, mean(&values))
+    };
+    Some(Histogram {
+        bins: shares.into_iter().enumerate().map(|(at, share)| ((edge(at), edge(at + 1)), share)).collect(),
+        outside,
+        quantiles: (0..first.quantiles.len()).map(quantile).collect(),
+    })
+}
+
+/// The scores of groups; nothing if no seed has them.
+pub(crate) fn groups(row: &Row<'_>) -> Option<ByGroup> {
+    let mut found: Option<ByGroup> = None;
+    for (_, evaluation) in evaluations(row) {
+        let Some(own) = &evaluation.groups else { continue };
+        let by_group = found.get_or_insert_with(|| ByGroup {
+            column: own.column.clone(),
+            groups: Vec::new(),
+            others: None,
+        });
+        for group in &own.groups {
+            let known = by_group.groups.iter().position(|known| known.name == group.name);
+            let at = known.unwrap_or_else(|| {
+                by_group.groups.push(GroupOver { name: group.name.clone(), ..GroupOver::default() });
+                by_group.groups.len() - 1
+            });
+            by_group.groups[at].rows.push(group.rows as f64);
+            by_group.groups[at].scores.push(group.scores.clone());
+        }
+        if let Some(others) = &own.others {
+            let all = by_group.others.get_or_insert_with(GroupOver::default);
+            all.rows.push(others.rows as f64);
+            all.scores.push(others.scores.clone());
+        }
+    }
+    if let Some(by_group) = &mut found {
+        let rows = |group: &GroupOver| group.rows.iter().sum::<f64>();
+        by_group.groups.sort_by(|a, b| rows(b).total_cmp(&rows(a)));
+    }
+    found
+}
+
+fn evaluations<'a>(row: &'a Row<'a>) -> impl Iterator<Item = (u64, &'a Evaluation)> {
+    row.results.iter().map(|result| (result.cell.seed, &result.report.evaluation))
+}
+
+/// Whether these are scores of the metric's task.
+fn met(scores: &Scores, metric: Metric) -> bool {
+    scores.iter().any(|(own, _)| own == metric)
+}
+
+/// Names of classes; their numbers where names are not known.
+fn names(known: &[String], classes: usize) -> Vec<String> {
+    if known.len() == classes {
+        known.to_vec()
+    } else {
+        (0..classes).map(|class| class.to_string()).collect()
+    }
+}
+
+/// Adds `share` of the rows, which lie anywhere in `own`, to equal bins from `low` to `high`.
+fn spread(share: f64, own: (f64, f64), bins: &mut [f64], (low, high): (f64, f64)) {
+    let width = (high - low) / bins.len() as f64;
+    let last = bins.len() - 1;
+    let place = |value: f64| if width > 0.0 { (((value - low) / width) as usize).min(last) } else { 0 };
+    let (first, end) = (place(own.0), place(own.1));
+    if first == end || own.1 <= own.0 {
+        bins[first] += share;
+        return;
+    }
+    for (at, bin) in bins.iter_mut().enumerate().take(end + 1).skip(first) {
+        let (left, right) = (low + at as f64 * width, low + (at + 1) as f64 * width);
+        let overlap = own.1.min(right) - own.0.max(left);
+        *bin += share * (overlap / (own.1 - own.0)).max(0.0);
+    }
+}
+
+#[cfg(test)]
+#[path = "pooled/tests.rs"]
+mod tests;

@@ -1,0 +1,147 @@
+//! The table of every metric: what each variant reached on the test rows, and how far the main metric may be off.
+//!
+//! The metrics themselves are defined in `fet-scores`; here they are rounded and explained.
+
+use fet_records::{Estimate, Metric};
+use serde_json::{Map, Value, json};
+
+use super::super::pooled::{self, Values};
+use super::super::statistics::{mean, standard_deviation};
+use super::super::summary::{Row, Summary};
+use super::table::{Table, TableRow, mean_and_deviation};
+
+/// What stands where a metric is undefined.
+pub(super) const UNDEFINED: &str = "–";
+
+/// A row for each variant, a column for each metric; beside the main one, if all share it, its interval. Nothing without
+/// results.
+pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
+    let metrics = pooled::metrics(summary.results);
+    if metrics.is_empty() {
+        return None;
+    }
+    let is_main = |metric: Metric| summary.metric == Some(metric);
+    let mut header = vec!["variant".to_string()];
+    for metric in &metrics {
+        header.push(metric.title());
+        if is_main(*metric) {
+            header.push(INTERVAL.to_string());
+        }
+    }
+    let row = |row: &Row<'_>| {
+        let mut fields = vec![row.variant.name.clone()];
+        for &metric in &metrics {
+            let n = row.results.len();
+            fields.push(field(&pooled::metric(row, metric), n, |values| {
+                mean_and_deviation(values, |value| metric.show(value))
+            }));
+            if is_main(metric) {
+                let half = |values: &[f64]| format!("± {}", metric.show(mean(values)));
+                fields.push(field(&pooled::half_widths(row), n, half));
+            }
+        }
+        TableRow { fields, differs: false }
+    };
+    Some(Table { header, rows: summary.rows.iter().map(row).collect() })
+}
+
+/// The column of the interval.
+const INTERVAL: &str = "95 % by test rows";
+
+/// A figure of `n` cells; if not all of them define it, with their number.
+fn field(values: &Values, n: usize, show: impl Fn(&[f64]) -> String) -> String {
+    match values.values.len() {
+        0 => UNDEFINED.to_string(),
+        defined if defined < n => format!("{} (n = {defined})", show(&values.alone())),
+        _ => show(&values.alone()),
+    }
+}
+
+/// What the figures of the table are, and why some are missing.
+pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
+    let metrics = pooled::metrics(summary.results);
+    if metrics.is_empty() {
+        return Vec::new();
+    }
+    let mut notes = vec![
+        "Every metric on the test rows, of the epoch that was chosen by the main metric: mean ± standard deviation over seeds. The \
+         deviation says how far another seed may be off: other weights and batches, and another split where that follows \
+         from the seed."
+            .to_string(),
+    ];
+    if let Some(metric) = summary.metric {
+        let resamples =
+            summary.results.iter().filter_map(|result| match &result.report.evaluation.interval {
+                Estimate::Interval(interval) => Some(interval.resamples),
+                Estimate::Undefined(_) => None,
+            });
+        let (fewest, most) =
+            resamples.fold((usize::MAX, 0), |(low, high), count| (low.min(count), high.max(count)));
+        let drawn = match most {
+            0 => String::new(),
+            _ if fewest == most => format!(" from {most} resamples of the test rows"),
+            _ => format!(" from {fewest} to {most} resamples of the test rows"),
+        };
+        notes.push(format!(
+            "{INTERVAL}: half the width of the 95 % bootstrap interval of the {}{drawn}, mean over the cells. It says how far \
+             other test rows may be off, with the same model; neither figure contains the other.",
+            metric.label()
+        ));
+    }
+    let all = || summary.rows.iter().flat_map(|row| metrics.iter().map(move |metric| (row, *metric)));
+    let lacking = |wanted: Metric| {
+        let own = all().filter(|(_, metric)| *metric == wanted);
+        missing(own.map(|(row, metric)| (row, pooled::metric(row, metric))))
+    };
+    for metric in &metrics {
+        notes.extend(
+            lacking(*metric).map(|why| format!("{UNDEFINED}: {} is undefined {why}", metric.label())),
+        );
+    }
+    if summary.metric.is_some() {
+        let own = summary.rows.iter().map(|row| (row, pooled::half_widths(row)));
+        notes.extend(missing(own).map(|why| format!("{UNDEFINED}: there is no interval {why}")));
+    }
+    notes
+}
+
+/// In how many cells a figure is undefined, and why in the first.
+fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<String> {
+    let (mut all, mut count, mut first) = (0, 0, None);
+    for (row, values) in figures {
+        all += values.values.len() + values.undefined.len();
+        count += values.undefined.len();
+        let own = values.undefined.into_iter().next();
+        first = first.or(own.map(|(seed, reason)| format!("{}, seed {seed}: {reason}", row.variant.name)));
+    }
+    first.map(|first| format!("in {count} of {all} cells ({first})."))
+}
+
+/// The same for programs, unrounded: the metrics of a row by name.
+pub(super) fn json(summary: &Summary<'_>, row: &Row<'_>) -> Value {
+    let metrics = pooled::metrics(summary.results);
+    let figures =
+        metrics.iter().map(|metric| (metric.name().to_string(), figures(&pooled::metric(row, *metric))));
+    Value::Object(figures.collect())
+}
+
+/// The half widths of the main metric's intervals, likewise.
+pub(super) fn interval_json(row: &Row<'_>) -> Value {
+    figures(&pooled::half_widths(row))
+}
+
+fn figures(values: &Values) -> Value {
+    let alone = values.alone();
+    let seeds: Map<String, Value> =
+        values.values.iter().map(|(seed, value)| (seed.to_string(), json!(value))).collect();
+    let undefined: Map<String, Value> =
+        values.undefined.iter().map(|(seed, reason)| (seed.to_string(), json!(reason))).collect();
+    // serde_json writes what is not a number as null.
+    json!({
+        "mean": mean(&alone), "std": standard_deviation(&alone), "n": alone.len(), "seeds": seeds, "undefined": undefined,
+    })
+}
+
+#[cfg(test)]
+#[path = "metrics/tests.rs"]
+mod tests;
