@@ -47,6 +47,7 @@ use self::batch::{block, unlabelled};
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
+pub use self::predict::NewRecords;
 pub use self::progress::{Progress, StepReport};
 pub use self::saved::SavedModel;
 pub use self::scores::Evaluated;

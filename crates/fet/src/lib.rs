@@ -7,6 +7,7 @@ pub mod attack;
 pub mod audit;
 pub mod data;
 pub mod experiment_file;
+pub mod explain;
 pub mod finished;
 pub mod golden;
 mod input;

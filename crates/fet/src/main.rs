@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::run::{InputError, Log, Outcome};
-use fet::{account, attack, audit, data, golden, link, list, plot, predict, run, show};
+use fet::{account, attack, audit, data, explain, golden, link, list, plot, predict, run, show};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -65,6 +65,8 @@ enum Command {
     Link(Box<link::Arguments>),
     /// Predict new records of the primary with the model of a finished run.
     Predict(predict::Arguments),
+    /// Explain a finished run: what its parties and columns add.
+    Explain(explain::Arguments),
     /// Plot finished runs: learning curves, positional encodings, the dynamic mask.
     Plot {
         /// Folders of finished runs; each becomes a series.
@@ -157,6 +159,10 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             for warning in predict::predict(&arguments)? {
                 eprintln!("warning: {warning}");
             }
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Explain(arguments) => {
+            print!("{}", explain::explain(&arguments)?);
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot { runs, out } => {

@@ -120,6 +120,11 @@ impl Served {
         Ok(Self { trainer, parties, warnings, dataset, floor })
     }
 
+    /// The secondaries' tables.
+    pub(crate) fn secondaries(&self) -> anyhow::Result<Vec<PartyTable>> {
+        self.dataset.secondaries().map_err(input)
+    }
+
     /// New records out of a file, or out of standard input.
     fn records(&self, file: &Path, model: &SavedModel) -> anyhow::Result<PartyTable> {
         let kinds = model.preparing().features.kinds();

@@ -1,9 +1,13 @@
 //! Predictions as a table: what a row is predicted to be, with what probability, and within what bounds.
 
+use std::path::Path;
+
+use anyhow::Context;
 use fet_core::data::{Column, Task};
 use fet_core::objective::Objective;
 use fet_scores::conformal::Conformal;
 use fet_tables::{Table, Values};
+use fet_train::trainer::Trainer;
 
 /// What a model makes of some rows.
 pub(crate) struct Predicted<'a> {
@@ -71,6 +75,32 @@ pub(crate) fn number(name: &str, values: Vec<f64>) -> Column {
 pub(crate) fn text(name: &str, values: impl Iterator<Item = String>) -> Column {
     let all: Vec<String> = values.collect();
     Column { name: name.to_string(), values: Values::Text(all.iter().map(|text| Some(text.as_str())).collect()) }
+}
+
+/// Writes the best model's predictions for the validation and the test rows.
+pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Path) -> anyhow::Result<()> {
+    let parts = trainer.evaluated().context("no epoch had a finite metric")?;
+    let class_names = trainer.class_names();
+    let values: Vec<f64> = parts.iter().flat_map(|part| part.values.iter().copied()).collect();
+    let truth: Vec<f64> = parts.iter().flat_map(|part| part.truth.iter().copied()).collect();
+    let rows = parts.iter().flat_map(|part| &part.rows);
+    let names = ["validation", "test"].into_iter().zip(&parts);
+    let names = names.flat_map(|(name, part)| std::iter::repeat_n(name.to_string(), part.rows.len()));
+    let mut columns = vec![
+        number("row", rows.map(|&row| trainer.file_row(row) as f64 + 1.0).collect()),
+        text("part", names),
+    ];
+    columns.push(if trainer.objective().task == Task::Regression {
+        number("label", truth)
+    } else {
+        let name = |class: &f64| {
+            class_names.get(*class as usize).cloned().unwrap_or_else(|| (*class as usize).to_string())
+        };
+        text("label", truth.iter().map(name))
+    });
+    let predicted = Predicted { objective: trainer.objective(), class_names, conformal, values: &values };
+    columns.extend(predicted.columns());
+    Ok(fet_tables::write(path, &table(columns)?)?)
 }
 
 /// A table of these columns.

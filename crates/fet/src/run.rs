@@ -1,7 +1,7 @@
 //! `fet run`: trains one experiment and writes the results.
 //!
 //! The folder of a run holds the primary's files: `checkpoint.safetensors` while it is running, and `report.json` and
-//! `model.safetensors` once it is done. In `parties/` each secondary has a folder for its own state and model (and, with
+//! `model.safetensors` once it is done, with `predictions.csv` for the validation and test rows. In `parties/` each secondary has a folder for its own state and model (and, with
 //! `train.randomness = "own"`, each party one for its seed). The
 //! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
@@ -26,6 +26,7 @@ use crate::input::input;
 pub use crate::input::{InputError, machine};
 use crate::lock;
 use crate::memory::peak_memory;
+use crate::predictions;
 use crate::provenance::Provenance;
 use crate::watch::Watch;
 
@@ -37,6 +38,8 @@ pub(crate) const REPORT: &str = "report.json";
 pub(crate) const MODEL: &str = "model.safetensors";
 /// The folder with one folder for each secondary.
 pub(crate) const PARTIES: &str = "parties";
+/// The predictions for its validation and test rows.
+pub(crate) const PREDICTIONS: &str = "predictions.csv";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// How a run ended.
@@ -77,7 +80,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     count_sessions(&mut trainer, experiment, &identity, folder, earlier)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
-    let mut watch = Watch::start(log, trainer.epochs(), trainer.objective().metric().name, rows);
+    let mut watch = Watch::start(log, trainer.epochs(), trainer.metric(), rows);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;
@@ -124,7 +127,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     if let Some(place) = experiment.folder.as_deref().and_then(|place| place.canonicalize().ok()) {
         write(&folder.join(FOLDER), place.to_string_lossy().as_bytes())?;
     }
-    write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, None).to_bytes())?;
+    let conformal = trainer.conformal(experiment.scores.coverage);
+    predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
+    write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, conformal).to_bytes())?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     remove(&folder.join(CHECKPOINT))?;
@@ -257,12 +262,14 @@ pub fn report_of(
         seed: experiment.seed,
         device: experiment.device.clone(),
         warnings: trainer.warnings().to_vec(),
-        metric: trainer.objective().metric(),
+        metric: trainer.metric(),
+        class_names: trainer.class_names().to_vec(),
         rows: report::rows(trainer),
         secondaries: trainer.federation().len(),
         parameters: trainer.parameters(),
         epochs: trainer.progress().epochs.clone(),
         best: report::best(trainer).context("no epoch had a finite metric")?,
+        evaluation: trainer.evaluation().context("no epoch had a finite metric")?,
         privacy: trainer.spent(),
         labels: trainer.label_privacy(),
         attack: None,

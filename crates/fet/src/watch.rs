@@ -5,7 +5,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use fet_records::{EpochReport, Event, MetricName, Rows};
+use fet_records::{EpochReport, Event, Metric, Rows};
 use fet_train::trainer::StepReport;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -23,13 +23,13 @@ pub enum Log {
 pub(crate) struct Watch {
     log: Log,
     epochs: usize,
-    metric: MetricName,
+    metric: Metric,
     bar: Option<ProgressBar>,
     last: Instant,
 }
 
 impl Watch {
-    pub(crate) fn start(log: Log, epochs: usize, metric: MetricName, rows: Rows) -> Self {
+    pub(crate) fn start(log: Log, epochs: usize, metric: Metric, rows: Rows) -> Self {
         let watch = Self { log, epochs, metric, bar: None, last: Instant::now() };
         match log {
             Log::Json => tell(&Event::Start { epochs, metric, rows }),

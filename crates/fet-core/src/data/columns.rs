@@ -50,6 +50,36 @@ impl Features {
         }
     }
 
+    /// The name of a column; its number, from 1, where it has none.
+    pub fn name(&self, column: usize) -> String {
+        match self {
+            Self::Numbers(_) => format!("column {}", column + 1),
+            Self::Columns(columns) => columns.table.columns[column].name.clone(),
+        }
+    }
+
+    /// The same with one column in another order: row i has what row `order[i]` had.
+    ///
+    /// # Panics
+    /// If there is no such column, or the order is not one of the records.
+    #[must_use]
+    pub fn shuffled(&self, column: usize, order: &[usize]) -> Self {
+        let mut other = self.clone();
+        match &mut other {
+            Self::Numbers(numbers) => {
+                let (width, own) = (numbers.columns(), numbers.clone());
+                for (row, &from) in order.iter().enumerate() {
+                    numbers.values_mut()[row * width + column] = own.row(from)[column];
+                }
+            }
+            Self::Columns(columns) => {
+                let values = &mut columns.table.columns[column].values;
+                *values = values.select(order);
+            }
+        }
+        other
+    }
+
     /// The named records, in the order given.
     ///
     /// # Panics

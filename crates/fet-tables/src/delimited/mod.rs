@@ -12,8 +12,10 @@ use std::ops::Range;
 use csv::{ByteRecord, ReaderBuilder};
 use rayon::prelude::*;
 
+use crate::date;
 use crate::error::{Fault, Place, TableError};
 use crate::fill::{Filler, most_categories};
+use crate::number;
 use crate::options::{Kind, Missing, Options};
 use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
@@ -63,12 +65,20 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     if rows == 0 {
         return Err(TableError::file(file, "has no rows below its header"));
     }
-    nothing_but_missing(file, wanted.iter().zip(&surveys).filter(|(_, s)| !s.any).map(|(w, _)| w.name))?;
+    nothing_but_missing(file, wanted.iter().zip(&surveys).filter(|(_, s)| !s.any()).map(|(w, _)| w.name))?;
     for (column, survey) in wanted.iter().zip(&surveys) {
         survey.notes(column.name, column.kind, &mut notes);
     }
     let kinds: Vec<(Option<Kind>, bool)> =
         wanted.iter().zip(&surveys).map(|(column, survey)| survey.kind(column.kind)).collect();
+    let wrong = wanted.iter().zip(&surveys).map(|(column, survey)| match column.kind {
+        None => survey.nearly(),
+        Some(_) => None,
+    });
+    let wrong: Vec<Option<Kind>> = wrong.collect();
+    if wrong.iter().any(Option::is_some) {
+        text.refuse_wrong_cells(&cut.pieces, &wanted, &wrong)?;
+    }
     let filled = text.fill(&cut.pieces, &wanted, &kinds)?;
     let columns = wanted.iter().zip(filled).map(|(column, filler)| Column {
         name: column.name.into(),
@@ -143,6 +153,40 @@ impl Text<'_> {
             whole
         });
         Ok(whole.collect())
+    }
+
+    /// The first cell of the columns that are nearly of a kind which is not of it.
+    fn refuse_wrong_cells(
+        &self,
+        pieces: &[Range<usize>],
+        wanted: &[Wanted<'_>],
+        nearly: &[Option<Kind>],
+    ) -> Result<(), TableError> {
+        let comma = self.delimiter != b',';
+        for piece in pieces {
+            self.each(piece, |record, offset| {
+                for (column, kind) in wanted.iter().zip(nearly) {
+                    let Some(kind) = kind else { continue };
+                    let Some(cell) = self.missing.present(self.cell(record, column, offset)?, None) else { continue };
+                    let is = match kind {
+                        Kind::Number => {
+                            number::number(cell).is_some() || (comma && number::comma_number(cell).is_some())
+                        }
+                        _ => date::date(cell).is_some(),
+                    };
+                    if !is {
+                        let fault = Fault::new(
+                            format!("must be a {kind} as nearly all cells of this column are"),
+                            "correct it, name it in `missing` if it stands for a missing value, or set the column's kind to \
+                             category or text",
+                        );
+                        return Err(TableError::cell(self.file, place(self.bytes, offset), column.name, cell, fault));
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
     }
 
     /// Calls `row` with each record of a piece and where it begins in the file.

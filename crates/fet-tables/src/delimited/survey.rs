@@ -4,11 +4,19 @@ use crate::date;
 use crate::number::{comma_number, is_rounded_integer, leads_with_zero, number};
 use crate::options::Kind;
 
+/// The share of cells from which a column is nearly of a kind.
+const NEARLY: f64 = 0.9;
+
 /// What holds for every present cell so far, and what was seen in some.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// A cell is present.
-    pub(super) any: bool,
+    /// The present cells.
+    present: u64,
+    /// Of these, those that are numbers.
+    numbers: u64,
+    /// And those that are dates in a form that is inferred.
+    dates: u64,
+    commas: bool,
     /// Every one is a number with a point.
     point: bool,
     /// Every one is a number with a comma, and the delimiter is none.
@@ -31,7 +39,10 @@ impl Survey {
     /// Of no cell. `commas`: whether a comma may stand before decimals.
     pub(super) fn new(commas: bool) -> Self {
         Self {
-            any: false,
+            present: 0,
+            numbers: 0,
+            dates: 0,
+            commas,
             point: true,
             comma: commas,
             date: true,
@@ -49,18 +60,22 @@ impl Survey {
     /// Looks at a cell of a column that the caller says is of `kind`.
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
-        self.any = true;
+        self.present += 1;
         if matches!(kind, Some(Kind::Category | Kind::Text | Kind::Date { format: Some(_) })) {
             return;
         }
         if self.point {
             match number(cell) {
                 Some(number) => {
+                    self.numbers += 1;
                     self.leading_zero |= leads_with_zero(cell);
                     self.rounded |= is_rounded_integer(cell, number);
                 }
                 None => self.point = false,
             }
+        } else if cell.starts_with(|c: char| c.is_ascii_digit() || "+-.,".contains(c)) {
+            let is_number = number(cell).is_some() || (self.commas && comma_number(cell).is_some());
+            self.numbers += u64::from(is_number);
         }
         if self.comma {
             self.comma = comma_number(cell).is_some();
@@ -69,6 +84,7 @@ impl Survey {
         if self.date {
             match date::date(cell) {
                 Some(written) => {
+                    self.dates += 1;
                     self.dotted |= written.dotted;
                     self.zoned |= written.zoned == Some(true);
                     self.unzoned |= written.zoned == Some(false);
@@ -76,12 +92,16 @@ impl Survey {
                 }
                 None => self.date = false,
             }
+        } else if cell.starts_with(|c: char| c.is_ascii_digit()) && cell.len() >= 8 {
+            self.dates += u64::from(date::date(cell).is_some());
         }
         self.slashed &= is_slashed(cell);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
-        self.any |= other.any;
+        self.present += other.present;
+        self.numbers += other.numbers;
+        self.dates += other.dates;
         self.point &= other.point;
         self.comma &= other.comma;
         self.date &= other.date;
@@ -93,6 +113,24 @@ impl Survey {
         self.zoned |= other.zoned;
         self.unzoned |= other.unzoned;
         self.finer |= other.finer;
+    }
+
+    /// Whether a cell is present.
+    pub(super) fn any(&self) -> bool {
+        self.present > 0
+    }
+
+    /// What nearly all present cells are, but not every one: a column whose kind nobody has given is then no column of names,
+    /// but has cells that are wrong, or marks of missing ones.
+    pub(super) fn nearly(&self) -> Option<Kind> {
+        let most = |count: u64| count < self.present && count as f64 >= NEARLY * self.present as f64;
+        if self.point || self.comma || self.date || self.slashed {
+            return None;
+        }
+        if most(self.numbers) {
+            return Some(Kind::Number);
+        }
+        most(self.dates).then_some(Kind::Date { format: None })
     }
 
     /// The kind, given or inferred, and whether numbers have a comma. None: categories or texts, by their number.

@@ -1,13 +1,41 @@
 //! Predictions for new records of the primary, by the best model of every party.
 
-use fet_core::data::{Matrix, PartyTable};
+use fet_core::data::{Features, Matrix, PartyTable};
 use fet_core::message::{Request, Round};
+use fet_core::method::Memory;
 use fet_core::parameters::host;
 
 use super::batch::unlabelled;
 use super::{RunError, Trainer};
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
+
+/// New records of the primary, prepared and linked with every party that is left.
+#[derive(Debug, Clone)]
+pub struct NewRecords {
+    records: PreparedParty,
+    /// What each of these parties, from 0, told of its links.
+    parties: Vec<(usize, Option<Matrix<f32>>)>,
+}
+
+impl NewRecords {
+    /// The number of records.
+    pub fn rows(&self) -> usize {
+        self.records.raw_keys.rows()
+    }
+
+    /// The secondaries that they are linked with, from 0.
+    pub fn parties(&self) -> Vec<usize> {
+        self.parties.iter().map(|(party, _)| *party).collect()
+    }
+
+    /// The same links with other features of the primary, prepared alike.
+    pub fn with_features(&self, features: Features) -> Result<Self, RunError> {
+        let mut other = self.clone();
+        other.records.replace_features(features)?;
+        Ok(other)
+    }
+}
 
 impl Trainer {
     /// The best model's activated outputs for new records of the primary, [n, outputs]: a probability, the values
@@ -18,44 +46,51 @@ impl Trainer {
         if !self.best.segments().is_empty() {
             self.primary.learner_mut().load(&self.best)?;
         }
-        let outputs = self.predict_by_current(table);
+        let outputs = self.link_new(table).and_then(|new| self.outputs(&new, &new.parties()));
         self.available = available;
         self.primary.learner_mut().load(&current)?;
         outputs
     }
 
-    fn predict_by_current(&mut self, table: PartyTable) -> Result<Matrix<f32>, RunError> {
+    /// Prepares new records and links them with every party; of a finished model ([`Trainer::serving`]). They replace those
+    /// before at the parties.
+    pub fn link_new(&mut self, table: PartyTable) -> Result<NewRecords, RunError> {
         let records = self.records.scaled.preparing.apply(table)?;
-        let here = self.here();
-        let mut similarities = Vec::new();
-        for &party in &here {
+        let mut parties = Vec::new();
+        for party in self.here() {
             let linked = self.link_with(party, &records.raw_keys, Request::Predict)?;
             self.available[party] = linked.available;
-            similarities.push(linked.similarities.map(|mut values| {
+            let similarities = linked.similarities.map(|mut values| {
                 self.similarities[party].as_ref().inspect(|run| run.standard.apply(&mut values));
                 values
-            }));
+            });
+            parties.push((party, similarities));
         }
-        self.predict_linked(&records, &here, &similarities)
+        Ok(NewRecords { records, parties })
     }
 
-    fn predict_linked(
-        &mut self,
-        records: &PreparedParty,
-        here: &[usize],
-        similarities: &[Option<Matrix<f32>>],
-    ) -> Result<Matrix<f32>, RunError> {
+    /// The present model's outputs for the records that were linked last, from the parts of these secondaries alone (from 0,
+    /// ascending). From none of them it gets what the sum over nobody is: zeros.
+    pub fn outputs(&mut self, new: &NewRecords, parties: &[usize]) -> Result<Matrix<f32>, RunError> {
         let device = self.device.clone().without_autodiff();
-        let all: Vec<usize> = (0..records.raw_keys.rows()).collect();
+        let all: Vec<usize> = (0..new.rows()).collect();
         let mut outputs = Vec::with_capacity(all.len() * self.objective.outputs);
         for (batch, rows) in all.chunks(self.settings.evaluation_batch_size).enumerate() {
             let round = Round::Predict { batch: batch as u32 };
-            let similar = similarities.iter().flatten().map(|all| gather(all, rows, &device)).collect();
-            let memory = match here.is_empty() {
+            let asked = if parties.is_empty() { new.parties() } else { parties.to_vec() };
+            let similarities = new.parties.iter().filter(|(party, _)| asked.contains(party));
+            let similar =
+                similarities.filter_map(|(_, all)| all.as_ref()).map(|all| gather(all, rows, &device)).collect();
+            let memory = match asked.is_empty() {
                 true => None,
-                false => Some(self.ask_with(round, rows, here, similar)?.0),
+                false => {
+                    let memory = self.ask_with(round, rows, &asked, similar)?.0;
+                    let nobody = parties.is_empty();
+                    let tensor = if nobody { memory.tensor.zeros_like() } else { memory.tensor };
+                    Some(Memory { tensor, ..memory })
+                }
             };
-            outputs.extend(host(self.primary.predict(&unlabelled(records, rows, &device), memory)));
+            outputs.extend(host(self.primary.predict(&unlabelled(&new.records, rows, &device), memory)));
         }
         Ok(Matrix::new(self.objective.outputs, outputs))
     }

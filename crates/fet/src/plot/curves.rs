@@ -15,7 +15,7 @@ pub(super) fn draw(runs: &[Run]) -> Result<String, InputError> {
     let Some(first) = runs.first() else { return Ok(String::new()) };
     let metric = first.report.metric;
     if let Some(other) = runs.iter().find(|run| run.report.metric != metric) {
-        let (one, another) = (metric.name.as_str(), other.report.metric.name.as_str());
+        let (one, another) = (metric.name(), other.report.metric.name());
         return Err(InputError(format!(
             "{} has the metric {one} and {} the metric {another}: plot them apart",
             first.name, other.name

@@ -66,9 +66,9 @@ fn a_run_leaves_a_report_and_a_model() {
         let model = std::fs::read(folder.path().join("result").join(file)).expect("a model");
         let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
         assert!(tensors.tensor(name).is_ok(), "{name} in {:?}", tensors.names());
-        assert!(tensors.tensor("scaler.features.mean").is_ok(), "{file} says how to scale a new record");
-        let own = tensors.iter().filter(|(name, _)| !name.starts_with("scaler."));
-        values += own.map(|(_, view)| view.shape().iter().product::<usize>()).sum::<usize>();
+        let header = String::from_utf8_lossy(&model);
+        assert!(header.contains("preparing") && header.contains("scaled"), "{file} says how to scale a new record");
+        values += tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>()).sum::<usize>();
     }
     assert_eq!(report.parameters, values);
 }

@@ -1,6 +1,6 @@
 //! What a party refuses: terms that differ, requests that make no sense, and whatever its guard does not have on the schedule.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use fet_core::data::Task;
 use fet_core::message::{
@@ -63,9 +63,16 @@ fn a_table_of_sealed_keys_joins_no_run() {
     let table = own(&[]).table;
     let keys = fet_core::data::Sealed::new(table.rows(), 2, vec![0; 2 * table.rows()]);
     let table = fet_core::data::PartyTable { keys: fet_core::data::Keys::Sealed(keys), ..table };
-    let mut party = Secondary::new(Own { table, ..own(&[]) });
+    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+    let tell: fet_train::secondary::Tell = {
+        let heard = Arc::clone(&heard);
+        Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
+    };
+    let mut party = Secondary::new(Own { table, tell, ..own(&[]) });
     let error = party.ask(Request::Join(terms(&[]))).expect_err("refused").to_string();
-    assert!(error.contains("first") && error.contains("numbers or texts"), "{error}");
+    assert!(error.contains("its operator was told why"), "{error}");
+    let heard = heard.lock().expect("no panic").concat();
+    assert!(heard.contains("first") && heard.contains("numbers or texts"), "{heard}");
 }
 
 /// Terms that are not the party's are refused by name, with both values, and the party can still join others.
@@ -80,7 +87,7 @@ fn terms_that_differ_are_refused_with_both_values() {
     };
     let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
     assert!(error.contains("not joined"), "{error}");
-    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 4"]);
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 5"]);
     refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
     refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
     let other = terms(&["method.hidden=32"]);
