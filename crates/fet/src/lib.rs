@@ -5,6 +5,7 @@
 pub mod account;
 pub mod attack;
 pub mod audit;
+mod card;
 pub mod data;
 pub mod experiment_file;
 pub mod explain;

@@ -1,7 +1,8 @@
 //! `fet run`: trains one experiment and writes the results.
 //!
 //! The folder of a run holds the primary's files: `checkpoint.safetensors` while it is running, and `report.json` and
-//! `model.safetensors` once it is done, with `predictions.csv` for the validation and test rows. In `parties/` each secondary has a folder for its own state and model (and, with
+//! `model.safetensors` once it is done, with `predictions.csv` for the
+//! validation and test rows, and `model-card.md`. In `parties/` each secondary has a folder for its own state and model (and, with
 //! `train.randomness = "own"`, each party one for its seed). The
 //! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
@@ -20,6 +21,7 @@ use fet_train::trainer::{RunError, SavedModel, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
+use crate::card;
 use crate::experiment_file::data_folders;
 use crate::finished::FOLDER;
 use crate::input::input;
@@ -40,6 +42,8 @@ pub(crate) const MODEL: &str = "model.safetensors";
 pub(crate) const PARTIES: &str = "parties";
 /// The predictions for its validation and test rows.
 pub(crate) const PREDICTIONS: &str = "predictions.csv";
+/// What the model is, for people.
+pub(crate) const CARD: &str = "model-card.md";
 const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// How a run ended.
@@ -129,6 +133,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     }
     let conformal = trainer.conformal(experiment.scores.coverage);
     predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
+    write(&folder.join(CARD), card::card(experiment, &trainer, &report, conformal.as_ref())?.as_bytes())?;
     write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, conformal).to_bytes())?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;

@@ -1,0 +1,137 @@
+//! The model card: what a finished model is, what it was made of, how good it is and what it revealed, for people
+//! (Mitchell et al. 2019, "Model Cards for Model Reporting"). It holds what the report holds, and nothing else.
+
+use std::fmt::Write;
+
+use fet_core::experiment::Experiment;
+use fet_records::{Estimate, Metric, Report, Value};
+use fet_scores::conformal::{COVERAGE, Conformal};
+use fet_train::trainer::Trainer;
+
+/// The card of a run, as Markdown.
+pub(crate) fn card(
+    experiment: &Experiment,
+    trainer: &Trainer,
+    report: &Report,
+    conformal: Option<&Conformal>,
+) -> anyhow::Result<String> {
+    let mut card = String::new();
+    let method = experiment.method.kind();
+    let _ = writeln!(card, "# Model card: {}\n", experiment.name);
+    let _ = writeln!(
+        card,
+        "Made by `fet` {} ({}; version {} of its results) with the method `{method}` and the seed {}.\n",
+        report.program.version, report.program.commit, report.program.results, report.seed
+    );
+    data(&mut card, report);
+    scores(&mut card, report, conformal);
+    parties(&mut card, experiment, trainer, report)?;
+    limits(&mut card, report);
+    Ok(card)
+}
+
+fn data(card: &mut String, report: &Report) {
+    let rows = report.rows;
+    let _ = writeln!(card, "## Data\n");
+    let _ = writeln!(
+        card,
+        "| | |\n|---|---|\n| training rows | {} |\n| validation rows (they chose the epoch) | {} |\n| test rows | {} |",
+        rows.train, rows.validation, rows.test
+    );
+    if !report.class_names.is_empty() {
+        let _ = writeln!(card, "| classes | {} |", report.class_names.join(", "));
+    }
+    let _ = writeln!(card, "| checksum of the files | `{}` |", report.data.files);
+    let _ = writeln!(card, "| checksum of the split | `{}` |\n", report.data.split);
+}
+
+fn scores(card: &mut String, report: &Report, conformal: Option<&Conformal>) {
+    let Report { metric, best, evaluation, epochs, .. } = report;
+    let _ = writeln!(card, "## How good it is\n");
+    let _ = writeln!(
+        card,
+        "By {metric} on the validation rows, epoch {} of {} is the best. On the test rows:\n\n| metric | value |\n|---|---|",
+        best.epoch,
+        epochs.len()
+    );
+    for (one, value) in evaluation.test.iter() {
+        let value = match value {
+            Value::Value(value) => shown(one, *value, (one == *metric).then_some(&evaluation.interval)),
+            Value::Undefined(why) => format!("undefined: {why}"),
+        };
+        let _ = writeln!(card, "| {} | {value} |", one.title());
+    }
+    let _ = writeln!(card);
+    if let Some(conformal) = conformal {
+        let _ = writeln!(
+            card,
+            "A prediction comes with an interval, or a set of classes, that holds the truth with probability {} ({COVERAGE}).\n",
+            1.0 - conformal.alpha
+        );
+    }
+}
+
+fn shown(metric: Metric, value: f64, interval: Option<&Estimate>) -> String {
+    match interval {
+        Some(Estimate::Interval(interval)) => format!(
+            "{} ({} to {}: bootstrap over the test rows, {} %)",
+            metric.show(value),
+            metric.show(interval.lower),
+            metric.show(interval.upper),
+            100.0 * (1.0 - interval.alpha)
+        ),
+        _ => metric.show(value),
+    }
+}
+
+fn parties(
+    card: &mut String,
+    experiment: &Experiment,
+    trainer: &Trainer,
+    report: &Report,
+) -> anyhow::Result<()> {
+    let _ = writeln!(card, "## Parties, and what was revealed\n");
+    let federation = trainer.federation();
+    if federation.is_empty() {
+        let _ = writeln!(card, "The primary alone: nothing left it.\n");
+        return Ok(());
+    }
+    let names: Vec<&str> = (0..federation.len()).map(|party| federation.name(party)).collect();
+    let _ = writeln!(
+        card,
+        "The primary, \"{}\", has the labels; the others are {}.\n",
+        trainer.records().scaled.name,
+        names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
+    );
+    let about = experiment.linker.build(&())?.about();
+    let _ = writeln!(card, "- Linker `{}`: a secondary learns {}", experiment.linker.kind(), about.reveals.secondary);
+    let _ = writeln!(card, "- the primary learns {}", about.reveals.primary);
+    let _ = writeln!(
+        card,
+        "- Aggregator `{}`, mechanism `{}`, label protection `{}`.",
+        experiment.aggregator.kind(),
+        experiment.privacy.kind(),
+        experiment.labels.kind()
+    );
+    let epsilon = |epsilon: Option<f64>| epsilon.map_or("no bound".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
+    if let Some(spent) = &report.privacy {
+        let _ = writeln!(card, "- Of the secondaries' records: {}, δ = {}. {}", epsilon(spent.epsilon), spent.delta, spent.statement);
+    }
+    if let Some(labels) = &report.labels {
+        let _ = writeln!(card, "- Of the training labels: {}, δ = {}. {}", epsilon(labels.epsilon), labels.delta, labels.statement);
+    }
+    let _ = writeln!(card);
+    Ok(())
+}
+
+fn limits(card: &mut String, report: &Report) {
+    let _ = writeln!(card, "## Limits\n");
+    let _ = writeln!(
+        card,
+        "- The figures are of rows from the same source as the training rows. Rows of another place or time may differ.\n\
+         - Nothing is said of groups of rows but for those under `evaluation.groups` in `report.json`."
+    );
+    for warning in &report.warnings {
+        let _ = writeln!(card, "- {warning}");
+    }
+}

@@ -1,0 +1,397 @@
+//! Own tables in, predictions out: typed columns, splits and scores that an experiment names, and a model that is asked after
+//! its run, in another process.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::path::Path;
+
+use fet_records::{Metric, Report};
+use fet_tables::{Options, Table, Values, read};
+use rand::RngExt;
+
+use crate::command::fet;
+use crate::support::report;
+use fet_core::rng::{Purpose, stream};
+
+const EXPERIMENT: &str = r#"
+name = "shops"
+seed = 3
+
+[train]
+epochs = 4
+batch_size = 32
+
+[data]
+kind = "linked"
+task = "binary"
+label = "busy"
+primary = { name = "shops", file = "shops.csv", keys = ["x", "y"], scaling = "robust", drop = ["part"] }
+secondaries = [
+    { name = "streets", file = "streets.csv", keys = ["x", "y"] },
+    { name = "buses", file = "buses.csv", keys = ["x", "y"], missing = ["-"] },
+]
+
+[linker]
+kind = "nearest"
+neighbours = 3
+
+[method]
+kind = "fet"
+hidden = 16
+heads = 2
+dropout = 0.0
+"#;
+
+/// The declared form of the secondaries.
+const DECLARED: &str = r#"
+secondaries = [
+    { name = "streets", file = "streets.csv", keys = ["x", "y"], bounds = { x = [0, 1], y = [0, 1], lanes = [1, 6] }, categories = { kind = ["lane", "road"] }, dates = { built = ["1950-01-01", "2030-01-01"] } },
+    { name = "buses", file = "buses.csv", keys = ["x", "y"], missing = ["-"], bounds = { x = [0, 1], y = [0, 1], seats = [0, 100] }, categories = { line = ["A", "B", "C"] } },
+]
+"#;
+
+/// Shops whose business follows from their size, their kind, and the street that they stand at; with missing cells, dates,
+/// categories and another delimiter.
+fn tables(folder: &Path, rows: usize) {
+    let mut rng = stream(5, 0, Purpose::Parties, 0);
+    let mut shops = "x;y;kind;opened;size;part;busy\n".to_string();
+    let (mut streets, mut buses) = ("x,y,kind,lanes,built\n".to_string(), "x\ty\tline\tseats\n".to_string());
+    for row in 0..rows {
+        let (x, y): (f64, f64) = (rng.random(), rng.random());
+        let (size, lanes) = (rng.random_range(10..100), rng.random_range(1..=6));
+        let kind = ["bakery", "café", "kiosk"][rng.random_range(0..3)];
+        let busy = if 8 * lanes + size + if kind == "café" { 30 } else { 0 } > 90 { "yes" } else { "no" };
+        let shown = if row % 11 == 5 { String::new() } else { size.to_string() };
+        let opened = if row % 13 == 2 { String::new() } else { format!("20{:02}-0{}-15", row % 20, row % 9 + 1) };
+        let part = ["train", "train", "train", "validation", "test"][row % 5];
+        let _ = writeln!(shops, "{x};{y};{kind};{opened};{shown};{part};{busy}");
+        let street = if lanes > 2 { "road" } else { "lane" };
+        let built = if row % 7 == 0 { String::new() } else { format!("19{:02}-05-01", 50 + row % 50) };
+        let _ = writeln!(streets, "{},{},{street},{lanes},{built}", x + 0.001, y - 0.001);
+        let seats = if row % 9 == 4 { "-".to_string() } else { (row % 80).to_string() };
+        let _ = writeln!(buses, "{x}\t{y}\t{}\t{seats}", ["A", "B", "C"][row % 3]);
+    }
+    for (name, text) in [("shops.csv", shops), ("streets.csv", streets), ("buses.csv", buses)] {
+        std::fs::write(folder.join(name), text).expect("writable");
+    }
+    std::fs::write(folder.join("shops.toml"), EXPERIMENT).expect("writable");
+}
+
+/// A folder with a finished run of the experiment, with changes.
+fn finished(sets: &[&str]) -> (tempfile::TempDir, Report) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let output = fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
+    assert!(output.status.success(), "{output:?}");
+    let found = report(&folder.path().join("result"));
+    (folder, found)
+}
+
+fn table(folder: &Path, file: &str) -> Table {
+    read(&folder.join(file), &Options::default()).expect("a table")
+}
+
+fn numbers(table: &Table, name: &str) -> Vec<f64> {
+    match &table.column(name).expect("a column").values {
+        Values::Number(values) => values.clone(),
+        other => panic!("`{name}` is a {}", other.kind()),
+    }
+}
+
+/// What is predicted for the test rows, by their row in the file.
+fn of_the_run(folder: &Path, column: &str) -> HashMap<u64, u64> {
+    let all = table(folder, "result/predictions.csv");
+    let (rows, values) = (numbers(&all, "row"), numbers(&all, column));
+    rows.iter().zip(values).map(|(row, value)| (*row as u64, value.to_bits())).collect()
+}
+
+/// Predictions of a saved model, asked in another process, equal those of the run to the last bit.
+#[test]
+fn a_finished_model_predicts_what_its_run_did() {
+    for sets in [
+        &["seed=3"][..],
+        &["method.kind=solo", "train.batch_size=16"],
+        &["method.kind=fedsim", "linker.neighbours=2"],
+        &["method.kind=top1sim", "data.rows=200"],
+        &["aggregator.kind=concat", "train.wire=bytes"],
+    ] {
+        let (folder, report) = finished(sets);
+        let arguments = ["predict", "result", "--rows", "shops.csv", "--out", "new.csv"];
+        let output = fet(folder.path(), &arguments);
+        assert!(output.status.success(), "{sets:?}: {output:?}");
+        let new = table(folder.path(), "new.csv");
+        let column = "probability of yes";
+        let expected = of_the_run(folder.path(), column);
+        assert_eq!(expected.len(), report.rows.validation + report.rows.test);
+        let (rows, values) = (numbers(&new, "row"), numbers(&new, column));
+        assert_eq!(rows.len(), 300, "every row of the file is predicted");
+        let found = rows.iter().zip(values).filter(|(row, _)| expected.contains_key(&(**row as u64)));
+        for (row, value) in found {
+            assert_eq!(value.to_bits(), expected[&(*row as u64)], "{sets:?}: row {row}");
+        }
+    }
+}
+
+#[test]
+fn a_finished_regression_predicts_what_its_run_did() {
+    let sets = ["data.task=regression", "data.label=size", "data.primary.drop=[\"part\", \"busy\"]"];
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    // A label that is missing is refused with its row; without those rows it is learned.
+    let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+    let run = || fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
+    let refused = String::from_utf8_lossy(&run().stderr).into_owned();
+    assert!(refused.contains("shops.csv data row 6 column `size`: must have a label"), "{refused}");
+    let whole: Vec<String> = std::fs::read_to_string(folder.path().join("shops.csv"))
+        .expect("readable")
+        .lines()
+        .filter(|line| line.split(';').nth(4) != Some(""))
+        .map(String::from)
+        .collect();
+    std::fs::write(folder.path().join("shops.csv"), whole.join("\n")).expect("writable");
+    assert!(run().status.success());
+    let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv", "--out", "new.csv"]);
+    assert!(output.status.success(), "{output:?}");
+    let (new, expected) = (table(folder.path(), "new.csv"), of_the_run(folder.path(), "prediction"));
+    let (lower, upper) = (numbers(&new, "lower"), numbers(&new, "upper"));
+    for ((row, value), (lower, upper)) in
+        numbers(&new, "row").iter().zip(numbers(&new, "prediction")).zip(lower.iter().zip(upper))
+    {
+        assert!(*lower <= value && value <= upper, "row {row}");
+        if let Some(expected) = expected.get(&(*row as u64)) {
+            assert_eq!(value.to_bits(), *expected, "row {row}");
+        }
+    }
+}
+
+/// New rows may have categories that training had not, missing cells, other columns, and come from standard input.
+#[test]
+fn new_rows_are_as_rows_are() {
+    let (folder, _) = finished(&[]);
+    let new = "busy,y,x,size,kind,opened,more\n,0.5,0.5,,butcher,,1\n,0.2,0.9,1e9,café,2031-01-01,2\n";
+    std::fs::write(folder.path().join("new.csv"), new).expect("writable");
+    let output = fet(folder.path(), &["predict", "result", "--rows", "new.csv"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(text.lines().count(), 3, "{text}");
+    assert!(text.starts_with("row,prediction,probability of no,probability of yes"), "{text}");
+    assert!(text.lines().next().expect("a header").ends_with("similarity to streets,similarity to buses"), "{text}");
+    let refused = |new: &str, parts: &[&str]| {
+        std::fs::write(folder.path().join("bad.csv"), new).expect("writable");
+        let output = fet(folder.path(), &["predict", "result", "--rows", "bad.csv", "--out", "out.csv"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        assert!(!folder.path().join("out.csv").exists());
+    };
+    refused("x,y,kind,opened\n0,0,café,\n", &["bad.csv", "has no column `size`"]);
+    refused("x,y,kind,opened,size\n0,,café,,1\n", &["data row 1 column `y`", "missing"]);
+    refused("x,y,kind,opened,size\n0,0,café,,big\n", &["bad.csv line 2 column `size`", "\"big\""]);
+    refused("x,y,kind,opened,size\n", &["has no rows"]);
+    let none = fet(folder.path(), &["predict", "nowhere", "--rows", "new.csv"]);
+    assert_eq!(none.status.code(), Some(2));
+    let name = fet(folder.path(), &["predict", "result", "--rows", "new.csv", "--out", "out.xlsx"]);
+    assert_eq!(name.status.code(), Some(2), "{name:?}");
+    let onto = fet(folder.path(), &["predict", "result", "--rows", "new.csv", "--out", "new.csv"]);
+    assert_eq!(onto.status.code(), Some(2), "{onto:?}");
+}
+
+/// A run whose releases are counted answers no predictions, which nobody counts; nor does a model that is not kept.
+#[test]
+fn what_cannot_be_asked_says_so() {
+    let refused = |sets: &[&str], part: &str| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        tables(folder.path(), 300);
+        let text = EXPERIMENT.to_string();
+        let cut = text.find("secondaries").expect("there") ..text.find("[linker]").expect("there");
+        let text = format!("{}{DECLARED}{}", &text[..cut.start], &text[cut.end..]);
+        std::fs::write(folder.path().join("shops.toml"), text).expect("writable");
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
+        assert!(output.status.success(), "{output:?}");
+        let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv"]);
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(part), "{message}");
+    };
+    refused(&["privacy.kind=gaussian", "privacy.noise=1.0"], "does not count");
+    refused(&["method.kind=gbdt-solo"], "keeps no model");
+}
+
+/// Beside a mechanism whatever is fitted on a secondary's records is declared, column by column, or the run is refused.
+#[test]
+fn typed_columns_are_declared_beside_a_mechanism() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let arguments = ["run", "shops.toml", "--out", "result", "--set", "privacy.kind=gaussian", "--set", "privacy.noise=1.0"];
+    let output = fet(folder.path(), &arguments);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("features of \"streets\"") && message.contains("`categories`"), "{message}");
+    assert!(!folder.path().join("result").exists());
+}
+
+#[test]
+fn rows_are_split_and_scored_as_the_experiment_says() {
+    let (_, random) = finished(&["train.epochs=1"]);
+    assert_eq!((random.rows.train, random.rows.validation, random.rows.test), (210, 30, 60));
+    assert_eq!((random.metric, random.class_names.join(",")), (Metric::Accuracy, "no,yes".to_string()));
+    let (folder, found) = finished(&[
+        "train.epochs=1",
+        "split.kind=column",
+        "split.column=part",
+        "scores.metric=auc-roc",
+        "scores.groups=kind",
+        "train.class_weights=balanced",
+    ]);
+    assert_eq!((found.rows.train, found.rows.validation, found.rows.test), (180, 60, 60));
+    assert_eq!(found.metric, Metric::AucRoc);
+    let auc = found.evaluation.test.get(Metric::AucRoc).expect("both classes occur");
+    assert_eq!(auc.to_bits(), found.best.test.to_bits(), "the metric that counts is that of the report");
+    assert!(found.evaluation.test.get(Metric::LogLoss).is_some());
+    let groups = found.evaluation.groups.as_ref().expect("groups");
+    assert_eq!((groups.column.as_str(), groups.groups.len()), ("kind", 3));
+    let tested = table(folder.path(), "result/predictions.csv");
+    let Values::Category { codes, names } = &tested.column("part").expect("a column").values else {
+        panic!("two names")
+    };
+    let rows = numbers(&tested, "row");
+    for (row, code) in rows.iter().zip(codes) {
+        let expected = ["train", "train", "train", "validation", "test"][(*row as usize - 1) % 5];
+        assert_eq!(names[*code as usize], expected, "row {row}");
+    }
+    // The column of parts is dropped: the model does not see it.
+    let (_, time) = finished(&["train.epochs=1", "split.kind=time", "split.column=size", "data.primary.missing=[\"\"]"]
+        .map(|set| if set.starts_with("split.column") { "split.column=x" } else { set }));
+    assert_eq!(time.rows.test, 60);
+    let other = finished(&["train.epochs=1", "split.folds=5", "split.fold=1"]).1;
+    assert_eq!(other.rows.test, 60);
+    assert_ne!(other.data.split, random.data.split);
+}
+
+#[test]
+fn a_split_by_file_names_each_row() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let parts: String = (0..300).map(|row| if row < 200 { "train\n" } else if row < 240 { "validation\n" } else { "test\n" }).collect();
+    std::fs::write(folder.path().join("parts.csv"), format!("part\n{parts}")).expect("writable");
+    let run = |file: &str, out: &str| {
+        let (kind, file) = ("split.kind=file", format!("split.file={file}"));
+        fet(folder.path(), &["run", "shops.toml", "--out", out, "--set", kind, "--set", &file, "--set", "train.epochs=1"])
+    };
+    let output = run("parts.csv", "result");
+    assert!(output.status.success(), "{output:?}");
+    let rows = report(&folder.path().join("result")).rows;
+    assert_eq!((rows.train, rows.validation, rows.test), (200, 40, 60));
+    for (text, part) in [
+        ("part\ntrain\n", "must have a row for each row of the primary's table"),
+        ("parts\ntrain\n", "has no column `part`"),
+        (&*format!("part\n{}", parts.replace("validation", "valid")), "valid"),
+    ] {
+        std::fs::write(folder.path().join("bad.csv"), text).expect("writable");
+        let output = run("bad.csv", "other");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(part), "{part} in {message}");
+    }
+}
+
+#[test]
+fn what_no_run_can_be_scored_or_split_by_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    for (sets, parts) in [
+        (&["scores.metric=rmse"][..], &["scores.metric", "\"rmse\"", "auc-roc"][..]),
+        (&["scores.metric=auc"], &["scores.metric", "auc"]),
+        (&["scores.coverage=1.5"], &["scores.coverage", "below 1"]),
+        (&["scores.groups=sort"], &["shops.csv", "has no column `sort`"]),
+        (&["split.kind=time"], &["split.column", "must name a column"]),
+        (&["split.column=kind"], &["split.column", "must be left out"]),
+        (&["split.kind=time", "split.column=kind"], &["kind", "dates or numbers"]),
+        (&["split.kind=time", "split.column=size"], &["size", "value in every record"]),
+        (&["split.validation=0.9"], &["split", "0.9"]),
+        (&["split.folds=3", "split.fold=3"], &["split.fold", "below the number of folds (3)"]),
+        (&["split.kind=file"], &["split.file", "must name a table"]),
+        (&["train.class_weights=[1.0]"], &["train.class_weights", "each of the 2 classes"]),
+        (&["train.class_weights=[1.0, 0.0]"], &["train.class_weights", "0"]),
+        (&["train.class_weights=fair"], &["class_weights", "\"balanced\""]),
+        (
+            &["train.class_weights=balanced", "data.task=regression", "data.label=x2", "data.primary.keys=[\"x\", \"y\"]"],
+            &["x2"],
+        ),
+    ] {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        crate::errors::refuse(folder.path(), "shops.toml", &sets, parts);
+    }
+}
+
+/// A run ends after as many epochs without a better validation metric as its settings say.
+#[test]
+fn a_run_stops_early() {
+    let (_, report) = finished(&["train.epochs=60", "train.early_stopping=2", "method.optimizer.learning_rate=0.05"]);
+    assert!(report.epochs.len() < 60, "{}", report.epochs.len());
+    assert_eq!(report.epochs.len(), report.best.epoch + 2);
+}
+
+/// What a run explains: the street's lanes decide much of the business, the bus's seats nothing.
+#[test]
+fn a_run_is_explained_by_parties_and_columns() {
+    let (folder, report) = finished(&["train.epochs=30", "method.optimizer.learning_rate=0.01", "train.batch_size=16"]);
+    let output = fet(folder.path(), &["explain", "result", "--rows", "0"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(folder.path().join("result/explanation.json")).expect("written");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(found["with_all"].as_f64(), Some(report.best.test), "the metric of the run");
+    let number = |value: &serde_json::Value| value.as_f64().expect("a number");
+    let parties = &found["parties"];
+    assert_eq!(parties["names"], serde_json::json!(["streets", "buses"]));
+    let sum: f64 = parties["shapley"]["values"].as_array().expect("values").iter().map(number).sum();
+    let gained = number(&parties["shapley"]["all"]) - number(&parties["shapley"]["none"]);
+    assert!((sum - gained).abs() < 1e-12, "values sum to what all add: {sum}, {gained}");
+    let importance = |party: &str, column: &str| {
+        let all = found["columns"].as_array().expect("columns");
+        let one = all.iter().find(|one| one["party"] == party && one["column"] == column).expect("a column");
+        number(&one["importance"]["mean"])
+    };
+    assert!(importance("shops", "size") > 0.05, "{text}");
+    assert!(importance("shops", "size") > importance("buses", "seats"), "{text}");
+    assert!(folder.path().join("result/explanation.svg").exists());
+    let twice = fet(folder.path(), &["explain", "result", "--rows", "0"]);
+    assert_eq!(twice.stdout, output.stdout, "the same run has the same explanation");
+}
+
+#[test]
+fn tables_are_looked_at_before_anything_trains() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let shown = fet(folder.path(), &["data", "show", "shops.csv", "--column", "kind=text"]);
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    for part in ["300 rows, 7 columns", "size", "number", "opened", "date", "`;`", "size is missing", "kind #0"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let checked = fet(folder.path(), &["data", "check", "shops.toml"]);
+    let text = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success(), "{checked:?}");
+    for part in ["found    streets.csv", "one of no, yes", "210 training, 30 validation, 60 test", "line = A", "seats is missing"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    std::fs::remove_file(folder.path().join("buses.csv")).expect("there");
+    let toml = format!("origin = \"ask the bus company\"\n{EXPERIMENT}");
+    std::fs::write(folder.path().join("shops.toml"), toml).expect("writable");
+    let missing = fet(folder.path(), &["data", "check", "shops.toml"]);
+    let message = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert_eq!(missing.status.code(), Some(2), "{message}");
+    assert!(message.contains("buses.csv") && message.contains("ask the bus company"), "{message}");
+}
+
+/// Beside a model lies a card that says what it is; it holds the figures of the report.
+#[test]
+fn a_model_has_a_card() {
+    let (folder, report) = finished(&["train.epochs=1"]);
+    let card = std::fs::read_to_string(folder.path().join("result/model-card.md")).expect("a card");
+    let value = Metric::Accuracy.show(report.best.test);
+    for part in ["# Model card: shops", &report.data.files, "\"streets\", \"buses\"", &value, "`nearest`", "no bound", "no, yes"] {
+        assert!(card.contains(part), "{part} in {card}");
+    }
+}
