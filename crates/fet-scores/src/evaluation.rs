@@ -8,12 +8,13 @@ mod groups;
 mod residuals;
 
 use rand_chacha::ChaCha8Rng;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::{Interval, Settings, bootstrap};
 use crate::calibration::{Bin, Bins, reliability};
 use crate::confusion::Confusion;
 use crate::metric::{Metric, Task};
+use crate::nullable;
 use crate::predictions::Predictions;
 use crate::scores::Scores;
 
@@ -34,15 +35,15 @@ pub struct Evaluation {
     /// The bootstrap interval of the main metric.
     pub interval: Estimate,
     /// Which class is taken for which; nothing for a regression, or with more than [`CONFUSION_CLASSES`] classes.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable::given")]
     pub confusion: Option<Confusion>,
     /// The curve of class 1 of two, or of the predicted class of several, in 15 equal bins; empty for a regression.
     pub calibration: Vec<Bin>,
     /// The errors of a regression; nothing for classes, or where an error exceeds the range of numbers.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable::given")]
     pub residuals: Option<Residuals>,
     /// The scores of groups of rows; nothing where no column names groups.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable::given")]
     pub groups: Option<Groups>,
 }
 
@@ -117,11 +118,6 @@ impl Estimate {
             Self::Undefined(_) => None,
         }
     }
-}
-
-/// A value or `null`; serde would take a missing field for `null`.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
-    Option::deserialize(deserializer)
 }
 
 #[cfg(test)]

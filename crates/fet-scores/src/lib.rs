@@ -26,6 +26,7 @@ pub mod evaluation;
 pub mod importance;
 pub mod metric;
 mod names;
+mod nullable;
 pub mod predictions;
 mod probability;
 mod ranking;

@@ -17,7 +17,7 @@ pub(crate) fn auc_pr(rows: &Predictions<'_>) -> Result<f64, Undefined> {
     over_classes(rows.task(), |class| Order::new(rows, class).pr(rows, class))
 }
 
-/// The order of some rows by the score of each class that has a curve.
+/// The order of some rows by the score of each class that has a curve. Those of weight 0 are not in it.
 pub(crate) struct Orders(Vec<Order>);
 
 impl Orders {
@@ -70,7 +70,8 @@ struct Run {
 
 impl Order {
     fn new(rows: &Predictions<'_>, class: usize) -> Self {
-        let mut scored: Vec<(f64, bool, u32)> = (0..rows.rows())
+        let mut scored: Vec<(f64, bool, u32)> = rows
+            .counted()
             .map(|row| (rows.probability(row, class), rows.class(row) == class, row as u32))
             .collect();
         // Of one score those of the class first.

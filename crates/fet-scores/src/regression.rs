@@ -44,9 +44,9 @@ pub(crate) fn median_absolute_error(rows: &Predictions<'_>) -> f64 {
     median_of(rows, &absolute_errors(rows))
 }
 
-/// Every row with its |p − y|, ascending.
+/// Every row that counts with its |p − y|, ascending.
 pub(crate) fn absolute_errors(rows: &Predictions<'_>) -> Vec<(f64, usize)> {
-    let mut errors: Vec<(f64, usize)> = (0..rows.rows()).map(|row| (error(rows, row), row)).collect();
+    let mut errors: Vec<(f64, usize)> = rows.counted().map(|row| (error(rows, row), row)).collect();
     errors.sort_by(|a, b| a.0.total_cmp(&b.0));
     errors
 }

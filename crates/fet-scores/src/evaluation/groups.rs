@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::given;
+use crate::nullable;
 use crate::predictions::Predictions;
 use crate::scores::Scores;
 
@@ -20,7 +20,7 @@ pub struct Groups {
     /// The [`LARGEST`] groups at most, the largest first, equal ones by name.
     pub groups: Vec<Group>,
     /// All other groups together; nothing if there are none.
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable::given")]
     pub others: Option<Others>,
 }
 

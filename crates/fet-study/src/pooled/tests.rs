@@ -57,12 +57,14 @@ fn calibration_curves_are_of_all_rows() {
             report.evaluation.calibration = bins.iter().map(|&(p, o, w)| bin(p, o, w)).collect();
         }
     };
-    // 0.25 and 0.26 lie in (3/15, 4/15], 0 in the first bin and 1 in the last.
-    let (one, two) = (bins(&[(0.0, 0.5, 2.0), (0.25, 0.0, 1.0)]), bins(&[(0.26, 1.0, 3.0), (1.0, 1.0, 4.0)]));
+    // 0 lies in the first bin, 0.1 in the second, 0.25 and 0.26 in (3/15, 4/15], 1 in the last.
+    let one = bins(&[(0.0, 0.5, 2.0), (0.1, 1.0, 1.0), (0.25, 0.0, 1.0)]);
+    let two = bins(&[(0.26, 1.0, 3.0), (1.0, 1.0, 4.0)]);
     let found = look(ACCURACY, &[&one, &two], calibration).expect("a curve");
-    let expect = [bin(0.0, 0.5, 2.0), bin((0.25 + 3.0 * 0.26) / 4.0, 0.75, 4.0), bin(1.0, 1.0, 4.0)];
-    assert_eq!(found.all, expect);
-    assert_eq!(found.seeds, [[(0.0, 0.5), (0.25, 0.0)], [(0.26, 1.0), (1.0, 1.0)]]);
+    let both = bin((0.25 + 3.0 * 0.26) / 4.0, 0.75, 4.0);
+    assert_eq!(found.all, [bin(0.0, 0.5, 2.0), bin(0.1, 1.0, 1.0), both, bin(1.0, 1.0, 4.0)]);
+    let seeds = [vec![(0.0, 0.5), (0.1, 1.0), (0.25, 0.0)], vec![(0.26, 1.0), (1.0, 1.0)]];
+    assert_eq!(found.seeds, seeds);
     assert_eq!(look(RMSE, &[&|_| {}], calibration), None);
 }
 

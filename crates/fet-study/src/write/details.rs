@@ -67,7 +67,7 @@ fn matrix(names: &[String], cells: &[Vec<f64>], seeds: usize) -> Chart {
     let draw = |size| fet_chart::heat(size, &title, ("predicted class", "true class"), names, cells);
     Chart {
         caption: format!(
-            "Test rows of each true class by predicted class, {}. A cell is the darker the larger its share of its true class; \
+            "Test rows of each true class by predicted class, {}. The stronger the colour of a cell, the larger its share of its true class; \
              the diagonal is right.",
             over(seeds, "the sum over")
         ),
