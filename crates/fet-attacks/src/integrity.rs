@@ -36,7 +36,10 @@ fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>
 /// A party's features, which an attack has as numbers ([`fet_train::data::in_numbers`]).
 fn numbers(table: &PartyTable) -> Result<&Matrix<f32>, AttackError> {
     let rule = "must be one whose tables hold numbers alone for this attack";
-    table.features.numbers().ok_or_else(|| AttackError::Refused(Violation::new("data", rule, "typed columns")))
+    table
+        .features
+        .numbers()
+        .ok_or_else(|| AttackError::Refused(Violation::new("data", rule, "typed columns")))
 }
 
 /// Other features for some of a party's records.

@@ -234,10 +234,18 @@ impl Experiment {
 
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
-        let TrainSettings { recompute, kernels, wire, randomness, class_weights, .. } = TrainSettings::default();
+        let TrainSettings { recompute, kernels, wire, randomness, class_weights, .. } =
+            TrainSettings::default();
         CommonSettings {
             seed: self.seed,
-            train: TrainSettings { recompute, kernels, wire, randomness, class_weights, ..self.train.clone() },
+            train: TrainSettings {
+                recompute,
+                kernels,
+                wire,
+                randomness,
+                class_weights,
+                ..self.train.clone()
+            },
             method: self.method.clone(),
             linker: self.linker.clone(),
             encoder: self.encoder.clone(),

@@ -65,7 +65,8 @@ impl Objective {
 
 fn softmax(outputs: &[f32]) -> Vec<f64> {
     let largest = outputs.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let powers: Vec<f64> = outputs.iter().map(|&output| (f64::from(output) - f64::from(largest)).exp()).collect();
+    let powers: Vec<f64> =
+        outputs.iter().map(|&output| (f64::from(output) - f64::from(largest)).exp()).collect();
     let sum: f64 = powers.iter().sum();
     powers.into_iter().map(|power| power / sum).collect()
 }

@@ -145,14 +145,17 @@ impl Values {
     pub fn texts(&self) -> Vec<String> {
         match self {
             Self::Number(values) => {
-                let text = |value: &f64| if value.is_nan() { String::new() } else { crate::number::text(*value) };
+                let text =
+                    |value: &f64| if value.is_nan() { String::new() } else { crate::number::text(*value) };
                 values.iter().map(text).collect()
             }
             Self::Category { codes, names } => {
                 codes.iter().map(|code| names.get(*code as usize).cloned().unwrap_or_default()).collect()
             }
             Self::Date(values) => {
-                let text = |value: &i64| if *value == MISSING_DATE { String::new() } else { crate::date::text(*value) };
+                let text = |value: &i64| {
+                    if *value == MISSING_DATE { String::new() } else { crate::date::text(*value) }
+                };
                 values.iter().map(text).collect()
             }
             Self::Text(texts) => texts.iter().map(|text| text.unwrap_or_default().to_string()).collect(),

@@ -233,16 +233,23 @@ fn a_build_without_columnar_files_says_so() {
 #[test]
 fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     let text = |wrong: &str, right: &str, of: usize| {
-        let rows: String = (0..of).map(|row| format!("{};1\n", if row == of / 2 { wrong } else { right })).collect();
+        let rows: String =
+            (0..of).map(|row| format!("{};1\n", if row == of / 2 { wrong } else { right })).collect();
         format!("a;b\n{rows}")
     };
     let refused = |text: &str, parts: &[&str]| {
         let error = from_text(text.as_bytes(), &Options::default()).expect_err("refused").to_string();
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     };
-    refused(&text("three", "3", 20), &["line 12 column `a`", "must be a number as nearly all", "\"three\"", "`missing`"]);
+    refused(
+        &text("three", "3", 20),
+        &["line 12 column `a`", "must be a number as nearly all", "\"three\"", "`missing`"],
+    );
     refused(&text("3;", "3", 20), &["has 3 cells"]);
-    refused(&text("later", "2024-05-01", 20), &["line 12 column `a`", "must be a date as nearly all", "\"later\""]);
+    refused(
+        &text("later", "2024-05-01", 20),
+        &["line 12 column `a`", "must be a date as nearly all", "\"later\""],
+    );
     refused(&text("-", "3,5", 20), &["line 12 column `a`", "\"-\""]);
     for (given, kind) in [(options(&[("a", "category")]), "category"), (options(&[("a", "text")]), "text")] {
         let table = from_text(text("three", "3", 20).as_bytes(), &given).expect("what its owner says");

@@ -22,6 +22,6 @@ pub use embedding::Embedding;
 pub use fourier::FourierEncoding;
 pub use gelu::Gelu;
 pub use init::Init;
-pub use linear::{Linear, linear};
+pub use linear::{Linear, apply, linear};
 pub use mask::{DynamicMask, padding_mask};
 pub use perceptron::Perceptron;

@@ -7,7 +7,9 @@
 mod features;
 mod scaler;
 
-use fet_core::data::{Aside, Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise, Task, VerticalData};
+use fet_core::data::{
+    Aside, Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise, Task, VerticalData,
+};
 use fet_core::message::Parts;
 use fet_core::objective::Objective;
 

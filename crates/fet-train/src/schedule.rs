@@ -37,13 +37,7 @@ pub enum Part {
 
 impl Schedule {
     /// The schedule of a run of `parties` secondaries over the records of `split`.
-    pub fn new(
-        seed: u64,
-        settings: &TrainSettings,
-        plan: &Plan,
-        split: Split,
-        parties: usize,
-    ) -> Self {
+    pub fn new(seed: u64, settings: &TrainSettings, plan: &Plan, split: Split, parties: usize) -> Self {
         Self {
             seed,
             settings: settings.clone(),

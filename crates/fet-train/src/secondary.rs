@@ -217,7 +217,11 @@ impl Secondary {
         let rows = session.records.raw_keys.rows();
         if features.rows() != rows {
             let rule = format!("must be {rows} rows");
-            return Err(SecondaryError::Message { field: "features", rule, value: features.rows().to_string() });
+            return Err(SecondaryError::Message {
+                field: "features",
+                rule,
+                value: features.rows().to_string(),
+            });
         }
         Ok(session.records.replace_features(features)?)
     }

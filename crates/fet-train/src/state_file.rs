@@ -16,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-
 /// A header and parameters.
 #[derive(Debug)]
 pub struct StateFile {

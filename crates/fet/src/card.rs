@@ -104,7 +104,12 @@ fn parties(
         names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
     );
     let about = experiment.linker.build(&())?.about();
-    let _ = writeln!(card, "- Linker `{}`: a secondary learns {}", experiment.linker.kind(), about.reveals.secondary);
+    let _ = writeln!(
+        card,
+        "- Linker `{}`: a secondary learns {}",
+        experiment.linker.kind(),
+        about.reveals.secondary
+    );
     let _ = writeln!(card, "- the primary learns {}", about.reveals.primary);
     let _ = writeln!(
         card,
@@ -113,12 +118,25 @@ fn parties(
         experiment.privacy.kind(),
         experiment.labels.kind()
     );
-    let epsilon = |epsilon: Option<f64>| epsilon.map_or("no bound".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
+    let epsilon =
+        |epsilon: Option<f64>| epsilon.map_or("no bound".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
     if let Some(spent) = &report.privacy {
-        let _ = writeln!(card, "- Of the secondaries' records: {}, δ = {}. {}", epsilon(spent.epsilon), spent.delta, spent.statement);
+        let _ = writeln!(
+            card,
+            "- Of the secondaries' records: {}, δ = {}. {}",
+            epsilon(spent.epsilon),
+            spent.delta,
+            spent.statement
+        );
     }
     if let Some(labels) = &report.labels {
-        let _ = writeln!(card, "- Of the training labels: {}, δ = {}. {}", epsilon(labels.epsilon), labels.delta, labels.statement);
+        let _ = writeln!(
+            card,
+            "- Of the training labels: {}, δ = {}. {}",
+            epsilon(labels.epsilon),
+            labels.delta,
+            labels.statement
+        );
     }
     let _ = writeln!(card);
     Ok(())

@@ -103,8 +103,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
         } else {
             format!("where they come from: {}", experiment.origin.trim())
         };
-        let places: Vec<String> =
-            folders.all().iter().map(|folder| folder.display().to_string()).collect();
+        let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
         return Err(input(format!(
             "{} of the experiment's files are not there (looked for in {}):\n{}\n{origin}",
             missing.len(),
@@ -120,7 +119,9 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed).map_err(input)?;
     let task = match primary.task {
         Task::Regression => "a number".to_string(),
-        Task::Binary | Task::Multiclass if class_names.is_empty() => format!("one of {} classes", primary.classes),
+        Task::Binary | Task::Multiclass if class_names.is_empty() => {
+            format!("one of {} classes", primary.classes)
+        }
         Task::Binary | Task::Multiclass => format!("one of {}", class_names.join(", ")),
     };
     let _ = writeln!(text, "predicts {task}");

@@ -224,11 +224,17 @@ fn text(found: &Explanation) -> String {
         );
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
         for ((name, value), lost) in names.iter().zip(&shapley.values).zip(left_out) {
-            let _ = writeln!(out, "  {name:<width$}  {:>10}  {:>10}", metric.show(*value), metric.show(*lost));
+            let _ =
+                writeln!(out, "  {name:<width$}  {:>10}  {:>10}", metric.show(*value), metric.show(*lost));
         }
         if let Some(errors) = &shapley.errors {
             let largest = errors.iter().copied().fold(0.0, f64::max);
-            let _ = writeln!(out, "  sampled from {} orders; standard error at most {}", 2 * PAIRS, metric.show(largest));
+            let _ = writeln!(
+                out,
+                "  sampled from {} orders; standard error at most {}",
+                2 * PAIRS,
+                metric.show(largest)
+            );
         }
     }
     let _ = writeln!(
@@ -241,7 +247,13 @@ fn text(found: &Explanation) -> String {
     let width = shown.clone().map(|column| label(column).chars().count()).max().unwrap_or(0).min(60);
     for column in shown {
         let Importance { mean, deviation, .. } = &column.importance;
-        let _ = writeln!(out, "  {:<width$}  {:>10} ± {}", label(column), metric.show(*mean), metric.show(*deviation));
+        let _ = writeln!(
+            out,
+            "  {:<width$}  {:>10} ± {}",
+            label(column),
+            metric.show(*mean),
+            metric.show(*deviation)
+        );
     }
     if columns.len() > 20 {
         let _ = writeln!(out, "  ... and {} more in {FILE}", columns.len() - 20);
@@ -283,7 +295,8 @@ fn picture(found: &Explanation) -> String {
     // A row of dots takes 34, the scale below them 58.
     let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
     let chart = fet_chart::dots(size, &title, &x, &series, Some(0.0));
-    let caption = "Of a party its Shapley value; of a column the mean and the deviation of its shuffles.".to_string();
+    let caption =
+        "Of a party its Shapley value; of a column the mean and the deviation of its shuffles.".to_string();
     let panels = vec![Panel { title: title.clone(), size, chart }];
     Picture { title, panels, columns: 1, legend: Vec::new(), caption }.svg()
 }

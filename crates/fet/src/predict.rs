@@ -103,13 +103,16 @@ impl Served {
         let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
         let secondaries = dataset.secondaries().map_err(input)?;
-        let models = (1..=secondaries.len()).map(|number| run.party(number)).collect::<Result<Vec<_>, _>>()?;
+        let models =
+            (1..=secondaries.len()).map(|number| run.party(number)).collect::<Result<Vec<_>, _>>()?;
         let gone: Vec<usize> = if experiment.method.build(&()).map_err(input)?.plan().secondaries {
             (0..models.len()).filter(|&party| models[party].is_none()).collect()
         } else {
             Vec::new()
         };
-        let lost = gone.iter().map(|&party| format!("the run lost \"{}\": predictions know nothing of it", secondaries[party].name));
+        let lost = gone.iter().map(|&party| {
+            format!("the run lost \"{}\": predictions know nothing of it", secondaries[party].name)
+        });
         warnings.extend(lost);
         let parties = simulation.serving(secondaries, models).map_err(input)?;
         let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
@@ -141,7 +144,9 @@ impl Served {
 
 /// The similarity of each row's best link; nothing where the linker gives none.
 fn best_similarities(links: &Links) -> Option<Vec<f64>> {
-    (0..links.rows()).map(|row| links.similarities(row).and_then(|all| all.first()).map(|&s| f64::from(s))).collect()
+    (0..links.rows())
+        .map(|row| links.similarities(row).and_then(|all| all.first()).map(|&s| f64::from(s)))
+        .collect()
 }
 
 /// A warning where rows have no link with a party.
@@ -166,7 +171,11 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
-        return Err(input(format!("--out {}: the folder {} does not exist; make it first", out.display(), folder.display())));
+        return Err(input(format!(
+            "--out {}: the folder {} does not exist; make it first",
+            out.display(),
+            folder.display()
+        )));
     }
     if out.is_dir() {
         return Err(input(format!("--out {}: this is a folder; name a file", out.display())));
@@ -174,7 +183,10 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     if let (Ok(a), Ok(b)) = (arguments.rows.canonicalize(), out.canonicalize())
         && a == b
     {
-        return Err(input(format!("--out {}: this would overwrite the rows; name another file", out.display())));
+        return Err(input(format!(
+            "--out {}: this would overwrite the rows; name another file",
+            out.display()
+        )));
     }
     Ok(())
 }
@@ -191,4 +203,3 @@ fn write(out: &Path, table: &Table) -> anyhow::Result<()> {
         done => Ok(done?),
     }
 }
-

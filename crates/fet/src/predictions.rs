@@ -59,9 +59,8 @@ impl Predicted<'_> {
             columns.push(number(&format!("probability of {}", name(class)), values));
         }
         if let Some(conformal) = self.conformal.filter(|conformal| conformal.bound.is_some()) {
-            let likely = |row: &Vec<f64>| {
-                conformal.classes(row).into_iter().map(name).collect::<Vec<_>>().join(" | ")
-            };
+            let likely =
+                |row: &Vec<f64>| conformal.classes(row).into_iter().map(name).collect::<Vec<_>>().join(" | ");
             columns.push(text("likely", rows.iter().map(likely)));
         }
         columns
@@ -74,7 +73,10 @@ pub(crate) fn number(name: &str, values: Vec<f64>) -> Column {
 
 pub(crate) fn text(name: &str, values: impl Iterator<Item = String>) -> Column {
     let all: Vec<String> = values.collect();
-    Column { name: name.to_string(), values: Values::Text(all.iter().map(|text| Some(text.as_str())).collect()) }
+    Column {
+        name: name.to_string(),
+        values: Values::Text(all.iter().map(|text| Some(text.as_str())).collect()),
+    }
 }
 
 /// Writes the best model's predictions for the validation and the test rows.

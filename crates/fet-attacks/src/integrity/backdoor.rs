@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::tools::gradients::Curious;
 use crate::tools::{at_least_one, check_boost};
 
-use super::{Outputs, outputs, numbers, overwritten};
+use super::{Outputs, numbers, outputs, overwritten};
 
 /// Settings of `backdoor`.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -79,16 +79,25 @@ impl SplitSettings {
     pub(super) fn check(&self) -> Result<(), Violation> {
         use SplitKind::{Column, File, Group, Stratified, Time};
         self.fractions()?;
-        let refuse = |field: &str, rule: &str, value: String| Err(Violation::new(field, rule, value).within("split"));
+        let refuse =
+            |field: &str, rule: &str, value: String| Err(Violation::new(field, rule, value).within("split"));
         let quoted = |text: &str| format!("\"{text}\"");
         if matches!(self.kind, Time | Group | Column) && self.column.is_empty() {
-            return refuse("column", "must name a column of the primary's table for this kind of split", quoted(""));
+            return refuse(
+                "column",
+                "must name a column of the primary's table for this kind of split",
+                quoted(""),
+            );
         }
         if !matches!(self.kind, Time | Group | Column | Stratified) && !self.column.is_empty() {
             return refuse("column", "must be left out for this kind of split", quoted(&self.column));
         }
         if (self.kind == File) == self.file.is_empty() {
-            return refuse("file", "must name a table for the kind \"file\", and for no other", quoted(&self.file));
+            return refuse(
+                "file",
+                "must name a table for the kind \"file\", and for no other",
+                quoted(&self.file),
+            );
         }
         if self.folds == 1 || (self.folds > 0 && matches!(self.kind, Column | File)) {
             let rule = "must be 0, or 2 and more for a split that is not given record by record";

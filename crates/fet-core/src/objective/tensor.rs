@@ -5,6 +5,9 @@ use burn::tensor::{Tensor, TensorData, activation};
 use super::Objective;
 use crate::data::Task;
 
+/// A probability below it is none: the least that is safely above 0 in 32 bits.
+const SMALLEST: f64 = 1.2e-38;
+
 impl Objective {
     /// The output activation: a sigmoid for one output, none for several.
     pub fn activate(&self, output: Tensor<2>) -> Tensor<2> {
@@ -32,8 +35,11 @@ impl Objective {
                 weighted(error.clone() * error).mean()
             }
             Task::Binary => {
-                // The logarithm is clamped at -100, as PyTorch's BCELoss does.
-                let log = |p: Tensor<2>| p.log().clamp_min(-100.0);
+                // The logarithm of 0 is -100 and has no slope, as in PyTorch's BCELoss: a model may be quite sure.
+                let log = |p: Tensor<2>| {
+                    let none = p.clone().lower_elem(SMALLEST);
+                    p.clamp_min(SMALLEST).log().mask_fill(none, -100.0)
+                };
                 let (y, p) = (target(), output);
                 let positive = y.clone() * log(p.clone());
                 let negative = y.neg().add_scalar(1.0) * log(p.neg().add_scalar(1.0));

@@ -5,10 +5,9 @@ mod table;
 
 use std::collections::BTreeMap;
 
-
 use fet_core::data::{
-    Aside, Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, PartyTable, Reading, Standardise, Task,
-    VerticalData,
+    Aside, Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, PartyTable, Reading,
+    Standardise, Task, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};

@@ -9,8 +9,8 @@ mod names;
 mod parts;
 
 use fet_core::data::{
-    Aside, Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source, Standardise,
-    VerticalData,
+    Aside, Bounds, DataError, Dataset, DatasetContext, Keys, Labelled, Matrix, PartyTable, Source,
+    Standardise, VerticalData,
 };
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -139,7 +139,9 @@ impl Dataset for Split {
     fn load(&self) -> Result<VerticalData, DataError> {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
         if let Some(column) = self.aside.first() {
-            let problem = format!("column `{column}` is not there: a table that is cut among parties has no names of columns");
+            let problem = format!(
+                "column `{column}` is not there: a table that is cut among parties has no names of columns"
+            );
             return Err(DataError::new("`data.kind` \"split\"", problem));
         }
         let Labelled { task, classes, features, labels } = self.source.read()?;
@@ -307,11 +309,16 @@ mod tests {
         assert_eq!(widths, [13, 13, 13, 13, 12]);
         // Every pixel of the source stands with exactly one party.
         let whole = SplitSettings::default().source;
-        let whole =
-            whole.build(&DatasetContext { folders: &Folders::default(), seed: 0, aside: &[] }).expect("sound").read();
+        let whole = whole
+            .build(&DatasetContext { folders: &Folders::default(), seed: 0, aside: &[] })
+            .expect("sound")
+            .read();
         let whole: f64 = whole.expect("digits").features.values().iter().map(|&x| f64::from(x)).sum();
         let tables = std::iter::once(&data.primary).chain(&data.secondaries);
-        let parts: f64 = tables.flat_map(|table| table.features.numbers().expect("numbers").values()).map(|&x| f64::from(x)).sum();
+        let parts: f64 = tables
+            .flat_map(|table| table.features.numbers().expect("numbers").values())
+            .map(|&x| f64::from(x))
+            .sum();
         assert_eq!(parts, whole);
     }
 

@@ -143,7 +143,11 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
             let numbers = read(&Options { kinds, ..named }).and_then(|mut table| table.take_numbers(columns));
             let hint = " (for text choose a linker such as \"clk\")";
             numbers.map(Keys::Numbers).map_err(|error| DataError {
-                problem: if error.problem.starts_with("must be") { error.problem + hint } else { error.problem },
+                problem: if error.problem.starts_with("must be") {
+                    error.problem + hint
+                } else {
+                    error.problem
+                },
                 ..error
             })
         }
@@ -166,7 +170,8 @@ pub fn read_texts(path: &Path, columns: &[String]) -> Result<Vec<String>, DataEr
 
 /// The names of the columns of a table.
 pub fn read_names(path: &Path) -> Result<Vec<String>, DataError> {
-    let table = FileTable::read(&Folders::default(), &path.display().to_string(), "file", &Options::default())?;
+    let table =
+        FileTable::read(&Folders::default(), &path.display().to_string(), "file", &Options::default())?;
     Ok(table.names().map(String::from).collect())
 }
 

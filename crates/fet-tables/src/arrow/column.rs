@@ -67,9 +67,9 @@ impl<'a> ArrowColumn<'a> {
         let pushed = match (self.declared, filler) {
             (Declared::Number, Filler::Number { values, .. }) => cells::numbers(array, values, seen),
             (Declared::Date, Filler::Date { values, .. }) => cells::dates(array, values, seen),
-            (_, filler) => {
-                cells::each_text(array, |cell| filler.push(cell.and_then(|cell| missing.present(cell, *kind))))
-            }
+            (_, filler) => cells::each_text(array, |cell| {
+                filler.push(cell.and_then(|cell| missing.present(cell, *kind)))
+            }),
         };
         pushed.map_err(|Bad { row, value, fault }| {
             let place = Place::Row((self.rows + row) as u64 + 1);

@@ -71,7 +71,8 @@ fn table(columns: Vec<ArrowColumn<'_>>, file: &str) -> Result<Table, TableError>
         columns.push(column);
         notes.append(&mut of_column);
     }
-    let empty = columns.iter().filter(|column| column.values.missing() == rows);
+    let inferred = columns.iter().filter(|column| !options.kinds.contains_key(&column.name));
+    let empty = inferred.filter(|column| column.values.missing() == rows);
     nothing_but_missing(file, empty.map(|column| column.name.as_str()))?;
     Ok(Table { columns, rows, notes })
 }

@@ -65,7 +65,10 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     if rows == 0 {
         return Err(TableError::file(file, "has no rows below its header"));
     }
-    nothing_but_missing(file, wanted.iter().zip(&surveys).filter(|(_, s)| !s.any()).map(|(w, _)| w.name))?;
+    nothing_but_missing(
+        file,
+        wanted.iter().zip(&surveys).filter(|(w, s)| !s.any() && w.kind.is_none()).map(|(w, _)| w.name),
+    )?;
     for (column, survey) in wanted.iter().zip(&surveys) {
         survey.notes(column.name, column.kind, &mut notes);
     }

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
-use super::{Attention, Embedding, FeedForward, Init, Linear, Norms, linear};
+use super::{Attention, Embedding, FeedForward, Init, Linear, Norms, apply, linear};
 use fet_core::model::{ModelShape, Pass};
 
 /// Self-attention, attention to the memory, feed-forward; the norms belong to the chain.
@@ -117,7 +117,7 @@ impl Decoder {
             None => memory,
         };
         let decoded = self.chain.forward(embedded.reshape([batch, 1, width]), memory, mask, pass);
-        self.output.forward(decoded.reshape([batch, width]))
+        apply(&self.output, decoded.reshape([batch, width]))
     }
 
     /// A decoder of that shape.

@@ -1,6 +1,7 @@
 //! Burn's affine map, with host-drawn weights.
 
 pub use burn::nn::Linear;
+use burn::tensor::Tensor;
 
 use super::Init;
 
@@ -12,4 +13,24 @@ pub fn linear(init: &mut Init<'_>, inputs: usize, outputs: usize) -> Linear {
     let bound = 1.0 / (inputs as f64).sqrt();
     let weight = init.uniform([inputs, outputs], bound);
     Linear { weight, bias: Some(init.uniform([outputs], bound)) }
+}
+
+/// What a layer makes of its input, where a row's result does not depend on which rows are beside it: a product with one column
+/// is made with two. Libraries compute it alone by another path, which rounds a row as its place in the batch has it.
+///
+/// # Shapes
+/// - input: [.., inputs], result: [.., outputs]
+pub fn apply<const D: usize>(layer: &Linear, input: Tensor<D>) -> Tensor<D> {
+    let weight = layer.weight.val();
+    let [inputs, outputs] = weight.dims();
+    if outputs != 1 {
+        return layer.forward(input);
+    }
+    let beside = Tensor::zeros([inputs, 1], &weight.device());
+    let mut output = burn::tensor::module::linear(input, Tensor::cat(vec![weight, beside], 1), None);
+    output = output.narrow(D - 1, 0, 1);
+    match &layer.bias {
+        Some(bias) => output + bias.val().unsqueeze(),
+        None => output,
+    }
 }

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Tensor, activation};
 
-use super::{Init, Linear, linear};
+use super::{Init, Linear, apply, linear};
 use fet_core::model::Pass;
 
 /// Layers of the given widths.
@@ -28,7 +28,7 @@ impl Perceptron {
             if index > 0 {
                 x = pass.dropout(activation::relu(x), self.dropout);
             }
-            x = layer.forward(x);
+            x = apply(layer, x);
         }
         x
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use fet_core::data::{Bounds, DataError, Features, Matrix, PartyTable, Standardise};
-use fet_tables::{Kind, TableError};
 use fet_tables::prepare::Preparation;
+use fet_tables::{Kind, TableError};
 use serde::{Deserialize, Serialize};
 
 use super::scaler::Scaler;
@@ -48,7 +48,8 @@ impl Preparing {
         let features = self.features.apply(&table.name, table.features)?;
         if let Some(scaler) = &self.keys {
             if scaler.mean().len() != keys.columns() {
-                let problem = format!("must have {} key columns; it has {}", scaler.mean().len(), keys.columns());
+                let problem =
+                    format!("must have {} key columns; it has {}", scaler.mean().len(), keys.columns());
                 return Err(DataError::new(place(&table.name), problem));
             }
             scaler.apply(&mut keys);

@@ -1,7 +1,7 @@
 //! The training, validation and test rows: what the primary's settings make of its table, and what the terms tell of it.
 
-use fet_core::data::{Column, DataError};
 use fet_core::data::Task;
+use fet_core::data::{Column, DataError};
 use fet_core::experiment::{SplitKind, SplitSettings};
 use fet_core::message::Parts;
 use fet_core::rng::{Purpose, stream};
@@ -78,8 +78,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
         }
     };
     let split = if count > 0 {
-        let mut all =
-            folds(rows, &strategy, count, fractions, &mut rng).map_err(|error| unusable(&error))?;
+        let mut all = folds(rows, &strategy, count, fractions, &mut rng).map_err(|error| unusable(&error))?;
         all.swap_remove(fold)
     } else {
         Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
@@ -90,11 +89,9 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
 /// Each record's part. Of a cross-validation by time the records after the tested ones are in none: they cannot be told so.
 fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     let mut parts = vec![None; rows];
-    for (part, rows) in [
-        (Parts::TRAIN, &split.train),
-        (Parts::VALIDATION, &split.validation),
-        (Parts::TEST, &split.test),
-    ] {
+    for (part, rows) in
+        [(Parts::TRAIN, &split.train), (Parts::VALIDATION, &split.validation), (Parts::TEST, &split.test)]
+    {
         rows.iter().for_each(|&row| parts[row] = Some(part));
     }
     let parts: Option<Vec<u8>> = parts.into_iter().collect();
@@ -158,7 +155,10 @@ fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
         return Err(refuse(format!("must hold \"train\", \"validation\" and \"test\"; it is a {kind}")));
     };
     if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
-        return Err(refuse(format!("must name a part in every record; in data row {} it is missing", row + 1)));
+        return Err(refuse(format!(
+            "must name a part in every record; in data row {} it is missing",
+            row + 1
+        )));
     }
     Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
         .map_err(|error| refuse(error.to_string()))
@@ -195,16 +195,24 @@ mod tests {
     fn a_split_goes_by_what_its_settings_name() {
         let stratified = of("kind = 'stratified'", None).expect("classes");
         let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
-        assert_eq!([&stratified.train, &stratified.validation, &stratified.test].map(|r| positive(r)), [175, 25, 50]);
+        assert_eq!(
+            [&stratified.train, &stratified.validation, &stratified.test].map(|r| positive(r)),
+            [175, 25, 50]
+        );
 
         let late = (0..1_000).map(|row| f64::from(500 - row)).collect();
         let time = of("kind = 'time'\ncolumn = 'c'", Some(Values::Number(late))).expect("numbers");
-        assert_eq!((time.test.first(), time.test.last()), (Some(&0), Some(&199)), "the largest numbers are last");
+        assert_eq!(
+            (time.test.first(), time.test.last()),
+            (Some(&0), Some(&199)),
+            "the largest numbers are last"
+        );
         assert_eq!((time.validation[0], time.validation[99]), (200, 299));
 
         let groups = (0..1_000).map(|row| f64::from(row / 20)).collect();
         let group = of("kind = 'group'\ncolumn = 'c'", Some(Values::Number(groups))).expect("groups");
-        let of_rows = |rows: &[usize]| rows.iter().map(|row| row / 20).collect::<std::collections::BTreeSet<_>>();
+        let of_rows =
+            |rows: &[usize]| rows.iter().map(|row| row / 20).collect::<std::collections::BTreeSet<_>>();
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.test)));
         assert!(of_rows(&group.train).is_disjoint(&of_rows(&group.validation)));
 
@@ -215,7 +223,8 @@ mod tests {
 
         let names: Vec<String> = ["test", "train", "validation"].map(String::from).to_vec();
         let codes = (0..1_000).map(|row| [1, 1, 2, 0][row % 4]).collect();
-        let given = of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
+        let given =
+            of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
         assert_eq!((given.test[0], given.validation[0], given.train.len()), (3, 2, 500));
     }
 

@@ -42,7 +42,11 @@ impl Finished {
     }
 
     /// How records are prepared for it; refuses another party's model, or one of other settings.
-    pub(super) fn preparing(&self, terms: &Terms, settings: &CommonSettings) -> Result<Preparing, SecondaryError> {
+    pub(super) fn preparing(
+        &self,
+        terms: &Terms,
+        settings: &CommonSettings,
+    ) -> Result<Preparing, SecondaryError> {
         if self.model.number != terms.number || self.model.settings != settings.to_toml() {
             return Err(StateError::OtherRun.into());
         }

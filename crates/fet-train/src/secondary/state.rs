@@ -50,7 +50,6 @@ struct Header {
     ledger: u64,
 }
 
-
 impl Session {
     pub(super) fn keep_best(&mut self) {
         self.best = self.encoder.learner().parameters().clone();

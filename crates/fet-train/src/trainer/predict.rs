@@ -79,8 +79,10 @@ impl Trainer {
             let round = Round::Predict { batch: batch as u32 };
             let asked = if parties.is_empty() { new.parties() } else { parties.to_vec() };
             let similarities = new.parties.iter().filter(|(party, _)| asked.contains(party));
-            let similar =
-                similarities.filter_map(|(_, all)| all.as_ref()).map(|all| gather(all, rows, &device)).collect();
+            let similar = similarities
+                .filter_map(|(_, all)| all.as_ref())
+                .map(|all| gather(all, rows, &device))
+                .collect();
             let memory = match asked.is_empty() {
                 true => None,
                 false => {

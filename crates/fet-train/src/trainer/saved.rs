@@ -115,8 +115,9 @@ impl Trainer {
         gone: Vec<usize>,
         machine: &Machine,
     ) -> Result<Self, RunError> {
-        let Header { party, preparing, columns, standardise, rows, objective, class_names, similarities, .. } =
-            model.header.clone();
+        let Header {
+            party, preparing, columns, standardise, rows, objective, class_names, similarities, ..
+        } = model.header.clone();
         let [key_columns, feature_columns] = columns;
         let mut experiment = experiment.clone();
         // Nothing of labels leaves: there are none.
@@ -124,7 +125,8 @@ impl Trainer {
         experiment.labels = Slot::of("none").map_err(|error| RunError::Data(error_of(&error)))?;
         let method = experiment.method.build(&())?;
         let split = schedule::split(&Parts::default(), rows, experiment.seed)?;
-        let schedule = Schedule::new(experiment.seed, &experiment.train, &method.plan(), split, parties.len());
+        let schedule =
+            Schedule::new(experiment.seed, &experiment.train, &method.plan(), split, parties.len());
         let numbers = experiment.linker.build(&())?.about().takes != fet_core::data::KeyKind::Text;
         let raw_keys = if numbers {
             Keys::Numbers(Matrix::new(key_columns, Vec::new()))

@@ -73,9 +73,8 @@ impl Trainer {
     /// Every metric of the best model, by group too where the settings name a column. Nothing before the first epoch.
     pub fn evaluation(&self) -> Option<Evaluation> {
         let [validation, test] = self.evaluated()?;
-        let of_tested = |values: &[String]| -> Vec<String> {
-            test.rows.iter().map(|&row| values[row].clone()).collect()
-        };
+        let of_tested =
+            |values: &[String]| -> Vec<String> { test.rows.iter().map(|&row| values[row].clone()).collect() };
         let groups = self.groups.as_ref().map(|(name, values)| (name.as_str(), of_tested(values)));
         let groups = groups.as_ref().map(|(name, values)| (*name, values.as_slice()));
         let (validation, test) = (self.predictions(&validation)?, self.predictions(&test)?);
@@ -119,7 +118,8 @@ impl Trainer {
     /// Refuses a metric that the task or the validation rows do not define.
     pub(super) fn check_metric(&self) -> Result<(), Violation> {
         let task = self.objective.scored();
-        let refuse = |rule: String| Err(Violation::new("scores.metric", rule, format!("\"{}\"", self.metric)));
+        let refuse =
+            |rule: String| Err(Violation::new("scores.metric", rule, format!("\"{}\"", self.metric)));
         if !self.metric.fits(task) {
             let known: Vec<&str> = Metric::of(task).map(Metric::name).collect();
             return refuse(format!("must be one for this task: {}", known.join(", ")));

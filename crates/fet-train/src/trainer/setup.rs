@@ -98,8 +98,14 @@ impl Trainer {
         let aggregator = experiment.aggregator.build(&())?;
         let linker = experiment.linker.build(&())?;
         let common = experiment.common();
-        let (privacy, releases) =
-            protection(&common, &plan, linker.as_ref(), aggregator.as_ref(), schedule.split(), parties.len())?;
+        let (privacy, releases) = protection(
+            &common,
+            &plan,
+            linker.as_ref(),
+            aggregator.as_ref(),
+            schedule.split(),
+            parties.len(),
+        )?;
         let releases = Releases { randomness: settings.randomness, ..releases };
         let exposure = exposure(&schedule, settings, prepared.objective.task, classes, privacy.as_ref());
         let protection = protect_labels(experiment, &exposure, schedule.split(), &mut prepared, &own)?;
@@ -194,7 +200,12 @@ impl Trainer {
     }
 
     /// Asks every party to agree to the terms.
-    pub(super) fn join(&mut self, settings: &str, parts: &Parts, standardise: Standardise) -> Result<(), RunError> {
+    pub(super) fn join(
+        &mut self,
+        settings: &str,
+        parts: &Parts,
+        standardise: Standardise,
+    ) -> Result<(), RunError> {
         let everyone = self.here();
         let parties = self.federation.len();
         let terms = |index: usize| Terms {

@@ -67,7 +67,10 @@ fn a_run_leaves_a_report_and_a_model() {
         let tensors = safetensors::SafeTensors::deserialize(&model).expect("safetensors");
         assert!(tensors.tensor(name).is_ok(), "{name} in {:?}", tensors.names());
         let header = String::from_utf8_lossy(&model);
-        assert!(header.contains("preparing") && header.contains("scaled"), "{file} says how to scale a new record");
+        assert!(
+            header.contains("preparing") && header.contains("scaled"),
+            "{file} says how to scale a new record"
+        );
         values += tensors.iter().map(|(_, view)| view.shape().iter().product::<usize>()).sum::<usize>();
     }
     assert_eq!(report.parameters, values);

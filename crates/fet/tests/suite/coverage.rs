@@ -33,7 +33,8 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
         }
         let found = trainer.conformal(coverage).expect("validation rows");
         let [validation, test] = trainer.evaluated().expect("an epoch");
-        let rows = Predictions::new(trainer.objective().scored(), &test.truth, &test.values).expect("outputs");
+        let rows =
+            Predictions::new(trainer.objective().scored(), &test.truth, &test.values).expect("outputs");
         let covered = (0..rows.rows()).filter(|&row| found.covers(&rows, row)).count();
         let (n, m) = (validation.rows.len(), test.rows.len());
         let rank = conformal::rank(n, 1.0 - coverage).expect("enough rows");

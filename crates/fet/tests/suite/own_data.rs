@@ -62,7 +62,8 @@ fn tables(folder: &Path, rows: usize) {
         let kind = ["bakery", "café", "kiosk"][rng.random_range(0..3)];
         let busy = if 8 * lanes + size + if kind == "café" { 30 } else { 0 } > 90 { "yes" } else { "no" };
         let shown = if row % 11 == 5 { String::new() } else { size.to_string() };
-        let opened = if row % 13 == 2 { String::new() } else { format!("20{:02}-0{}-15", row % 20, row % 9 + 1) };
+        let opened =
+            if row % 13 == 2 { String::new() } else { format!("20{:02}-0{}-15", row % 20, row % 9 + 1) };
         let part = ["train", "train", "train", "validation", "test"][row % 5];
         let _ = writeln!(shops, "{x};{y};{kind};{opened};{shown};{part};{busy}");
         let street = if lanes > 2 { "road" } else { "lane" };
@@ -176,7 +177,10 @@ fn new_rows_are_as_rows_are() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.starts_with("row,prediction,probability of no,probability of yes"), "{text}");
-    assert!(text.lines().next().expect("a header").ends_with("similarity to streets,similarity to buses"), "{text}");
+    assert!(
+        text.lines().next().expect("a header").ends_with("similarity to streets,similarity to buses"),
+        "{text}"
+    );
     let refused = |new: &str, parts: &[&str]| {
         std::fs::write(folder.path().join("bad.csv"), new).expect("writable");
         let output = fet(folder.path(), &["predict", "result", "--rows", "bad.csv", "--out", "out.csv"]);
@@ -204,11 +208,12 @@ fn what_cannot_be_asked_says_so() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         tables(folder.path(), 300);
         let text = EXPERIMENT.to_string();
-        let cut = text.find("secondaries").expect("there") ..text.find("[linker]").expect("there");
+        let cut = text.find("secondaries").expect("there")..text.find("[linker]").expect("there");
         let text = format!("{}{DECLARED}{}", &text[..cut.start], &text[cut.end..]);
         std::fs::write(folder.path().join("shops.toml"), text).expect("writable");
         let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
-        let output = fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
+        let output =
+            fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
         assert!(output.status.success(), "{output:?}");
         let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv"]);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -224,7 +229,16 @@ fn what_cannot_be_asked_says_so() {
 fn typed_columns_are_declared_beside_a_mechanism() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
-    let arguments = ["run", "shops.toml", "--out", "result", "--set", "privacy.kind=gaussian", "--set", "privacy.noise=1.0"];
+    let arguments = [
+        "run",
+        "shops.toml",
+        "--out",
+        "result",
+        "--set",
+        "privacy.kind=gaussian",
+        "--set",
+        "privacy.noise=1.0",
+    ];
     let output = fet(folder.path(), &arguments);
     let message = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{message}");
@@ -262,8 +276,10 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
         assert_eq!(names[*code as usize], expected, "row {row}");
     }
     // The column of parts is dropped: the model does not see it.
-    let (_, time) = finished(&["train.epochs=1", "split.kind=time", "split.column=size", "data.primary.missing=[\"\"]"]
-        .map(|set| if set.starts_with("split.column") { "split.column=x" } else { set }));
+    let (_, time) = finished(
+        &["train.epochs=1", "split.kind=time", "split.column=size", "data.primary.missing=[\"\"]"]
+            .map(|set| if set.starts_with("split.column") { "split.column=x" } else { set }),
+    );
     assert_eq!(time.rows.test, 60);
     let other = finished(&["train.epochs=1", "split.folds=5", "split.fold=1"]).1;
     assert_eq!(other.rows.test, 60);
@@ -274,11 +290,24 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
 fn a_split_by_file_names_each_row() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     tables(folder.path(), 300);
-    let parts: String = (0..300).map(|row| if row < 200 { "train\n" } else if row < 240 { "validation\n" } else { "test\n" }).collect();
+    let parts: String = (0..300)
+        .map(|row| {
+            if row < 200 {
+                "train\n"
+            } else if row < 240 {
+                "validation\n"
+            } else {
+                "test\n"
+            }
+        })
+        .collect();
     std::fs::write(folder.path().join("parts.csv"), format!("part\n{parts}")).expect("writable");
     let run = |file: &str, out: &str| {
         let (kind, file) = ("split.kind=file", format!("split.file={file}"));
-        fet(folder.path(), &["run", "shops.toml", "--out", out, "--set", kind, "--set", &file, "--set", "train.epochs=1"])
+        fet(
+            folder.path(),
+            &["run", "shops.toml", "--out", out, "--set", kind, "--set", &file, "--set", "train.epochs=1"],
+        )
     };
     let output = run("parts.csv", "result");
     assert!(output.status.success(), "{output:?}");
@@ -317,7 +346,12 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
         (&["train.class_weights=[1.0, 0.0]"], &["train.class_weights", "0"]),
         (&["train.class_weights=fair"], &["class_weights", "\"balanced\""]),
         (
-            &["train.class_weights=balanced", "data.task=regression", "data.label=x2", "data.primary.keys=[\"x\", \"y\"]"],
+            &[
+                "train.class_weights=balanced",
+                "data.task=regression",
+                "data.label=x2",
+                "data.primary.keys=[\"x\", \"y\"]",
+            ],
             &["x2"],
         ),
     ] {
@@ -329,7 +363,8 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
 /// A run ends after as many epochs without a better validation metric as its settings say.
 #[test]
 fn a_run_stops_early() {
-    let (_, report) = finished(&["train.epochs=60", "train.early_stopping=2", "method.optimizer.learning_rate=0.05"]);
+    let (_, report) =
+        finished(&["train.epochs=60", "train.early_stopping=2", "method.optimizer.learning_rate=0.05"]);
     assert!(report.epochs.len() < 60, "{}", report.epochs.len());
     assert_eq!(report.epochs.len(), report.best.epoch + 2);
 }
@@ -337,7 +372,8 @@ fn a_run_stops_early() {
 /// What a run explains: the street's lanes decide much of the business, the bus's seats nothing.
 #[test]
 fn a_run_is_explained_by_parties_and_columns() {
-    let (folder, report) = finished(&["train.epochs=30", "method.optimizer.learning_rate=0.01", "train.batch_size=16"]);
+    let (folder, report) =
+        finished(&["train.epochs=30", "method.optimizer.learning_rate=0.01", "train.batch_size=16"]);
     let output = fet(folder.path(), &["explain", "result", "--rows", "0"]);
     assert!(output.status.success(), "{output:?}");
     let text = std::fs::read_to_string(folder.path().join("result/explanation.json")).expect("written");
@@ -367,13 +403,21 @@ fn tables_are_looked_at_before_anything_trains() {
     tables(folder.path(), 300);
     let shown = fet(folder.path(), &["data", "show", "shops.csv", "--column", "kind=text"]);
     let text = String::from_utf8_lossy(&shown.stdout).into_owned();
-    for part in ["300 rows, 7 columns", "size", "number", "opened", "date", "`;`", "size is missing", "kind #0"] {
+    for part in
+        ["300 rows, 7 columns", "size", "number", "opened", "date", "`;`", "size is missing", "kind #0"]
+    {
         assert!(text.contains(part), "{part} in {text}");
     }
     let checked = fet(folder.path(), &["data", "check", "shops.toml"]);
     let text = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert!(checked.status.success(), "{checked:?}");
-    for part in ["found    streets.csv", "one of no, yes", "210 training, 30 validation, 60 test", "line = A", "seats is missing"] {
+    for part in [
+        "found    streets.csv",
+        "one of no, yes",
+        "210 training, 30 validation, 60 test",
+        "line = A",
+        "seats is missing",
+    ] {
         assert!(text.contains(part), "{part} in {text}");
     }
     std::fs::remove_file(folder.path().join("buses.csv")).expect("there");
@@ -391,7 +435,15 @@ fn a_model_has_a_card() {
     let (folder, report) = finished(&["train.epochs=1"]);
     let card = std::fs::read_to_string(folder.path().join("result/model-card.md")).expect("a card");
     let value = Metric::Accuracy.show(report.best.test);
-    for part in ["# Model card: shops", &report.data.files, "\"streets\", \"buses\"", &value, "`nearest`", "no bound", "no, yes"] {
+    for part in [
+        "# Model card: shops",
+        &report.data.files,
+        "\"streets\", \"buses\"",
+        &value,
+        "`nearest`",
+        "no bound",
+        "no, yes",
+    ] {
         assert!(card.contains(part), "{part} in {card}");
     }
 }

@@ -12,7 +12,10 @@ pub(super) fn labels(
     task: Task,
 ) -> Result<(Vec<f32>, Vec<String>), DataError> {
     if label.is_empty() {
-        return Err(DataError::new("`data.label`", "must name the primary's column with the label; it is \"\""));
+        return Err(DataError::new(
+            "`data.label`",
+            "must name the primary's column with the label; it is \"\"",
+        ));
     }
     let column = table.take(label)?;
     let missing = |row: usize| {
@@ -48,7 +51,8 @@ pub(super) fn labels(
                 Task::Binary => "0 and 1, or the names of two classes",
                 Task::Multiclass => "class numbers, or the names of classes",
             };
-            let problem = format!("column `{label}` must hold {wanted} for this task; it is a {}", values.kind());
+            let problem =
+                format!("column `{label}` must hold {wanted} for this task; it is a {}", values.kind());
             Err(table.error(problem))
         }
     }

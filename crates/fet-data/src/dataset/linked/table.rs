@@ -98,8 +98,7 @@ impl TableSettings {
         let mut kinds = self.columns.clone();
         kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
-        let missing =
-            if self.missing.is_empty() { Options::default().missing } else { self.missing.clone() };
+        let missing = if self.missing.is_empty() { Options::default().missing } else { self.missing.clone() };
         Options { kinds, missing, drop, ..Options::default() }
     }
 
@@ -122,7 +121,11 @@ impl TableSettings {
 
     /// The declared ranges of the keys of a table that has its keys taken out already, if it declares anything: of every
     /// column but texts, and of no other.
-    pub(super) fn bounds_of(&self, table: &FileTable, number_keys: bool) -> Result<Option<Bounds>, DataError> {
+    pub(super) fn bounds_of(
+        &self,
+        table: &FileTable,
+        number_keys: bool,
+    ) -> Result<Option<Bounds>, DataError> {
         if self.declares().is_none() {
             return Ok(None);
         }
@@ -150,7 +153,8 @@ impl TableSettings {
         let declared = self.bounds.keys().filter(|name| !number_keys || !self.keys.contains(name));
         let mut declared = declared.chain(self.dates.keys()).chain(self.categories.keys());
         if let Some(column) = declared.find(|column| !names.contains(&column.as_str())) {
-            let problem = format!("has no column `{column}` to declare; `bounds`, `dates` or `categories` names it");
+            let problem =
+                format!("has no column `{column}` to declare; `bounds`, `dates` or `categories` names it");
             return Err(DataError::new(&self.file, problem));
         }
         Ok(Some(Bounds { keys, features: Vec::new() }))

@@ -20,8 +20,9 @@ fn load(folder: &Path, changes: &[(&str, toml::Value)]) -> Result<VerticalData, 
         table.insert(name.to_string(), value.clone());
     }
     let slot = Slot::<dyn Dataset>::from_table(table).map_err(|e| e.to_string())?;
-    let dataset =
-        slot.build(&DatasetContext { folders: &folder.into(), seed: 1, aside: &["id".to_string()] }).map_err(|e| e.to_string())?;
+    let dataset = slot
+        .build(&DatasetContext { folders: &folder.into(), seed: 1, aside: &["id".to_string()] })
+        .map_err(|e| e.to_string())?;
     dataset.load().map_err(|e| e.to_string())
 }
 
@@ -46,10 +47,7 @@ fn folder() -> tempfile::TempDir {
 #[test]
 fn keys_are_exact_and_keys_label_and_dropped_columns_are_no_features() {
     let data = load(folder().path(), &[]).expect("good tables");
-    assert_eq!(
-        data.primary.keys.numbers().expect("numbers").row(0),
-        [103.800_000_000_01, 1.300_000_000_1]
-    );
+    assert_eq!(data.primary.keys.numbers().expect("numbers").row(0), [103.800_000_000_01, 1.300_000_000_1]);
     assert_eq!(numbers(&data.primary), [50.0, 60.0]);
     assert_eq!(data.labels, [10.0, 20.0]);
     let secondary = &data.secondaries[0];
@@ -69,10 +67,7 @@ fn ranges_are_declared_for_every_column_of_a_secondary() {
     assert_eq!(data.primary.bounds, None);
     for (bounds, part) in [
         ("{ x = [103, 104], size = [0, 9] }", "s.csv column `y`: must have a range in `bounds`"),
-        (
-            "{ y = [1, 2], x = [103, 104], size = [0, 9], sise = [0, 9] }",
-            "has no column `sise` to declare",
-        ),
+        ("{ y = [1, 2], x = [103, 104], size = [0, 9], sise = [0, 9] }", "has no column `sise` to declare"),
         ("{ y = [2, 1], x = [103, 104], size = [0, 9] }", "secondaries[0].bounds.y` must be a range"),
     ] {
         let error = load(folder().path(), &[("secondaries", secondaries(bounds))]).expect_err("refused");
@@ -110,11 +105,7 @@ fn impossible_settings_are_refused() {
     check("rows", 3.into(), "must not exceed the 2 rows of p.csv; it is 3");
     check("label", "price".into(), "has no column `price`");
     check("task", "binary".into(), "p.csv data row 1 column `y`: the label must be 0 or 1");
-    check(
-        "secondaries",
-        toml::Value::Array(Vec::new()),
-        "`data.secondaries` must hold at least one table",
-    );
+    check("secondaries", toml::Value::Array(Vec::new()), "`data.secondaries` must hold at least one table");
     let keys = |text| toml::from_str::<toml::Table>(text).expect("TOML").into();
     let bounded = "file = 'p.csv'\nkeys = ['lon', 'lat']\ndrop = ['id']\nbounds = { area = [0, 9] }";
     check("primary", keys(bounded), "primary.bounds` must be left out");
@@ -237,7 +228,8 @@ fn a_label_or_a_key_that_is_missing_is_named() {
     assert!(error.contains("data row 1 column `size`: must have a label"), "{error}");
     let error = read_typed(&typed_settings("").replace("'sold'", "'opened'"), &[]).expect_err("refused");
     assert!(error.contains("0 and 1, or the names of two classes for this task; it is a date"), "{error}");
-    let keys = typed_settings("").replace("file = 'p.csv', keys = ['lon', 'lat']", "file = 'p.csv', keys = ['size', 'lat']");
+    let keys = typed_settings("")
+        .replace("file = 'p.csv', keys = ['lon', 'lat']", "file = 'p.csv', keys = ['size', 'lat']");
     let error = read_typed(&keys, &[]).expect_err("refused");
     assert!(error.contains("data row 1 column `size`: must be a number; it is missing"), "{error}");
     let twice = typed_settings("").replacen("['lon', 'lat']", "['lon', 'lon']", 1);

@@ -8,7 +8,7 @@ use burn::tensor::{Tensor, TensorData};
 use fet_kernels::{DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, Shape};
 
 use crate::model::kernels::{self, Place};
-use crate::model::{Decoder, padding_mask};
+use crate::model::{Decoder, apply, padding_mask};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, TrainOutcome};
 use fet_core::model::{ModelShape, Pass};
 use fet_core::objective::Objective;
@@ -116,7 +116,7 @@ impl Primary for FusedDecoder {
         let [rows, _, width] = passed.values.dims();
 
         let leaf = passed.values.clone().autodiff().require_grad();
-        let output = self.trainable.module().output.forward(leaf.clone().reshape([rows, width]));
+        let output = apply(&self.trainable.module().output, leaf.clone().reshape([rows, width]));
         let output = self.objective.activate(output);
         let loss = self.objective.loss(output.clone(), &batch.labels, &batch.weights);
         let gradient = self.trainable.backward(&loss, Some(&leaf)).expect("the loss depends on the blocks");
@@ -158,7 +158,7 @@ impl Primary for FusedDecoder {
         };
         let passed = self.pass(&embedded, narrow, memory.available, &mut Pass::evaluation(), false);
         let [rows, _, width] = passed.values.dims();
-        self.objective.activate(decoder.output.forward(passed.values.reshape([rows, width])))
+        self.objective.activate(apply(&decoder.output, passed.values.reshape([rows, width])))
     }
 }
 
