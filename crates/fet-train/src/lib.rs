@@ -14,6 +14,7 @@ pub mod encoders;
 pub mod federation;
 mod gather;
 pub mod labels;
+mod lanes;
 pub mod mechanisms;
 pub mod methods;
 pub mod model;

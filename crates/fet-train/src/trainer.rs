@@ -359,7 +359,7 @@ impl Trainer {
         let active = self.active_parties(round);
         let (memory, aggregation) = self.memory(round, rows, &active)?.unzip();
         let mut watch = Watch::start();
-        let batch = self.batch(rows, &self.device, true);
+        let batch = self.batch(rows);
         let mut pass = Pass::training(stream(self.seed, 0, Purpose::Dropout, round.key()));
         let outcome = self.primary.train(&batch, memory, &mut pass);
         watch.lap(&mut self.phases.decode);
@@ -396,13 +396,13 @@ impl Trainer {
         active
     }
 
-    fn batch(&self, rows: &[usize], device: &Device, labels: bool) -> PrimaryBatch {
-        let label = |&row: &usize| self.objective.scale(self.labels[row]);
-        let labels = if labels { rows.iter().map(label).collect() } else { Vec::new() };
+    /// Training rows, with their labels.
+    fn batch(&self, rows: &[usize]) -> PrimaryBatch {
+        let labels = rows.iter().map(|&row| self.objective.scale(self.labels[row])).collect();
         let weight = |weights: &ClassWeights| {
             rows.iter().map(|&row| weights.of(self.labels[row] as usize) as f32).collect()
         };
-        let weights = self.weights.as_ref().filter(|_| !labels.is_empty()).map(weight).unwrap_or_default();
-        PrimaryBatch { labels, weights, ..unlabelled(&self.records, rows, device) }
+        let weights = self.weights.as_ref().map(weight).unwrap_or_default();
+        PrimaryBatch { labels, weights, ..unlabelled(&self.records, rows, &self.device) }
     }
 }

@@ -14,6 +14,7 @@ use super::received;
 use super::selection::{Places, select};
 use super::{Bounded, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
+use crate::lanes::filled;
 use crate::mechanisms::unbounded_blocks;
 
 impl Session {
@@ -40,7 +41,13 @@ impl Session {
         self.check_active(message.round, &message.active, message.attempt)?;
         self.links_of(of(message.round))?;
         let training = message.round.is_training();
-        let batch = self.batch(message.round, &rows, &message.active)?;
+        // What is protected is computed for the rows that were asked for, and no others.
+        let alone = training || !self.privacy.is_identity();
+        let batch = if alone {
+            self.batch(message.round, &rows, &message.active)?
+        } else {
+            self.batch(message.round, &filled(&rows), &message.active)?
+        };
         let mut pass = match message.round {
             Round::Train { step } => {
                 Pass::training(stream(self.settings.seed, self.number, Purpose::Dropout, step))
@@ -53,6 +60,7 @@ impl Session {
         }
         let encoded = self.encoder.forward(&batch, &mut pass, training);
         let encoded = blank_padding(encoded, &batch);
+        let encoded = if alone { encoded } else { encoded.narrow(0, 0, rows.len()) };
         let (shape, active) = (encoded.dims(), message.active.len());
         if !self.privacy.is_identity() {
             self.count_unbounded(&encoded);
@@ -214,6 +222,9 @@ impl Session {
         }
         for &record in &distinct {
             self.scratch[record] = u32::MAX;
+        }
+        if !round.is_training() {
+            distinct = filled(&distinct);
         }
         let device = self.device_for(round);
         Ok(NeighbourBatch {

@@ -1,5 +1,6 @@
 //! Predictions for new records of the primary, by the best model of every party.
 
+use burn::tensor::Tensor;
 use fet_core::data::{Features, Matrix, PartyTable};
 use fet_core::message::{Request, Round};
 use fet_core::method::Memory;
@@ -8,6 +9,7 @@ use fet_core::parameters::host;
 use super::batch::unlabelled;
 use super::{RunError, Trainer};
 use crate::gather::gather;
+use crate::lanes::{fill, filled};
 use crate::prepare::PreparedParty;
 
 /// New records of the primary, prepared and linked with every party that is left.
@@ -38,6 +40,18 @@ impl NewRecords {
 }
 
 impl Trainer {
+    /// The present model's outputs for some rows, whatever rows are beside them.
+    pub(super) fn predicted(&self, records: &PreparedParty, rows: &[usize], memory: Option<Memory>) -> Tensor<2> {
+        let device = self.device.clone().without_autodiff();
+        let memory = memory.map(|memory| Memory {
+            tensor: fill(memory.tensor),
+            similarities: memory.similarities.into_iter().map(fill).collect(),
+            ..memory
+        });
+        let output = self.primary.predict(&unlabelled(records, &filled(rows), &device), memory);
+        output.narrow(0, 0, rows.len())
+    }
+
     /// The best model's activated outputs for new records of the primary, [n, outputs]: a probability, the values
     /// before the softmax, or a label scaled by [`fet_core::objective::Objective`]. The secondaries link the new keys and
     /// represent their neighbours; the run itself stays as it is.
@@ -92,7 +106,7 @@ impl Trainer {
                     Some(Memory { tensor, ..memory })
                 }
             };
-            outputs.extend(host(self.primary.predict(&unlabelled(&new.records, rows, &device), memory)));
+            outputs.extend(host(self.predicted(&new.records, rows, memory)));
         }
         Ok(Matrix::new(self.objective.outputs, outputs))
     }

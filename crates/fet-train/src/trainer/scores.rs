@@ -48,13 +48,12 @@ impl Trainer {
 
     /// The outputs for a part of the rows: all parties take part, and there is no dropout.
     pub(super) fn evaluate(&mut self, part: Part, epoch: usize) -> Result<Outcome, RunError> {
-        let device = self.device.clone().without_autodiff();
         let mut outputs = Vec::new();
         let mut watch = Watch::start();
         for (round, rows) in self.schedule.evaluation(part, epoch) {
             let active = self.active_parties(round);
             let memory = self.memory(round, &rows, &active)?.map(|(memory, _)| memory);
-            let output = self.primary.predict(&self.batch(&rows, &device, false), memory);
+            let output = self.predicted(&self.records, &rows, memory);
             self.show_outputs(round, &rows, &output);
             outputs.extend(host(output));
         }
