@@ -7,6 +7,7 @@ mod ablate;
 mod check;
 mod libtorch;
 mod output;
+mod site;
 mod workspace;
 
 use std::process::ExitCode;
@@ -45,6 +46,8 @@ enum Command {
     Check(check::Arguments),
     /// Run the benchmarks.
     Bench(check::Passed),
+    /// Make a site of the guides, with mdBook, which is compiled for it.
+    Site,
 }
 
 fn main() -> ExitCode {
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
         Command::Test(passed) => check::test(&passed),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(passed) => check::bench(&passed),
+        Command::Site => site::site(),
     };
     outcome.unwrap_or_else(|error| {
         eprintln!("xtask: {error:#}");

@@ -30,6 +30,17 @@ fn tests_and_benches_pass_arguments_on() {
 }
 
 #[test]
+fn the_site_alone_has_mdbook_compiled() {
+    let workspace = Workspace::new(false);
+    let (code, stderr) = workspace.xtask(&["site"], &[]);
+    assert_eq!(code, 0, "{stderr}");
+    let site = workspace.path("target/site");
+    let expected = format!("run --release -p fet-site --features book -- {} | ", site.display());
+    let calls = workspace.calls();
+    assert!(calls.len() == 1 && calls[0].starts_with(&expected), "{calls:?}");
+}
+
+#[test]
 fn cargo_finds_libtorch_where_it_is() {
     let workspace = Workspace::new(true);
     let own = workspace.path("libtorch").display().to_string();

@@ -12,6 +12,7 @@ mod equivalence;
 mod errors;
 mod golden;
 mod guard;
+mod guides;
 mod hostile;
 mod labels;
 mod learning;

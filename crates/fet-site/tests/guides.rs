@@ -1,0 +1,99 @@
+//! The guides of the repository: every link leads somewhere, every page is in the summary, every block of TOML is TOML.
+//! That a whole experiment in them is one is tested where plug-ins are known: `crates/fet/tests/suite/guides.rs`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use fet_site::markdown::{anchors, blocks, links};
+use fet_site::stage::{SUMMARY, pages, stage, target};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The Markdown files of the root and of `docs`, from the root.
+fn guides() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in ["", "docs"] {
+        for entry in std::fs::read_dir(root().join(folder)).expect("a folder") {
+            let name = PathBuf::from(folder).join(entry.expect("an entry").file_name());
+            if name.extension().is_some_and(|extension| extension == "md") {
+                found.push(name);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut broken = Vec::new();
+    let mut seen = 0;
+    for page in guides() {
+        let text = read(&page);
+        for link in links(&text) {
+            if link.to.contains("://") {
+                continue;
+            }
+            seen += 1;
+            let other = target(&page, &link).unwrap_or_else(|| page.clone());
+            let anchor = link.to.split_once('#').map(|(_, anchor)| anchor);
+            let is_there = root().join(&other).exists()
+                && anchor.is_none_or(|anchor| anchors(&read(&other)).iter().any(|known| known == anchor));
+            if !is_there {
+                broken.push(format!("{}: {}", page.display(), link.to));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(seen > 40, "{seen} links");
+}
+
+#[test]
+fn every_guide_is_in_the_summary_and_on_the_page_of_guides() {
+    let listed: BTreeSet<PathBuf> = pages(&root()).expect("a summary").into_iter().collect();
+    let index = Path::new("docs/README.md");
+    let shown: BTreeSet<PathBuf> =
+        links(&read(index)).iter().filter_map(|link| target(index, link)).collect();
+    for page in guides().into_iter().filter(|page| page.starts_with("docs") && page != Path::new(SUMMARY)) {
+        assert!(listed.contains(&page), "{} is not in {SUMMARY}", page.display());
+        assert!(page == index || shown.contains(&page), "{} is not in {}", page.display(), index.display());
+    }
+}
+
+#[test]
+fn every_block_of_toml_is_toml() {
+    let mut seen = 0;
+    for page in guides() {
+        for block in blocks(&read(&page)).iter().filter(|block| block.language == "toml") {
+            seen += 1;
+            if let Err(error) = block.code.parse::<toml::Table>() {
+                panic!("{} line {}: {error}", page.display(), block.line);
+            }
+        }
+    }
+    assert!(seen > 10, "{seen} blocks");
+}
+
+#[test]
+fn the_folder_of_the_site_has_every_page_and_no_link_out_of_it() {
+    let out = tempfile::tempdir().expect("a folder");
+    stage(&root(), out.path()).expect("the pages are there");
+    let source = out.path().join("src");
+    let summary = std::fs::read_to_string(source.join("SUMMARY.md")).expect("a summary");
+    let listed = links(&summary);
+    assert_eq!(listed.len(), pages(&root()).expect("a summary").len());
+    for page in listed.into_iter().map(|link| PathBuf::from(link.to)) {
+        let text = std::fs::read_to_string(source.join(&page)).expect("a page");
+        for link in links(&text) {
+            let Some(other) = target(&page, &link) else { continue };
+            assert!(source.join(&other).exists(), "{}: {}", page.display(), link.to);
+        }
+    }
+    assert!(out.path().join("book.toml").exists());
+}
