@@ -13,7 +13,11 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
         })
     };
     for (name, kind) in &options.kinds {
-        place(name, "kinds")?;
+        let Some(_) = names.iter().find(|known| *known == name) else {
+            let hint = did_you_mean(name, names.iter().map(String::as_str));
+            let problem = format!("has no column `{name}`, though its kind is given{hint}");
+            return Err(TableError::file(file, problem));
+        };
         if let Kind::Date { format: Some(format) } = kind
             && !date::is_format(format)
         {

@@ -80,6 +80,10 @@ fn seen(table: &Table, prepared: &Preparation) -> String {
     text
 }
 
+fn counted(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
 fn numbers(count: usize) -> String {
     if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
 }
@@ -153,8 +157,8 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
 
 fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<String> {
     let keys = match &table.keys {
-        Keys::Numbers(keys) => format!("{} keys of numbers", keys.columns()),
-        Keys::Text(keys) => format!("{} keys of text", keys.columns()),
+        Keys::Numbers(keys) => counted(keys.columns(), "key column of numbers", "key columns of numbers"),
+        Keys::Text(keys) => counted(keys.columns(), "key column of text", "key columns of text"),
         Keys::Sealed(_) => "sealed keys".to_string(),
     };
     let mut text = format!("\n{role} {}: {} records, {keys}, ", table.name, table.rows());
@@ -167,8 +171,8 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
             })?;
             let _ = writeln!(
                 text,
-                "{} columns, of which the model sees {}",
-                columns.table.columns.len(),
+                "{}, of which the model sees {}",
+                counted(columns.table.columns.len(), "column", "columns"),
                 numbers(prepared.width())
             );
             text += &seen(&columns.table, &prepared);

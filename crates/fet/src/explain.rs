@@ -219,7 +219,7 @@ fn text(found: &Explanation) -> String {
     if let Some(Parties { names, left_out, shapley }) = parties {
         let _ = writeln!(
             out,
-            "\nWhat each party adds ({}; larger is better): its Shapley value, and what is lost when it alone is left out",
+            "\nWhat each party adds: by how much {} is better with it (its Shapley value), and worse when it alone is left out",
             metric.title()
         );
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);

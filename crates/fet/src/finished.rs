@@ -34,7 +34,7 @@ impl FinishedRun {
             .map_err(|error| bad(format!("holds no experiment: {error}")))?;
         let mut experiment = Experiment::from_table(settings)
             .map_err(|error| bad(format!("holds an experiment that this program does not know: {error}")))?;
-        experiment.folder = std::fs::read_to_string(folder.join(FOLDER)).ok().map(PathBuf::from);
+        experiment.folder = data_folder(folder);
         Ok(Self { folder: folder.to_path_buf(), report, experiment })
     }
 
@@ -56,6 +56,11 @@ impl FinishedRun {
     fn bad(&self, name: &str, error: &dyn std::fmt::Display) -> InputError {
         InputError(format!("{}: {error}", self.folder.join(name).display()))
     }
+}
+
+/// Where the run in `folder` found its data files, beside those of `FET_DATA`.
+pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
+    std::fs::read_to_string(folder.join(FOLDER)).ok().map(PathBuf::from)
 }
 
 fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {

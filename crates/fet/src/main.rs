@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use clap::{Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
+use fet::finished::FinishedRun;
 use fet::run::{InputError, Log, Outcome};
 use fet::{account, attack, audit, data, explain, golden, link, list, plot, predict, run, show};
 
@@ -212,7 +213,13 @@ fn train(arguments: &ExperimentArguments, out: Option<PathBuf>, log: Log) -> any
     let asked = Arc::clone(&stop);
     ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
     match run::run(&experiment, &folder, log, &stop)? {
-        Outcome::Done(report) => eprintln!("done: {}", report.display()),
+        Outcome::Done(report) => {
+            if let Ok(run) = FinishedRun::read(&folder) {
+                let metric = run.report.metric;
+                eprintln!("{} on the test rows", metric.phrase(run.report.best.test));
+            }
+            eprintln!("done: {}", report.display());
+        }
         Outcome::WasDone(report) => eprintln!("was already done: {}", report.display()),
         Outcome::Interrupted(folder) => {
             eprintln!(

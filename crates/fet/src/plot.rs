@@ -15,6 +15,7 @@ use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use fet_records::Report;
 
+use crate::finished::data_folder;
 use crate::run::{InputError, MODEL, PARTIES, REPORT};
 
 /// A finished run.
@@ -62,9 +63,10 @@ impl Run {
             .map_err(|error| bad(format!("{REPORT} is not a report: {error}")))?;
         let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
-        let experiment = Experiment::from_table(settings).map_err(|error| {
+        let mut experiment = Experiment::from_table(settings).map_err(|error| {
             bad(format!("{REPORT} holds an experiment that this program does not know: {error}"))
         })?;
+        experiment.folder = data_folder(folder);
         let mut model = Parameters::default();
         let mut add = |party: &str, file: &str| -> Result<(), InputError> {
             let own = fet_train::checkpoint::parameters(&bytes(file)?)

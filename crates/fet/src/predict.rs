@@ -119,7 +119,14 @@ impl Served {
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
-        let floor = experiment.linker.build(&()).map_err(input)?.about().floor;
+        let about = experiment.linker.build(&()).map_err(input)?.about();
+        let floor = about.floor;
+        if !about.independent && !parties.is_empty() {
+            warnings.push(format!(
+                "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
+                experiment.linker.kind()
+            ));
+        }
         Ok(Self { trainer, parties, warnings, dataset, floor })
     }
 
@@ -144,9 +151,10 @@ impl Served {
 
 /// The similarity of each row's best link; nothing where the linker gives none.
 fn best_similarities(links: &Links) -> Option<Vec<f64>> {
-    (0..links.rows())
-        .map(|row| links.similarities(row).and_then(|all| all.first()).map(|&s| f64::from(s)))
-        .collect()
+    // As short as the number is in 32 bits, and without a sign of zero.
+    let shown =
+        |similarity: &f32| similarity.to_string().parse::<f64>().map_or(f64::from(*similarity), |x| x + 0.0);
+    (0..links.rows()).map(|row| links.similarities(row).and_then(<[f32]>::first).map(shown)).collect()
 }
 
 /// A warning where rows have no link with a party.

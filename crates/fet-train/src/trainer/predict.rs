@@ -41,7 +41,12 @@ impl NewRecords {
 
 impl Trainer {
     /// The present model's outputs for some rows, whatever rows are beside them.
-    pub(super) fn predicted(&self, records: &PreparedParty, rows: &[usize], memory: Option<Memory>) -> Tensor<2> {
+    pub(super) fn predicted(
+        &self,
+        records: &PreparedParty,
+        rows: &[usize],
+        memory: Option<Memory>,
+    ) -> Tensor<2> {
         let device = self.device.clone().without_autodiff();
         let memory = memory.map(|memory| Memory {
             tensor: fill(memory.tensor),

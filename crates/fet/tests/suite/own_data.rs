@@ -276,10 +276,7 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
         assert_eq!(names[*code as usize], expected, "row {row}");
     }
     // The column of parts is dropped: the model does not see it.
-    let (_, time) = finished(
-        &["train.epochs=1", "split.kind=time", "split.column=size", "data.primary.missing=[\"\"]"]
-            .map(|set| if set.starts_with("split.column") { "split.column=x" } else { set }),
-    );
+    let (_, time) = finished(&["train.epochs=1", "split.kind=time", "split.column=x"]);
     assert_eq!(time.rows.test, 60);
     let other = finished(&["train.epochs=1", "split.folds=5", "split.fold=1"]).1;
     assert_eq!(other.rows.test, 60);

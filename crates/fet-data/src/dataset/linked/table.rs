@@ -25,7 +25,7 @@ pub struct TableSettings {
     /// What columns are, where it is not what `fet data show` infers: "number", "category", "date", "date:%d/%m/%Y", "text".
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, Kind>,
-    /// What stands for a missing cell; empty for the usual marks (an empty cell, NA, NaN, null, None, ?).
+    /// What stands for a missing cell, besides the usual marks (an empty cell, NA, N/A, NaN, null, None, ?).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// How numbers are scaled: "standard", "robust" (clipped to the quantiles of 1 % and 99 % first) or "none".
@@ -98,8 +98,9 @@ impl TableSettings {
         let mut kinds = self.columns.clone();
         kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
-        let missing = if self.missing.is_empty() { Options::default().missing } else { self.missing.clone() };
-        Options { kinds, missing, drop, ..Options::default() }
+        let mut options = Options { kinds, drop, ..Options::default() };
+        options.missing.extend(self.missing.iter().cloned());
+        options
     }
 
     /// How columns become numbers.
