@@ -49,7 +49,7 @@ impl<'a> Simulation<'a> {
 
     /// Reads the experiment's data, with the column that its split goes by.
     pub fn read(&self, folders: &Folders) -> Result<VerticalData, RunError> {
-        Ok(read(self.experiment, folders)?)
+        read(self.experiment, folders)
     }
 
     /// The primary's data, split as the experiment says, and the secondaries' tables.

@@ -5,6 +5,7 @@
 //! writes no files.
 
 mod batch;
+mod end;
 mod error;
 mod labels;
 mod observe;
@@ -226,18 +227,6 @@ impl Trainer {
     /// How the primary scaled its own columns.
     pub fn records(&self) -> &PreparedParty {
         &self.records
-    }
-
-    /// Has the secondaries write their best models; the run is over.
-    pub fn finish(&mut self) -> Result<(), RunError> {
-        let here = self.here();
-        Ok(self.federation.command(&here, vec![Request::Finish; here.len()])?)
-    }
-
-    /// Has the secondaries forget what they saved on the way; the report is written.
-    pub fn forget(&mut self) -> Result<(), RunError> {
-        let here = self.here();
-        Ok(self.federation.command(&here, vec![Request::Forget; here.len()])?)
     }
 
     /// Warnings about the data, and about what the run has cost.

@@ -223,7 +223,7 @@ fn build(arguments: &Arguments, slot: &Slot<dyn Linker>) -> anyhow::Result<Box<d
 /// Both tables' ids, if their columns are given.
 fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
     let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
-        Ok(read_texts(path, std::slice::from_ref(column)).map_err(input)?)
+        read_texts(path, std::slice::from_ref(column)).map_err(input)
     };
     match arguments.id.as_slice() {
         [] => Ok(None),

@@ -52,7 +52,7 @@ fn cells(table: &Table) -> Vec<[Option<String>; 3]> {
     let cell = |values: &Values, row: usize| match values {
         Values::Number(values) => (!values[row].is_nan()).then(|| format!("{:.1}", values[row])),
         Values::Category { codes, names } => names.get(codes[row] as usize).cloned(),
-        Values::Date(values) => Some(crate::date::text(values[row])),
+        Values::Date(values) => Some(date::text(values[row])),
         Values::Text(texts) => texts.get(row).map(String::from),
     };
     (0..table.rows).map(|row| std::array::from_fn(|at| cell(&table.columns[at].values, row))).collect()

@@ -29,5 +29,6 @@ mod randomness;
 mod repeat;
 mod replies;
 mod restart;
+mod splits;
 mod support;
 mod transformations;

@@ -1,0 +1,128 @@
+//! Splits and scores that an experiment names, on tables as they are.
+
+use fet_records::Metric;
+use fet_tables::Values;
+
+use crate::command::fet;
+use crate::own_data::{finished, numbers, table, tables};
+use crate::support::report;
+
+#[test]
+fn a_split_by_file_names_each_row() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let parts: String = (0..300)
+        .map(|row| {
+            if row < 200 {
+                "train\n"
+            } else if row < 240 {
+                "validation\n"
+            } else {
+                "test\n"
+            }
+        })
+        .collect();
+    std::fs::write(folder.path().join("parts.csv"), format!("part\n{parts}")).expect("writable");
+    let run = |file: &str, out: &str| {
+        let (kind, file) = ("split.kind=file", format!("split.file={file}"));
+        fet(
+            folder.path(),
+            &["run", "shops.toml", "--out", out, "--set", kind, "--set", &file, "--set", "train.epochs=1"],
+        )
+    };
+    let output = run("parts.csv", "result");
+    assert!(output.status.success(), "{output:?}");
+    let rows = report(&folder.path().join("result")).rows;
+    assert_eq!((rows.train, rows.validation, rows.test), (200, 40, 60));
+    for (text, part) in [
+        ("part\ntrain\n", "must have a row for each row of the primary's table"),
+        ("parts\ntrain\n", "has no column `part`"),
+        (&*format!("part\n{}", parts.replace("validation", "valid")), "valid"),
+    ] {
+        std::fs::write(folder.path().join("bad.csv"), text).expect("writable");
+        let output = run("bad.csv", "other");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{message}");
+        assert!(message.contains(part), "{part} in {message}");
+    }
+}
+
+#[test]
+fn what_no_run_can_be_scored_or_split_by_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    for (sets, parts) in [
+        (&["scores.metric=rmse"][..], &["scores.metric", "\"rmse\"", "auc-roc"][..]),
+        (&["scores.metric=auc"], &["scores.metric", "auc"]),
+        (&["scores.coverage=1.5"], &["scores.coverage", "below 1"]),
+        (&["scores.groups=sort"], &["shops.csv", "has no column `sort`"]),
+        (&["split.kind=time"], &["split.column", "must name a column"]),
+        (&["split.column=kind"], &["split.column", "must be left out"]),
+        (&["split.kind=time", "split.column=kind"], &["kind", "dates or numbers"]),
+        (&["split.kind=time", "split.column=size"], &["size", "value in every record"]),
+        (&["split.validation=0.9"], &["split", "0.9"]),
+        (&["split.folds=3", "split.fold=3"], &["split.fold", "below the number of folds (3)"]),
+        (&["split.kind=file"], &["split.file", "must name a table"]),
+        (&["train.class_weights=[1.0]"], &["train.class_weights", "each of the 2 classes"]),
+        (&["train.class_weights=[1.0, 0.0]"], &["train.class_weights", "0"]),
+        (&["train.class_weights=fair"], &["class_weights", "\"balanced\""]),
+        (
+            &[
+                "train.class_weights=balanced",
+                "data.task=regression",
+                "data.label=x2",
+                "data.primary.keys=[\"x\", \"y\"]",
+            ],
+            &["x2"],
+        ),
+    ] {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        crate::errors::refuse(folder.path(), "shops.toml", &sets, parts);
+    }
+}
+
+/// A run ends after as many epochs without a better validation metric as its settings say.
+#[test]
+fn a_run_stops_early() {
+    let (_, report) =
+        finished(&["train.epochs=60", "train.early_stopping=2", "method.optimizer.learning_rate=0.05"]);
+    assert!(report.epochs.len() < 60, "{}", report.epochs.len());
+    assert_eq!(report.epochs.len(), report.best.epoch + 2);
+}
+
+#[test]
+fn rows_are_split_and_scored_as_the_experiment_says() {
+    let (_, random) = finished(&["train.epochs=1"]);
+    assert_eq!((random.rows.train, random.rows.validation, random.rows.test), (210, 30, 60));
+    assert_eq!((random.metric, random.class_names.join(",")), (Metric::Accuracy, "no,yes".to_string()));
+    let (folder, found) = finished(&[
+        "train.epochs=1",
+        "split.kind=column",
+        "split.column=part",
+        "scores.metric=auc-roc",
+        "scores.groups=kind",
+        "train.class_weights=balanced",
+    ]);
+    assert_eq!((found.rows.train, found.rows.validation, found.rows.test), (180, 60, 60));
+    assert_eq!(found.metric, Metric::AucRoc);
+    let auc = found.evaluation.test.get(Metric::AucRoc).expect("both classes occur");
+    assert_eq!(auc.to_bits(), found.best.test.to_bits(), "the metric that counts is that of the report");
+    assert!(found.evaluation.test.get(Metric::LogLoss).is_some());
+    let groups = found.evaluation.groups.as_ref().expect("groups");
+    assert_eq!((groups.column.as_str(), groups.groups.len()), ("kind", 3));
+    let tested = table(folder.path(), "result/predictions.csv");
+    let Values::Category { codes, names } = &tested.column("part").expect("a column").values else {
+        panic!("two names")
+    };
+    let rows = numbers(&tested, "row");
+    for (row, code) in rows.iter().zip(codes) {
+        let expected = ["train", "train", "train", "validation", "test"][(*row as usize - 1) % 5];
+        assert_eq!(names[*code as usize], expected, "row {row}");
+    }
+    // The column of parts is dropped: the model does not see it.
+    let (_, time) = finished(&["train.epochs=1", "split.kind=time", "split.column=x"]);
+    assert_eq!(time.rows.test, 60);
+    let other = finished(&["train.epochs=1", "split.folds=5", "split.fold=1"]).1;
+    assert_eq!(other.rows.test, 60);
+    assert_ne!(other.data.split, random.data.split);
+}
