@@ -10,6 +10,7 @@
 
 mod slot;
 
+pub use fet_scores::did_you_mean;
 use std::fmt::{Debug, Display};
 
 use serde::Serialize;
@@ -133,15 +134,4 @@ where
     let mut all: Vec<_> = inventory::iter::<Plugin<T>>.into_iter().collect();
     all.sort_by_key(|plugin| plugin.kind);
     all
-}
-
-/// "; did you mean ...?" for the candidate most similar to `given`, or nothing if none is similar.
-pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(given, name), name))
-        .filter(|(score, _)| *score > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| format!("; did you mean \"{name}\"?"))
-        .unwrap_or_default()
 }

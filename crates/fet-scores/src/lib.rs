@@ -8,7 +8,7 @@
 //! | [`split`] | which rows are trained on, selected by and tested on |
 //! | [`bootstrap`] | how far a metric may be off, given so few test rows |
 //! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
-//! | [`class_weights`], [`early_stopping`] | how a loss weighs rare classes; when to stop |
+//! | [`class_weights`] | how a loss weighs rare classes |
 //! | [`shapley`], [`importance`] | what each party, or each column, contributes |
 //!
 //! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
@@ -21,7 +21,6 @@ pub mod class_weights;
 mod classification;
 pub mod conformal;
 pub mod confusion;
-pub mod early_stopping;
 pub mod evaluation;
 pub mod importance;
 pub mod metric;
@@ -42,6 +41,7 @@ pub use calibration::Bin;
 pub use confusion::Confusion;
 pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Residuals};
 pub use metric::{Direction, Metric, Task, Unit};
+pub use names::did_you_mean;
 pub use predictions::{PredictionError, Predictions};
 pub use scores::{Scores, Value};
 pub use split::{Fractions, Split, SplitError, Strategy};

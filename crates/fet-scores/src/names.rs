@@ -1,9 +1,8 @@
 //! What is said about a name that nobody knows.
 //!
-//! It repeats six lines of `fet-core/src/registry.rs`, so that this crate does without the contracts.
 
 /// "; did you mean ...?" for the candidate most similar to `given`, or nothing if none is similar.
-pub(crate) fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     known
         .into_iter()
         .map(|name| (strsim::jaro_winkler(given, name), name))

@@ -7,10 +7,8 @@ use fet_records::Report;
 use fet_train::secondary::Finished;
 use fet_train::trainer::SavedModel;
 
-use crate::run::{InputError, MODEL, PARTIES, REPORT};
-
-/// Where the run found its data files beside those of `FET_DATA`; it is no part of a report.
-pub(crate) const FOLDER: &str = "data-folder";
+use crate::folder::{DATA_FOLDER, MODEL, PARTIES, REPORT};
+use crate::input::InputError;
 
 /// A finished run.
 #[derive(Debug)]
@@ -60,7 +58,7 @@ impl FinishedRun {
 
 /// Where the run in `folder` found its data files, beside those of `FET_DATA`.
 pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
-    std::fs::read_to_string(folder.join(FOLDER)).ok().map(PathBuf::from)
+    std::fs::read_to_string(folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }
 
 fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {

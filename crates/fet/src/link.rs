@@ -20,6 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::input::input;
 use crate::memory::peak_memory;
+use crate::output;
 
 /// The arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
@@ -130,29 +131,10 @@ impl Pairs<'_> {
 /// Refuses an unwritable output before any work is done.
 fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     let out = &arguments.out;
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(input(format!(
-            "--out {}: the folder {} does not exist; make it first",
-            out.display(),
-            folder.display()
-        )));
-    }
-    if out.is_dir() {
-        return Err(input(format!("--out {}: this is a folder; name a file", out.display())));
-    }
+    let tables = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
+    output::check(out, tables)?;
     if out.extension().is_some_and(|extension| extension == "parquet") {
         return Err(input(format!("--out {}: this build writes CSV; name a .csv file", out.display())));
-    }
-    for table in [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth) {
-        if let (Ok(a), Ok(b)) = (table.canonicalize(), out.canonicalize())
-            && a == b
-        {
-            return Err(input(format!(
-                "--out {}: this would overwrite an input; name another file",
-                out.display()
-            )));
-        }
     }
     if arguments.threshold.is_some_and(|threshold| !threshold.is_finite()) {
         return Err(input("--threshold: must be a finite number"));

@@ -16,7 +16,8 @@ use fet_core::parameters::Parameters;
 use fet_records::Report;
 
 use crate::finished::data_folder;
-use crate::run::{InputError, MODEL, PARTIES, REPORT};
+use crate::folder::{MODEL, PARTIES, REPORT};
+use crate::input::InputError;
 
 /// A finished run.
 pub(crate) struct Run {

@@ -17,6 +17,7 @@ use fet_train::trainer::{SavedModel, Trainer};
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::input::{input, machine};
+use crate::output;
 use crate::predictions::{Predicted, number, table};
 use crate::provenance::Provenance;
 
@@ -177,26 +178,7 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
         return Ok(());
     }
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
-    let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        return Err(input(format!(
-            "--out {}: the folder {} does not exist; make it first",
-            out.display(),
-            folder.display()
-        )));
-    }
-    if out.is_dir() {
-        return Err(input(format!("--out {}: this is a folder; name a file", out.display())));
-    }
-    if let (Ok(a), Ok(b)) = (arguments.rows.canonicalize(), out.canonicalize())
-        && a == b
-    {
-        return Err(input(format!(
-            "--out {}: this would overwrite the rows; name another file",
-            out.display()
-        )));
-    }
-    Ok(())
+    output::check(out, [&arguments.rows])
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {

@@ -23,7 +23,7 @@ use fet_train::{checkpoint, report};
 use crate::attack;
 use crate::card;
 use crate::experiment_file::data_folders;
-use crate::finished::FOLDER;
+use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
 use crate::input::input;
 pub use crate::input::{InputError, machine};
 use crate::lock;
@@ -33,18 +33,6 @@ use crate::provenance::Provenance;
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
-
-/// The report of a finished run.
-pub(crate) const REPORT: &str = "report.json";
-/// The model of its best epoch.
-pub(crate) const MODEL: &str = "model.safetensors";
-/// The folder with one folder for each secondary.
-pub(crate) const PARTIES: &str = "parties";
-/// The predictions for its validation and test rows.
-pub(crate) const PREDICTIONS: &str = "predictions.csv";
-/// What the model is, for people.
-pub(crate) const CARD: &str = "model-card.md";
-const CHECKPOINT: &str = "checkpoint.safetensors";
 
 /// How a run ended.
 #[derive(Debug)]
@@ -129,7 +117,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     trainer.finish()?;
     // Where a prediction finds the data files; what the run computed does not follow from it.
     if let Some(place) = experiment.folder.as_deref().and_then(|place| place.canonicalize().ok()) {
-        write(&folder.join(FOLDER), place.to_string_lossy().as_bytes())?;
+        write(&folder.join(DATA_FOLDER), place.to_string_lossy().as_bytes())?;
     }
     let conformal = trainer.conformal(experiment.scores.coverage);
     predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
