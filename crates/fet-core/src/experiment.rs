@@ -161,8 +161,17 @@ impl Experiment {
         self.check_privacy(&plan, &slots)
     }
 
-    /// Refuses settings that bypass a protection of gradients.
+    /// Refuses settings that bypass a protection of labels.
     fn check_labels(&self, plan: &Plan) -> Result<(), Violation> {
+        let stratified = self.split.kind == SplitKind::Stratified && self.split.column.is_empty();
+        if stratified && self.labels.kind() != "none" {
+            let rule = format!(
+                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the secondaries are told which record is in \
+                 which part",
+                self.labels.kind()
+            );
+            return Err(Violation::new("split.kind", rule, "\"stratified\""));
+        }
         match plan.averaged {
             Some(averaged) if self.labels.build(&())?.changes_gradients() => {
                 let kind = self.labels.kind();

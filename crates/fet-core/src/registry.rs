@@ -10,12 +10,12 @@
 
 mod slot;
 
-pub use fet_scores::did_you_mean;
 use std::fmt::{Debug, Display};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+pub use fet_scores::did_you_mean;
 pub use slot::Slot;
 
 /// A trait that plug-ins implement, and the context for building one.

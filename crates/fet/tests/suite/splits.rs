@@ -60,6 +60,10 @@ fn what_no_run_can_be_scored_or_split_by_is_refused() {
         (&["split.column=kind"], &["split.column", "must be left out"]),
         (&["split.kind=time", "split.column=kind"], &["kind", "dates or numbers"]),
         (&["split.kind=time", "split.column=size"], &["size", "value in every record"]),
+        (
+            &["split.kind=stratified", "labels.kind=randomised-response"],
+            &["split.kind", "stratified", "randomised-response"],
+        ),
         (&["split.validation=0.9"], &["split", "0.9"]),
         (&["split.folds=3", "split.fold=3"], &["split.fold", "below the number of folds (3)"]),
         (&["split.kind=file"], &["split.file", "must name a table"]),
