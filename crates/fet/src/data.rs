@@ -80,6 +80,19 @@ fn seen(table: &Table, prepared: &Preparation) -> String {
     text
 }
 
+/// What number keys reach over: records are linked by distance in these units.
+fn key_ranges(keys: &Keys) -> String {
+    let Keys::Numbers(keys) = keys else { return String::new() };
+    let range = |column: usize| {
+        let values = (0..keys.rows()).map(|row| keys.row(row)[column]);
+        let [low, high] =
+            values.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], x| [low.min(x), high.max(x)]);
+        format!("{low} to {high}")
+    };
+    let ranges: Vec<String> = (0..keys.columns()).map(range).collect();
+    format!("  keys are linked as they are: {} (a unit counts the same in each)\n", ranges.join(", "))
+}
+
 fn counted(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
@@ -161,7 +174,8 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
         Keys::Text(keys) => counted(keys.columns(), "key column of text", "key columns of text"),
         Keys::Sealed(_) => "sealed keys".to_string(),
     };
-    let mut text = format!("\n{role} {}: {} records, {keys}, ", table.name, table.rows());
+    let name = if table.name == role { String::new() } else { format!(" {}", table.name) };
+    let mut text = format!("\n{role}{name}: {} records, {keys}, ", table.rows());
     match &table.features {
         Features::Numbers(all) => text += &format!("{}\n", numbers(all.columns())),
         Features::Columns(columns) => {
@@ -176,6 +190,7 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
                 numbers(prepared.width())
             );
             text += &seen(&columns.table, &prepared);
+            text += &key_ranges(&table.keys);
             for note in &columns.table.notes {
                 let _ = writeln!(text, "  note: {note}");
             }

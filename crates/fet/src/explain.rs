@@ -264,6 +264,7 @@ fn text(found: &Explanation) -> String {
 /// The most important columns as bars, and what parties add.
 fn picture(found: &Explanation) -> String {
     let Explanation { metric, columns, parties, .. } = found;
+    let names = parties.as_ref().map_or(0, |parties| parties.names.len());
     let mut bars: Vec<(String, f64, f64)> = Vec::new();
     if let Some(parties) = parties {
         for (at, (name, value)) in parties.names.iter().zip(&parties.shapley.values).enumerate() {
@@ -278,8 +279,9 @@ fn picture(found: &Explanation) -> String {
     let series: Vec<Series> = bars
         .into_iter()
         .enumerate()
-        .map(|(number, (name, value, error))| Series {
-            number,
+        .map(|(at, (name, value, error))| Series {
+            // Parties in one colour, columns in another.
+            number: usize::from(at >= names),
             marks: vec![Mark {
                 mean: metric.scaled(value),
                 half_width: Some(metric.scaled(error)),

@@ -49,7 +49,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let header = header::read(bytes, file, delimiter, &mut notes)?;
     let cut = pieces::cut(bytes, header.end, delimiter, header.names.len() == 1, piece)
         .map_err(|open| never_closed(file, bytes, open))?;
-    if cut.blank > 0 {
+    if cut.blank > 0 && header.names.len() == 1 {
         notes.push(format!(
             "{} blank lines were skipped; the missing cell of a table with one column is written as \"\"",
             cut.blank
