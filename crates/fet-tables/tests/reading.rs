@@ -142,7 +142,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
-    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which `kinds` names"]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, though its kind is given"]);
     check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "so has c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
