@@ -53,6 +53,11 @@ impl<'a> ArrowColumn<'a> {
         Ok(Self { name, file, declared, kind, filler, missing, rows: 0, seen: Seen::default() })
     }
 
+    /// Whether the caller said what it is.
+    pub(super) fn has_given_kind(&self) -> bool {
+        self.kind.is_some()
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.rows
     }

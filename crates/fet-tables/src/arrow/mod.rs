@@ -65,13 +65,15 @@ fn table(columns: Vec<ArrowColumn<'_>>, file: &str) -> Result<Table, TableError>
     if rows == 0 {
         return Err(TableError::file(file, "has no rows"));
     }
+    // What was a column before stays one in a table where it has no value.
+    let given: Vec<bool> = columns.iter().map(ArrowColumn::has_given_kind).collect();
     let finished: Vec<_> = columns.into_par_iter().map(|column| column.finish(rows)).collect();
     let (mut columns, mut notes) = (Vec::new(), Vec::new());
     for (column, mut of_column) in finished {
         columns.push(column);
         notes.append(&mut of_column);
     }
-    let inferred = columns.iter().filter(|column| !options.kinds.contains_key(&column.name));
+    let inferred = columns.iter().zip(given).filter(|(_, given)| !given).map(|(column, _)| column);
     let empty = inferred.filter(|column| column.values.missing() == rows);
     nothing_but_missing(file, empty.map(|column| column.name.as_str()))?;
     Ok(Table { columns, rows, notes })
