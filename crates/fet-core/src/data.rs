@@ -1,7 +1,8 @@
 //! The vocabulary of data: tables of parties, tasks, and the slots that provide them: `Dataset` (what all
 //! parties hold) and `Source` (one labelled table).
 //!
-//! Readers and splitters live in `fet-data`; scaling and the train/validation/test split are in `fet-train`.
+//! Readers and splitters live in `fet-data`, typed columns in `fet-tables`; preparation for a model and the
+//! train/validation/test split are in `fet-train`.
 //! Nothing here reads a file.
 
 mod columns;
@@ -192,7 +193,7 @@ impl Standardise {
 ///
 /// Law: the same settings and seed give the same tables.
 pub trait Dataset: Send + Sync {
-    /// Reads and checks the tables. All cells of the result are finite.
+    /// Reads and checks the tables. Keys, labels and plain numbers are finite; a cell of a typed column may be missing.
     fn load(&self) -> Result<VerticalData, DataError>;
 
     /// The secondaries' tables alone.

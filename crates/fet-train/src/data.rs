@@ -57,7 +57,8 @@ pub fn divided(
 ) -> Result<(PrimaryData, Vec<PartyTable>), DataError> {
     let settings = &experiment.split;
     let name = if settings.kind == SplitKind::File { PART } else { settings.column.as_str() };
-    let column = data.aside.columns.iter().find(|column| column.name == name);
+    // The column of a file stands last: one of the primary's own may have the same name.
+    let column = data.aside.columns.iter().rev().find(|column| column.name == name);
     let known = Known { task: data.task, labels: &data.labels, column };
     let parts = schedule::parts(settings, &known, experiment.seed)?;
     let (primary, tables) = divide(data);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
-use fet_records::Report;
+use fet_records::{Identity, Report};
 use fet_train::secondary::Finished;
 use fet_train::trainer::SavedModel;
 
@@ -38,7 +38,15 @@ impl FinishedRun {
 
     /// The primary's model.
     pub fn model(&self) -> Result<SavedModel, InputError> {
-        SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))
+        let model = SavedModel::read(&file(&self.folder, MODEL)?).map_err(|error| self.bad(MODEL, &error))?;
+        let report = &self.report;
+        let Ok(identity) = serde_json::from_value::<Identity>(model.identity().clone()) else {
+            return Err(self.bad(MODEL, &"does not say which run it is of"));
+        };
+        if identity.experiment != report.experiment || identity.data != report.data.files {
+            return Err(self.bad(MODEL, &"is the model of another run than report.json tells of"));
+        }
+        Ok(model)
     }
 
     /// The model of a secondary, from 1; nothing if the run lost the party.

@@ -39,8 +39,8 @@ pub enum SecondaryError {
     #[error(
         "the {part} of \"{name}\" must have declared ranges where `privacy.kind` is \"{kind}\", since one record would move \
          every row through their mean and deviation: set `bounds` in `data` (dataset \"split\") or in the table's entry of \
-         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records, `dates` for dates and `categories` for \
-         categories"
+         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records, \
+         `dates` for dates and `categories` for categories"
     )]
     NoBounds {
         /// `keys` or `features`.

@@ -27,7 +27,8 @@ pub struct Progress {
     pub lost: Vec<Tally>,
     /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
-    /// Whether the run ends here because another epoch, or release, would cost more than was agreed.
+    /// Whether the run ends here: another epoch, or release, would cost more than was agreed, or the validation metric has not
+    /// become better for as long as `train.early_stopping` says.
     pub stopped: bool,
     /// Warnings about what the run has cost.
     pub warnings: Vec<String>,

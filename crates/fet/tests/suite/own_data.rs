@@ -201,6 +201,35 @@ fn new_rows_are_as_rows_are() {
     assert_eq!(onto.status.code(), Some(2), "{onto:?}");
 }
 
+/// A model, of the primary or of a party, that is damaged or of another run is refused.
+#[test]
+fn a_model_of_another_run_is_refused() {
+    let (folder, _) = finished(&["train.epochs=1"]);
+    let (other, _) = finished(&["train.epochs=1", "seed=4"]);
+    let refused = |file: &str, bytes: &[u8], part: &str| {
+        let path = folder.path().join("result").join(file);
+        let own = std::fs::read(&path).expect("a model");
+        std::fs::write(&path, bytes).expect("writable");
+        let output = fet(folder.path(), &["predict", "result", "--rows", "shops.csv"]);
+        std::fs::write(&path, own).expect("writable");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{file}: {message}");
+        assert!(message.contains(part), "{file}: {part} in {message}");
+    };
+    for (file, part) in [
+        ("model.safetensors", "the model of another run"),
+        ("parties/party1/model.safetensors", "belongs to another run"),
+    ] {
+        let mut bytes = std::fs::read(other.path().join("result").join(file)).expect("a model");
+        refused(file, &bytes, part);
+        bytes.truncate(bytes.len() - 3);
+        refused(file, &bytes, "damaged");
+    }
+    let swapped =
+        std::fs::read(folder.path().join("result/parties/party2/model.safetensors")).expect("a model");
+    refused("parties/party1/model.safetensors", &swapped, "belongs to another run");
+}
+
 /// A run whose releases are counted answers no predictions, which nobody counts; nor does a model that is not kept.
 #[test]
 fn what_cannot_be_asked_says_so() {
