@@ -1,0 +1,40 @@
+//! The areas, each a table of cases. A case that found a fault stays.
+
+mod argument;
+mod cache;
+mod columnar;
+mod experiment;
+mod memory;
+mod output;
+mod path;
+mod pipe;
+mod run_folder;
+mod setting;
+mod signal;
+mod source;
+mod table;
+
+use std::path::Path;
+
+use crate::base::Bases;
+use crate::case::Case;
+
+/// Every case, area by area.
+pub(crate) fn all(fet: &Path, bases: &Bases, logs: &Path, seed: u64) -> anyhow::Result<Vec<Case>> {
+    Ok([
+        experiment::cases(seed),
+        setting::cases(fet, bases, logs)?,
+        table::cases(seed),
+        source::cases(seed),
+        columnar::cases(),
+        run_folder::cases(seed),
+        cache::cases(seed),
+        output::cases(),
+        signal::cases(seed),
+        pipe::cases(),
+        memory::cases(),
+        path::cases(),
+        argument::cases(),
+    ]
+    .concat())
+}

@@ -1,0 +1,138 @@
+//! Runs one command in a folder, with limits, and says how it ended. What is right is not decided here.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, kill_process};
+
+use crate::case::{Stdout, Step};
+
+/// What no command of these sizes needs, in KiB: a fault must not take the whole machine's memory.
+const MOST_MEMORY: u64 = 8 << 20;
+/// Of what a command prints, so much is looked at.
+const MOST_OUTPUT: u64 = 4 << 20;
+
+/// How a command ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) hung: bool,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// Where commands run.
+#[derive(Debug)]
+pub(crate) struct Place<'a> {
+    /// The program `fet`.
+    pub(crate) fet: &'a Path,
+    /// The folder of the case.
+    pub(crate) folder: &'a Path,
+    /// A folder for what commands print.
+    pub(crate) logs: &'a Path,
+}
+
+impl Place<'_> {
+    /// Lines of the shell; whether they succeeded.
+    pub(crate) fn shell(&self, lines: &str) -> anyhow::Result<bool> {
+        if lines.is_empty() {
+            return Ok(true);
+        }
+        let mut command = self.command(lines);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+        Ok(status.success())
+    }
+
+    /// A command of `fet`, with what it was prepared by.
+    pub(crate) fn run(&self, step: &Step) -> anyhow::Result<Ended> {
+        let [out, err] = ["stdout", "stderr"].map(|name| self.logs.join(name));
+        let lines = format!(
+            "ulimit -c 0; ulimit -v {MOST_MEMORY} 2>/dev/null; {} exec \"$FET\" {}",
+            step.before, step.command
+        );
+        let mut command = self.command(&lines);
+        command.stdin(match &step.input {
+            Some(bytes) => {
+                let path = self.logs.join("stdin");
+                std::fs::write(&path, bytes)?;
+                Stdio::from(File::open(path)?)
+            }
+            None => Stdio::null(),
+        });
+        command.stderr(File::create(&err)?);
+        match step.stdout {
+            Stdout::Kept => command.stdout(File::create(&out)?),
+            Stdout::OneLine => command.stdout(Stdio::piped()),
+        };
+        let mut child = command.spawn().context("cannot start a shell")?;
+        let reader = child.stdout.take().map(|pipe| {
+            std::thread::spawn(move || {
+                let mut line = String::new();
+                // The rest of the pipe is closed when it goes out of scope.
+                let _ = BufReader::with_capacity(1, pipe).read_line(&mut line);
+                line
+            })
+        });
+        let (status, hung) = self.wait(&mut child, step, &err)?;
+        let stdout = match reader {
+            Some(reader) => reader.join().unwrap_or_default(),
+            None => printed(&out)?,
+        };
+        Ok(Ended { code: status.code(), signal: status.signal(), hung, stdout, stderr: printed(&err)? })
+    }
+
+    fn command(&self, lines: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(lines).current_dir(self.folder);
+        command.env("FET", self.fet).env("RAYON_NUM_THREADS", "1").env("TMPDIR", self.folder.join("tmp"));
+        for name in ["FET_DATA", "FET_LINK_CACHE", "RUST_BACKTRACE", "RUST_LOG"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn wait(
+        &self,
+        child: &mut Child,
+        step: &Step,
+        err: &Path,
+    ) -> anyhow::Result<(std::process::ExitStatus, bool)> {
+        let start = Instant::now();
+        let mut shown: Option<Instant> = None;
+        let mut sent = 0;
+        loop {
+            if let Some(status) = child.try_wait()? {
+                return Ok((status, false));
+            }
+            if let Some(send) = step.send.filter(|send| sent < send.times) {
+                if shown.is_none() && printed(err)?.contains(send.shown) {
+                    shown = Some(Instant::now());
+                }
+                let wait = send.after + Duration::from_millis(10) * sent;
+                if shown.is_some_and(|shown| shown.elapsed() >= wait) {
+                    let id = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+                    // The process may have ended by itself since.
+                    let _ = id.map(|id| kill_process(id, send.signal));
+                    sent += 1;
+                }
+            }
+            if start.elapsed() > Duration::from_secs(step.seconds) {
+                child.kill()?;
+                return Ok((child.wait()?, true));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+fn printed(path: &Path) -> anyhow::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,175 @@
+//! Holds how a command ended against what is right.
+
+use std::path::Path;
+
+use crate::case::{Expect, Step};
+use crate::child::Ended;
+use crate::message;
+use crate::snapshot::{Change, Snapshot};
+
+/// A kind of fault; a column of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Panic,
+    Abort,
+    Hang,
+    WrongAccept,
+    WrongRefusal,
+    WrongCode,
+    Unclear,
+    Files,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Panic,
+        Self::Abort,
+        Self::Hang,
+        Self::WrongAccept,
+        Self::WrongRefusal,
+        Self::WrongCode,
+        Self::Unclear,
+        Self::Files,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Panic => "panic",
+            Self::Abort => "abort",
+            Self::Hang => "hang",
+            Self::WrongAccept => "wrong accept",
+            Self::WrongRefusal => "wrong refusal",
+            Self::WrongCode => "wrong exit code",
+            Self::Unclear => "unclear message",
+            Self::Files => "files lost or left",
+        }
+    }
+}
+
+/// Something that is not as it should be.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    pub(crate) kind: Kind,
+    pub(crate) what: String,
+}
+
+fn fault(kind: Kind, what: impl Into<String>) -> Fault {
+    Fault { kind, what: what.into() }
+}
+
+const BROKEN_PIPE: i32 = 13;
+/// The exit code of a run whose folder another process works on.
+pub(crate) const IN_USE: i32 = 75;
+
+/// The faults of a command.
+pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    if ended.hung {
+        faults.push(fault(Kind::Hang, format!("not done after {} s", step.seconds)));
+    } else if ended.code == Some(101) || ended.stderr.contains("panicked at") {
+        let line = ended.stderr.lines().find(|line| line.contains("panicked")).unwrap_or("exit code 101");
+        faults.push(fault(Kind::Panic, line));
+    } else if let Some(signal) = ended.signal {
+        faults.extend(signalled(step, signal));
+    } else if let Some(code) = ended.code {
+        faults.extend(code_fault(step.expect, code));
+        if code == 0 {
+            let all = format!("{}\n{}", ended.stdout, ended.stderr);
+            if !all.contains(step.says) {
+                faults.push(fault(Kind::WrongAccept, format!("does not say `{}`", step.says)));
+            }
+            faults.extend(message::control(&all).map(|what| fault(Kind::Unclear, what)));
+        } else if code <= 2 && !matches!(step.expect, Expect::Code(_)) {
+            let problems = message::problems(&ended.stderr, &step.names);
+            faults.extend(problems.into_iter().map(|what| fault(Kind::Unclear, what)));
+        }
+    }
+    faults.extend(files(step, ended, before, after));
+    faults
+}
+
+fn signalled(step: &Step, signal: i32) -> Option<Fault> {
+    let right = match step.expect {
+        Expect::Signalled => step.send.is_some_and(|send| send.signal.as_raw() == signal),
+        Expect::Quiet => signal == BROKEN_PIPE,
+        _ => false,
+    };
+    (!right).then(|| fault(Kind::Abort, format!("ended by signal {signal}")))
+}
+
+fn code_fault(expect: Expect, code: i32) -> Option<Fault> {
+    let stated: &[i32] = match &expect {
+        Expect::Refused => &[2],
+        Expect::Accepted | Expect::Quiet => &[0],
+        Expect::Either => &[0, 2],
+        Expect::Failed => &[1],
+        Expect::Stopped => &[1, 2],
+        Expect::Any => &[0, 1, 2],
+        // A command that was done before the signal came.
+        Expect::Signalled => &[0, 130, 143, 129],
+        Expect::Code(code) => std::slice::from_ref(code),
+    };
+    if stated.contains(&code) {
+        return None;
+    }
+    let kind = match code {
+        0 => Kind::WrongAccept,
+        2 if stated == [0] => Kind::WrongRefusal,
+        _ => Kind::WrongCode,
+    };
+    Some(fault(kind, format!("exit code {code}; right is {}", words(stated))))
+}
+
+fn words(codes: &[i32]) -> String {
+    codes.iter().map(i32::to_string).collect::<Vec<_>>().join(" or ")
+}
+
+/// A refusal changes nothing; a failure leaves what was there; and nothing is written but what the command is for.
+fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
+    // Whoever has the folder writes there meanwhile.
+    if step.expect == Expect::Code(IN_USE) {
+        return Vec::new();
+    }
+    let writes = step.writes();
+    // A run that fails in its midst keeps what it can go on from; a process that is killed cannot tidy up.
+    let keeps = match (ended.code, step.command.starts_with("run")) {
+        (Some(2), _) => false,
+        (Some(1), run) => run,
+        (None, _) => ended.hung || ended.signal.is_some(),
+        _ => true,
+    };
+    let here = writes.iter().any(|place| place == "." || place.ends_with(".."));
+    let is = |path: &Path| writes.iter().any(|place| Path::new(place.trim_end_matches('/')) == path);
+    let within = |path: &Path| here || writes.iter().any(|place| path.starts_with(place));
+    let holds = |path: &Path| writes.iter().any(|place| Path::new(place).starts_with(path));
+    let killed = ended.signal == Some(9);
+    let ours = |path: &Path, change: Change| match change {
+        // The parents of what is written are made.
+        Change::New if holds(path) => true,
+        // A link or a device is not what was asked to be written; what a folder of ours holds is.
+        Change::Replaced if is(path) => false,
+        // Whoever died cannot tidy up, and the lock of a run goes with its end.
+        _ if is_temporary(path) => killed && within(path) || change == Change::Lost,
+        _ => {
+            within(path) || killed && change == Change::New && writes.iter().any(|place| beside(path, place))
+        }
+    };
+    after
+        .since(before)
+        .into_iter()
+        .filter(|(path, change)| !(keeps && ours(path, *change)))
+        .map(|(path, change)| fault(Kind::Files, format!("{change:?}: {}", path.display())))
+        .collect()
+}
+
+fn is_temporary(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| [".tmp", ".part"].iter().any(|part| name.to_string_lossy().contains(part)))
+}
+
+/// Whether a file lies beside a place and has a name made from its.
+fn beside(path: &Path, place: &str) -> bool {
+    let place = Path::new(place);
+    let (Some(name), Some(own)) = (path.file_name(), place.file_name()) else { return false };
+    path.parent() == place.parent() && name.to_string_lossy().contains(&*own.to_string_lossy())
+}

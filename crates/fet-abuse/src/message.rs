@@ -1,0 +1,97 @@
+//! Whether a message of a refusal is clear to whoever does not know Rust. Whether it is true is not asked.
+
+/// Words that no user should see.
+const JARGON: &[&str] = &[
+    "panicked",
+    "RUST_BACKTRACE",
+    "stack backtrace",
+    "expected usize",
+    "struct ",
+    "unknown variant",
+    "Some(",
+    "None)",
+    "invalid type:",
+    "invalid value:",
+    "`.`:",
+    "Os {",
+    "Err(",
+    "Ok(",
+    "unwrap()",
+    "called `Result",
+    "called `Option",
+    "did not contain valid",
+    "usize",
+    "isize",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "i32",
+    "i64",
+    "f64",
+    "memory allocation of",
+];
+/// More than this is no message but a listing.
+const LINES: usize = 3;
+const LENGTH: usize = 1200;
+
+/// What is unclear in what stands on standard error of a command that refused or failed.
+pub(crate) fn problems(stderr: &str, names: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let starts: Vec<usize> = stderr
+        .match_indices('\n')
+        .map(|(at, _)| at + 1)
+        .chain([0])
+        .filter(|&at| ["fet: ", "error: "].iter().any(|start| stderr[at..].starts_with(start)))
+        .collect();
+    let Some(&start) = starts.iter().min() else {
+        let what =
+            if stderr.trim().is_empty() { "no message" } else { "no line begins with `fet: ` or `error: `" };
+        return vec![what.to_string()];
+    };
+    if starts.len() > 1 {
+        found.push(format!("{} messages", starts.len()));
+    }
+    let message = &stderr[start..];
+    let own = message.split("\nUsage:").next().unwrap_or(message);
+    let lines = own.lines().filter(|line| !is_excerpt(line)).count();
+    if lines > LINES {
+        found.push(format!("{lines} lines"));
+    }
+    if own.chars().count() > LENGTH {
+        found.push(format!("{} characters", own.chars().count()));
+    }
+    found.extend(JARGON.iter().filter(|word| has(own, word)).map(|word| format!("contains `{word}`")));
+    found.extend(control(stderr));
+    let lower = own.to_lowercase();
+    if !names.is_empty() && !names.split('|').any(|name| lower.contains(&name.to_lowercase())) {
+        found.push(format!("names none of `{names}`"));
+    }
+    found
+}
+
+/// A control character in what is printed, which a terminal would obey.
+pub(crate) fn control(text: &str) -> Option<String> {
+    let found = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r'))?;
+    Some(format!("prints the control character U+{:04X}", u32::from(found)))
+}
+
+/// A line that shows a place in a file, is one of a list of arguments, or is empty.
+fn is_excerpt(line: &str) -> bool {
+    if line.starts_with("  ") {
+        return true;
+    }
+    let line = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    line.is_empty() || line.starts_with('|')
+}
+
+/// Whether a word of letters and digits stands alone, or the text contains another kind of word.
+fn has(text: &str, word: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let whole = word.chars().all(is_word);
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(is_word);
+        let after = text[at + word.len()..].chars().next().is_some_and(is_word);
+        !whole || !(before || after)
+    })
+}
