@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Command::Site => site::site(),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("xtask: {error:#}");
+        fet_files::note!("xtask: {error:#}");
         ExitCode::from(if error.is::<Failed>() { 1 } else { 2 })
     })
 }

@@ -8,7 +8,6 @@ pub(crate) mod scores;
 pub(crate) mod transcript;
 
 use fet_core::data::Matrix;
-use fet_core::registry::Violation;
 use fet_core::rng::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
@@ -40,27 +39,4 @@ pub(crate) fn by_record(records: &[Option<usize>], rng: &mut ChaCha8Rng) -> Vec<
     let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
     groups.shuffle(rng);
     groups
-}
-
-/// Checks a number of a party, or of rows, epochs or classes.
-pub(crate) fn at_least_one(field: &'static str, value: usize) -> Result<(), Violation> {
-    if value == 0 { Err(Violation::new(field, "must be at least 1", value)) } else { Ok(()) }
-}
-
-/// Checks by what a party multiplies its step size.
-pub(crate) fn check_boost(boost: f64) -> Result<(), Violation> {
-    if (0.1..=100.0).contains(&boost) {
-        Ok(())
-    } else {
-        Err(Violation::new("boost", "must be 0.1 to 100", boost))
-    }
-}
-
-/// Checks the share of rows of which the attacker knows the truth.
-pub(crate) fn check_known(known: f64) -> Result<(), Violation> {
-    if (0.05..=0.95).contains(&known) {
-        Ok(())
-    } else {
-        Err(Violation::new("known", "must be 0.05 to 0.95", known))
-    }
 }

@@ -9,6 +9,7 @@ mod model;
 
 use fet_core::aggregator::Aggregator;
 use fet_core::encoder::Encoder;
+use fet_core::memory::MOST_WIDTH;
 use fet_core::method::{
     Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext, Slots,
 };
@@ -16,47 +17,59 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_train::model::Init;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::split::{Local, check_widths, secondary};
+use crate::split::{Local, secondary};
 use model::{Pairs, PairsShape};
 
-/// Settings of `fedsim`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `fedsim` (Wu, Li, He 2022).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FedSimSettings {
-    /// The local models.
+    /// The parties' local models.
     pub local: Local,
-    /// Widths of the hidden layers of the model that each pair goes through.
+    /// The widths of the hidden layers of the model that each pair of a record and a neighbour goes through, in order; empty
+    /// for an affine model.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub pair_hidden: Vec<usize>,
-    /// Its output width for each pair.
+    /// The output width of that model for each pair.
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub pair_outputs: usize,
-    /// Whether a learned gate turns a similarity into a weight; otherwise the similarity itself is the weight.
+    /// Whether a learned gate turns a pair's similarity into its weight; otherwise the similarity itself is the weight.
     pub weight_gate: bool,
-    /// Width of the hidden layer of that gate.
+    /// The width of the hidden layer of that gate.
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub gate_hidden: usize,
-    /// Whether pairs are sorted by ascending similarity before they merge.
+    /// Whether the pairs of a record are sorted by ascending similarity before they are merged.
     pub sort_gate: bool,
-    /// How pairs merge.
+    /// How the pairs of a record are merged into one prediction.
     pub merge: Merge,
-    /// Channels of the convolution over the pairs.
+    /// The number of channels of the convolution over the pairs, if `merge` is "conv".
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub conv_channels: usize,
-    /// The kernel size of the convolution, in pairs.
+    /// The kernel size of that convolution, in pairs.
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub conv_kernel: usize,
-    /// Widths of the hidden layers after the convolution.
+    /// The widths of the hidden layers after the convolution, in order; empty for none.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub conv_hidden: Vec<usize>,
-    /// Widths of the hidden layers without a convolution.
+    /// The widths of the hidden layers if `merge` is "mlp", in order; empty for none.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub mlp_hidden: Vec<usize>,
-    /// Dropout rate before each layer of the merge.
+    /// The dropout rate before each layer of the merge; 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The secondary that is linked softly, from 1; the others join by their nearest record.
+    /// The number of the secondary that is linked softly, by K neighbours; the first is 1. The others join by their nearest
+    /// record.
+    #[schemars(range(min = 1))]
     pub soft_party: usize,
-    /// How every half is trained.
+    /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,
 }
 
 /// How the K pairs of a record are merged into one prediction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Merge {
     /// A convolution over neighbouring pairs, then a perceptron.
@@ -87,27 +100,6 @@ impl Default for FedSimSettings {
 }
 
 impl Recipe<dyn Method> for FedSimSettings {
-    fn check(&self) -> Result<(), Violation> {
-        self.local.check()?;
-        check_widths("pair_hidden", &self.pair_hidden)?;
-        check_widths("conv_hidden", &self.conv_hidden)?;
-        check_widths("mlp_hidden", &self.mlp_hidden)?;
-        let counts = [
-            ("pair_outputs", self.pair_outputs),
-            ("gate_hidden", self.gate_hidden),
-            ("conv_channels", self.conv_channels),
-            ("conv_kernel", self.conv_kernel),
-            ("soft_party", self.soft_party),
-        ];
-        if let Some((field, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
-            return Err(Violation::new(field, "must be at least 1", 0));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Violation::new("dropout", "must be at least 0 and below 1", self.dropout));
-        }
-        self.optimizer.check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(FedSim(self.clone())))
     }

@@ -24,29 +24,35 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::{Learner, Nothing};
 use forust_ml::objective::ObjectiveType;
 use forust_ml::{GradientBooster, Matrix};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How trees are grown: level by level, from histograms.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// How gradient-boosted trees are grown: level by level, from histograms.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
-    /// The number of trees; with several classes, per class.
+    /// The number of trees; with several classes, of each class.
+    #[schemars(range(min = PORTIONS))]
     pub trees: usize,
-    /// The factor on each tree's output.
+    /// The learning rate (shrinkage): each tree's output is multiplied by it.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub learning_rate: f64,
-    /// The maximum number of splits between root and leaf.
+    /// The largest number of splits between the root of a tree and a leaf.
+    #[schemars(range(min = 1, max = 16))]
     pub depth: usize,
-    /// The minimum sum of second derivatives in a leaf: for a squared loss, the minimum number of rows.
+    /// The smallest sum of second derivatives of the loss in a leaf: for a squared loss, the smallest number of rows. For
+    /// classes a twentieth of it applies.
+    #[schemars(range(min = 0))]
     pub leaf_weight: f64,
 }
 
 /// Settings of `gbdt-solo`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct GbdtSoloSettings(pub Growth);
 
 /// Settings of `gbdt-top1`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct GbdtTop1Settings(pub Growth);
 
@@ -60,23 +66,6 @@ impl Default for Growth {
 }
 
 impl Growth {
-    fn check(&self) -> Result<(), Violation> {
-        if self.trees < PORTIONS {
-            return Err(Violation::new("trees", format!("must be at least {PORTIONS}"), self.trees));
-        }
-        if !(1..=16).contains(&self.depth) {
-            return Err(Violation::new("depth", "must be 1 to 16", self.depth));
-        }
-        if !(self.learning_rate > 0.0 && self.learning_rate <= 1.0) {
-            let rule = "must be above 0 and at most 1";
-            return Err(Violation::new("learning_rate", rule, self.learning_rate));
-        }
-        if !(self.leaf_weight >= 0.0 && self.leaf_weight.is_finite()) {
-            return Err(Violation::new("leaf_weight", "must not be negative", self.leaf_weight));
-        }
-        Ok(())
-    }
-
     fn booster(&self, task: Task) -> GradientBooster {
         let loss = if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
         // The sum of second derivatives of a log loss is a quarter of the rows at the most.
@@ -92,20 +81,12 @@ impl Growth {
 }
 
 impl Recipe<dyn Method> for GbdtSoloSettings {
-    fn check(&self) -> Result<(), Violation> {
-        self.0.check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Gbdt { growth: self.0.clone(), joined: false }))
     }
 }
 
 impl Recipe<dyn Method> for GbdtTop1Settings {
-    fn check(&self) -> Result<(), Violation> {
-        self.0.check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Gbdt { growth: self.0.clone(), joined: true }))
     }

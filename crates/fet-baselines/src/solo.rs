@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
+use fet_core::memory::MOST_WIDTH;
 use fet_core::method::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
@@ -11,17 +12,20 @@ use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_train::model::{Init, Perceptron};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of `solo`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `solo` (paper, section 7.1).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SoloSettings {
-    /// Widths of the hidden layers.
+    /// The widths of the perceptron's hidden layers, in order; empty for an affine model.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
-    /// Dropout rate after each hidden layer.
+    /// The dropout rate after each hidden layer; 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// How it is trained.
+    /// The optimiser of the model.
     pub optimizer: OptimizerSettings,
 }
 
@@ -32,20 +36,6 @@ impl Default for SoloSettings {
 }
 
 impl Recipe<dyn Method> for SoloSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if self.hidden.contains(&0) {
-            return Err(Violation::new(
-                "hidden",
-                "must name widths of at least 1",
-                format!("{:?}", self.hidden),
-            ));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Violation::new("dropout", "must be at least 0 and below 1", self.dropout));
-        }
-        self.optimizer.check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Solo(self.clone())))
     }

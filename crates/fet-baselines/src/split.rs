@@ -1,20 +1,25 @@
 //! The shared part of the SplitNN methods: local models that see features and no keys.
 
 use fet_core::encoder::{Encoder, EncoderContext};
+use fet_core::memory::MOST_WIDTH;
 use fet_core::method::SecondaryContext;
 use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Slot, Violation};
 use fet_train::model::{Init, Perceptron};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The primary's local model, and the width of all representations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Local {
-    /// Widths of the hidden layers of the primary's local model; the secondaries' are the encoder's.
+    /// The widths of the hidden layers of the primary's local model, in order; empty for none. The secondaries' local models
+    /// are the encoder's.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
-    /// Width of every party's representation.
+    /// The width of every party's representation.
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub width: usize,
 }
 
@@ -25,25 +30,9 @@ impl Default for Local {
 }
 
 impl Local {
-    pub(crate) fn check(&self) -> Result<(), Violation> {
-        check_widths("hidden", &self.hidden).map_err(|violation| violation.within("local"))?;
-        if self.width == 0 {
-            return Err(Violation::new("local.width", "must be at least 1", 0));
-        }
-        Ok(())
-    }
-
     pub(crate) fn model(&self, init: &mut Init<'_>, inputs: usize, dropout: f64) -> Perceptron {
         Perceptron::new(init, inputs, &self.hidden, self.width, dropout)
     }
-}
-
-/// Refuses layers of width 0.
-pub(crate) fn check_widths(field: &str, widths: &[usize]) -> Result<(), Violation> {
-    if widths.contains(&0) {
-        return Err(Violation::new(field, "must name widths of at least 1", format!("{widths:?}")));
-    }
-    Ok(())
 }
 
 /// A secondary's local model, without keys.

@@ -6,6 +6,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::encoder::Encoder;
+use fet_core::memory::MOST_WIDTH;
 use fet_core::method::{
     Memory, Method, Neighbours, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
@@ -14,21 +15,25 @@ use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_train::model::{Init, Perceptron};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::split::{Local, secondary};
 
-/// Settings of `top1sim`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `top1sim` (paper, section 7.1).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Top1SimSettings {
-    /// The local models.
+    /// The parties' local models.
     pub local: Local,
-    /// Widths of the hidden layers of the primary's aggregation model.
+    /// The widths of the hidden layers of the primary's model on the joined representations, in order; empty for an affine
+    /// model.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
-    /// Dropout rate after each hidden layer.
+    /// The dropout rate after each hidden layer; 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// How every half is trained.
+    /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,
 }
 
@@ -40,15 +45,6 @@ impl Default for Top1SimSettings {
 }
 
 impl Recipe<dyn Method> for Top1SimSettings {
-    fn check(&self) -> Result<(), Violation> {
-        self.local.check()?;
-        crate::split::check_widths("hidden", &self.hidden)?;
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Violation::new("dropout", "must be at least 0 and below 1", self.dropout));
-        }
-        self.optimizer.check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Top1Sim(self.clone())))
     }

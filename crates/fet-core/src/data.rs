@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use fet_tables::{Kind, Options, Table, TableError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::{Plugin, SlotKind};
@@ -87,7 +88,7 @@ impl<T: Copy> fmt::Debug for Matrix<T> {
 }
 
 /// What is predicted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     /// A real number; the metric is the root mean squared error in the label's own unit.
@@ -147,7 +148,7 @@ pub struct VerticalData {
     /// The party with the labels.
     pub primary: PartyTable,
     /// One label for each primary record: a number, or a class index.
-    pub labels: Vec<f32>,
+    pub labels: Vec<f64>,
     /// The other parties.
     pub secondaries: Vec<PartyTable>,
     /// What is standardised before models see it; linkage always uses raw keys.
@@ -286,7 +287,7 @@ pub struct Labelled {
     /// [n, d].
     pub features: Matrix<f32>,
     /// n labels.
-    pub labels: Vec<f32>,
+    pub labels: Vec<f64>,
 }
 
 impl SlotKind for dyn Source {

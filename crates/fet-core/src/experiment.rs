@@ -10,7 +10,9 @@ mod split;
 mod train;
 
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::aggregator::Aggregator;
@@ -23,6 +25,7 @@ use crate::method::{Method, Plan, Slots};
 use crate::policy::Policy;
 use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
+use crate::schema;
 
 pub use changes::{overlay, set};
 pub use common::CommonSettings;
@@ -32,15 +35,15 @@ pub use split::{PART, SplitKind, SplitSettings};
 pub use train::{Batches, Kernels, TrainSettings, Weighting, WeightingRule, Wire};
 
 /// Everything that a run depends on, except its data files.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name of the results.
+    /// The name of the results, a plain file name: it is that of their folder.
     pub name: String,
-    /// The seed of every random stream.
+    /// The seed of every random stream: the same seed, the same run.
     #[serde(default)]
     pub seed: u64,
-    /// The tensor backend.
+    /// What computes: "flex" or "ndarray" in Rust, "libtorch" or "libtorch-cuda" where they are built in (`fet list device`).
     #[serde(default = "default_device")]
     pub device: String,
     /// Length of the run and batch sizes.
@@ -72,6 +75,10 @@ pub struct Experiment {
     /// An attack that the run is put to once it is done; none where the table is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attack: Option<Slot<dyn Attack>>,
+    /// The folder of a finished run whose models every party begins with, beside this file or in the folder of data files;
+    /// empty where models begin anew. The parties then prepare their records as that run did.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub from: String,
     /// Where its data files come from, for people who do not have them. A run does not follow from it.
     #[serde(default, skip_serializing)]
     pub origin: String,
@@ -86,10 +93,9 @@ impl Experiment {
     /// A slot that is missing, or whose table has no `kind`, gets the default plug-in; for encoder and aggregator the
     /// method chooses it.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
-        for (slot, kind) in
-            [("method", "fet"), ("linker", "nearest"), ("privacy", "none"), ("labels", "none")]
-        {
-            fill_in(&mut table, slot, kind);
+        schema::check(&table, Self::schema())?;
+        for slot in ["method", "linker", "privacy", "labels"] {
+            fill_in(&mut table, slot, "");
         }
         if let Some(toml::Value::Table(method)) = table.get("method") {
             // A method that cannot be read is reported below, with its path.
@@ -102,23 +108,31 @@ impl Experiment {
         for slot in ["encoder", "aggregator"] {
             fill_in(&mut table, slot, "");
         }
-        let experiment: Self = serde_path_to_error::deserialize(table).map_err(|error| {
-            let message = error.inner().message().trim_end().to_string();
-            SettingsError::Field { field: error.path().to_string(), message }
-        })?;
-        experiment.train.check()?;
+        let experiment: Self = serde_path_to_error::deserialize(table)
+            .map_err(|error| read_error(&error.path().to_string(), error.inner().message().trim_end()))?;
         experiment.split.check()?;
-        experiment.scores.check()?;
-        experiment.policy.check().map_err(|violation| violation.within("policy"))?;
         if experiment.name.is_empty()
             || experiment.name.contains(['/', '\\'])
             || experiment.name.starts_with('.')
+            || experiment.name.contains(char::is_control)
         {
             let rule = "must be a plain file name: it names the folder of the results";
-            return Err(Violation::new("name", rule, format!("\"{}\"", experiment.name)).into());
+            return Err(Violation::new("name", rule, format!("{:?}", experiment.name)).into());
         }
         experiment.check_slots()?;
+        experiment.check_from()?;
         Ok(experiment)
+    }
+
+    /// The JSON schema of an experiment with the plug-ins that are linked into this program.
+    pub fn schema() -> &'static serde_json::Value {
+        static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
+        SCHEMA.get_or_init(|| {
+            let mut schema = schema::of::<Self>();
+            // Slots without a default of their own are chosen by the method.
+            schema["required"] = serde_json::json!(["name", "data"]);
+            schema
+        })
     }
 
     /// Refuses incompatible slots.
@@ -159,6 +173,34 @@ impl Experiment {
         }
         self.check_labels(&plan)?;
         self.check_privacy(&plan, &slots)
+    }
+
+    /// Refuses to begin with models where what they have learned is counted nowhere, or where there are none.
+    fn check_from(&self) -> Result<(), Violation> {
+        if self.from.is_empty() {
+            return Ok(());
+        }
+        let rule = if !self.privacy.build(&())?.is_identity() {
+            format!(
+                "must be empty where `privacy.kind` is \"{}\": what the earlier run released is not in the ε of this one",
+                self.privacy.kind()
+            )
+        } else if self.labels.kind() != "none" {
+            format!(
+                "must be empty where `labels.kind` is \"{}\": what the earlier run told of labels is not in the ε of this one",
+                self.labels.kind()
+            )
+        } else if self.method.build(&())?.plan().at_once.is_some() {
+            format!(
+                "must be empty for the method \"{}\", which keeps no model to begin with",
+                self.method.kind()
+            )
+        } else if self.attack.is_some() {
+            "must be empty where an attack is set: it trains the run again from the start".to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Violation::new("from", rule, format!("\"{}\"", self.from)))
     }
 
     /// Refuses settings that bypass a protection of labels.
@@ -241,6 +283,13 @@ impl Experiment {
         columns
     }
 
+    /// Whether this run can go on with more epochs once it is done, as if it had had them from the start.
+    pub fn can_go_on(&self) -> Result<bool, SettingsError> {
+        let at_once = self.method.build(&())?.plan().at_once.is_some();
+        let open = self.labels.kind() == "none";
+        Ok(open && !at_once && self.train.can_go_on(self.privacy.build(&())?.as_ref()))
+    }
+
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
         let TrainSettings { recompute, kernels, wire, randomness, class_weights, .. } =
@@ -266,6 +315,20 @@ impl Experiment {
     /// The settings with every default filled in.
     pub fn to_table(&self) -> toml::Table {
         toml::Table::try_from(self).expect("settings are plain structs, which TOML can hold")
+    }
+}
+
+/// An error of a slot that names a setting of it, with the path of the slot; another one as it is.
+fn read_error(path: &str, message: &str) -> SettingsError {
+    match message.strip_prefix('`').and_then(|rest| rest.split_once("` ")) {
+        Some((field, rule)) if !path.ends_with(field) => {
+            let field = format!("{path}.{field}");
+            match rule.rsplit_once("; it is ") {
+                Some((rule, value)) => Violation::new(field, rule, value).into(),
+                None => SettingsError::Field { field, message: rule.to_string() },
+            }
+        }
+        _ => SettingsError::Field { field: path.to_string(), message: message.to_string() },
     }
 }
 

@@ -30,7 +30,7 @@ pub trait LabelProtection: Send + Sync {
 
     /// Replaces the training labels, in their own unit, and what the objective knows of them. Only those labels: the
     /// primary validates and tests with true ones.
-    fn labels(&self, _labels: &mut [f32], _objective: &mut Objective, _rng: &mut ChaCha8Rng) {}
+    fn labels(&self, _labels: &mut [f64], _objective: &mut Objective, _rng: &mut ChaCha8Rng) {}
 
     /// Replaces the gradients with respect to the memory, of each row's own loss, before they are sent: one block of
     /// `width` values for each row.
@@ -57,6 +57,7 @@ pub struct Exposure {
 
 impl SlotKind for dyn LabelProtection {
     const SLOT: &'static str = "labels";
+    const DEFAULT: Option<&'static str> = Some("none");
     type Context<'a> = ();
 }
 

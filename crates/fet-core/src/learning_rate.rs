@@ -2,12 +2,13 @@
 //!
 //! The metric is the one users read; its direction matters: accuracy is maximised.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Direction;
 
 /// How the learning rate decreases over epochs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
     /// At a plateau, as in the paper: `train.patience` epochs without a better validation metric multiply it by

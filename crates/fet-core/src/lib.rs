@@ -40,6 +40,7 @@ pub mod labels;
 #[cfg(feature = "tensor")]
 pub mod learning_rate;
 pub mod linker;
+pub mod memory;
 pub mod message;
 #[cfg(feature = "tensor")]
 pub mod method;
@@ -55,5 +56,6 @@ pub mod policy;
 pub mod privacy;
 pub mod registry;
 pub mod rng;
+pub mod schema;
 #[cfg(feature = "tensor")]
 pub mod trainable;

@@ -140,6 +140,7 @@ pub fn link_between(
 
 impl SlotKind for dyn Linker {
     const SLOT: &'static str = "linker";
+    const DEFAULT: Option<&'static str> = Some("nearest");
     type Context<'a> = ();
 }
 

@@ -162,6 +162,7 @@ impl Neighbours {
 
 impl SlotKind for dyn Method {
     const SLOT: &'static str = "method";
+    const DEFAULT: Option<&'static str> = Some("fet");
     type Context<'a> = ();
 }
 

@@ -43,10 +43,10 @@ impl Objective {
     }
 
     /// A label as the model sees it: scaled to [0, 1] for a regression, otherwise unchanged.
-    pub fn scale(&self, label: f32) -> f32 {
+    pub fn scale(&self, label: f64) -> f32 {
         match self.task {
-            Task::Regression => ((f64::from(label) - self.minimum) / self.range) as f32,
-            Task::Binary | Task::Multiclass => label,
+            Task::Regression => ((label - self.minimum) / self.range) as f32,
+            Task::Binary | Task::Multiclass => label as f32,
         }
     }
 

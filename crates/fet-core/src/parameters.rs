@@ -119,6 +119,12 @@ pub enum ParameterError {
         /// The name.
         name: String,
     },
+    /// A parameter of the model was not given.
+    #[error("parameter `{name}` of the model is missing")]
+    Missing {
+        /// The name.
+        name: String,
+    },
     /// The parameter has another shape.
     #[error("parameter `{name}` has the shape {expected:?}, not {found:?}")]
     Shape {

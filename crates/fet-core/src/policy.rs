@@ -3,12 +3,11 @@
 //! The policy is the party's own and is sent to nobody. A run that it forbids is refused when the party joins, with the rule
 //! and the value; what it forbids during a run is refused at its door.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::Violation;
-
 /// What a party lets the primary have.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
     /// The linkers that it takes part in; all where the list is empty.
@@ -19,10 +18,13 @@ pub struct Policy {
     /// those that are secure sums.
     pub aggregators: Vec<String>,
     /// The largest ε of a run; 0 for no limit.
+    #[schemars(range(min = 0))]
     pub most_epsilon: f64,
     /// The least noise of a run, in units of the clipping norm; 0 for none.
+    #[schemars(range(min = 0))]
     pub least_noise: f64,
-    /// The least number of parties in a secure sum.
+    /// The least number of parties in a secure sum; the sum over one party would be its value.
+    #[schemars(range(min = 2))]
     pub least_summed: usize,
     /// The least number of other parties that it shares masks with, where so many take part.
     pub least_mask_neighbours: usize,
@@ -48,20 +50,5 @@ impl Default for Policy {
             probes: false,
             predictions: true,
         }
-    }
-}
-
-impl Policy {
-    pub(crate) fn check(&self) -> Result<(), Violation> {
-        for (field, value) in [("most_epsilon", self.most_epsilon), ("least_noise", self.least_noise)] {
-            if !(value.is_finite() && value >= 0.0) {
-                return Err(Violation::new(field, "must be a number of at least 0", value));
-            }
-        }
-        if self.least_summed < 2 {
-            let rule = "must be at least 2: the sum over one party is its value";
-            return Err(Violation::new("least_summed", rule, self.least_summed));
-        }
-        Ok(())
     }
 }

@@ -142,6 +142,7 @@ impl Selection {
 
 impl SlotKind for dyn PrivacyMechanism {
     const SLOT: &'static str = "privacy";
+    const DEFAULT: Option<&'static str> = Some("none");
     type Context<'a> = ();
 }
 

@@ -10,10 +10,15 @@
 
 mod slot;
 
+use std::collections::BTreeMap;
 use std::fmt::{Debug, Display};
+use std::sync::{Mutex, PoisonError};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::schema;
 
 pub use fet_scores::did_you_mean;
 pub use slot::Slot;
@@ -22,6 +27,8 @@ pub use slot::Slot;
 pub trait SlotKind: 'static {
     /// The name of the slot in an experiment file.
     const SLOT: &'static str;
+    /// The plug-in that fills it where an experiment names none.
+    const DEFAULT: Option<&'static str> = None;
     /// The inputs of a recipe besides its own settings.
     type Context<'a>;
 }
@@ -29,12 +36,15 @@ pub trait SlotKind: 'static {
 /// The settings of one plug-in of the slot `T`, and how to build it.
 ///
 /// Implementors derive `Deserialize` with `#[serde(default, deny_unknown_fields)]`: every field has a
-/// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error.
+/// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error. They derive `JsonSchema`: doc comments are
+/// the help, `#[schemars(range(...))]` the range that is enforced ([`schema`](crate::schema)).
 pub trait Recipe<T: SlotKind + ?Sized>:
-    Serialize + DeserializeOwned + Default + Clone + Debug + Send + Sync + 'static
+    Serialize + DeserializeOwned + JsonSchema + Default + Clone + Debug + Send + Sync + 'static
 {
-    /// Checks each value separately. Only checked settings are built.
-    fn check(&self) -> Result<(), Violation>;
+    /// Checks what the schema does not say: a rule of its own, or between settings. Only checked settings are built.
+    fn check(&self) -> Result<(), Violation> {
+        Ok(())
+    }
 
     /// Builds the component; refuses settings that are impossible in the context.
     fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
@@ -90,7 +100,27 @@ pub enum SettingsError {
         /// The known names, sorted.
         known: String,
     },
-    /// A field is unknown, of the wrong type or impossible.
+    /// A setting that there is not.
+    #[error("`{field}` is no setting{of}{}", if hint.is_empty() { format!("; there are {known}") } else { hint.clone() })]
+    Unknown {
+        /// The field, with dots between the names of nested tables.
+        field: String,
+        /// " of" the plug-in whose settings they are, if any.
+        of: String,
+        /// "; did you mean ...?" if a name is similar.
+        hint: String,
+        /// The settings that there are.
+        known: String,
+    },
+    /// A setting without a default is not there.
+    #[error("`{field}` is missing{}", if what.is_empty() { String::new() } else { format!("; it must be {what}") })]
+    Missing {
+        /// The field, with dots between the names of nested tables.
+        field: String,
+        /// What it must be.
+        what: String,
+    },
+    /// A field cannot be read.
     #[error("`{field}`: {message}")]
     Field {
         /// The field, with dots between the names of nested tables.
@@ -111,12 +141,38 @@ pub struct Plugin<T: ?Sized + 'static> {
     pub summary: &'static str,
     pub(crate) parse: slot::Parse<T>,
     defaults: fn() -> toml::Table,
+    derive: fn() -> serde_json::Value,
+    source: fn() -> &'static str,
 }
 
 impl<T: SlotKind + ?Sized> Plugin<T> {
     /// A plug-in with the settings `R`.
     pub const fn new<R: Recipe<T>>(kind: &'static str, summary: &'static str) -> Self {
-        Self { kind, summary, parse: slot::parse::<T, R>, defaults: slot::defaults::<T, R> }
+        Self {
+            kind,
+            summary,
+            parse: slot::parse::<T, R>,
+            defaults: slot::defaults::<T, R>,
+            derive: schema::of::<R>,
+            source: std::any::type_name::<R>,
+        }
+    }
+
+    /// The JSON schema of its settings, without `kind`.
+    pub fn schema(&self) -> &'static serde_json::Value {
+        // Each is derived once, when it is first asked for, and stays: a plug-in is a constant and cannot hold it.
+        static DERIVED: Mutex<BTreeMap<&str, &'static serde_json::Value>> = Mutex::new(BTreeMap::new());
+        let derived = DERIVED.lock().unwrap_or_else(PoisonError::into_inner).get(self.source()).copied();
+        derived.unwrap_or_else(|| {
+            let schema = Box::leak(Box::new((self.derive)()));
+            DERIVED.lock().unwrap_or_else(PoisonError::into_inner).insert(self.source(), schema);
+            schema
+        })
+    }
+
+    /// The Rust type of its settings, with crate and module.
+    pub fn source(&self) -> &'static str {
+        (self.source)()
     }
 
     /// Every setting of the plug-in with its default.

@@ -2,7 +2,6 @@
 
 pub(crate) mod table;
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
@@ -18,7 +17,12 @@ pub(crate) fn locate(folders: &Folders, file: &str, setting: &str) -> Result<Pat
     if path.is_dir() {
         return Err(DataError::new(path.display(), "is a folder; a file is expected"));
     }
-    let Err(error) = path.metadata() else { return Ok(path) };
+    if path.is_file() {
+        return Ok(path);
+    }
+    let Err(error) = path.metadata() else {
+        return Err(DataError::new(path.display(), "is a FIFO, a device or a socket; a file is expected"));
+    };
     let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
     let advice = match places.as_slice() {
         _ if Path::new(file).is_absolute() => format!("cannot be opened ({error})"),
@@ -39,7 +43,7 @@ pub(crate) fn open(
     setting: &str,
 ) -> Result<(PathBuf, Box<dyn Read>), DataError> {
     let path = locate(folders, file, setting)?;
-    let opened = File::open(&path)
+    let opened = fet_files::open(&path)
         .map_err(|error| DataError::new(path.display(), format!("cannot be opened ({error})")))?;
     let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
         Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(opened))))
@@ -64,7 +68,7 @@ pub(crate) fn bytes(folders: &Folders, file: &str, setting: &str) -> Result<(Pat
 /// `place` names a label's row for a message.
 pub(crate) fn classes(
     task: Task,
-    labels: &[f32],
+    labels: &[f64],
     place: impl Fn(usize) -> String,
 ) -> Result<usize, DataError> {
     let most = match task {
@@ -72,12 +76,12 @@ pub(crate) fn classes(
         Task::Binary => 1.0,
         Task::Multiclass => 9_999.0,
     };
-    let is_class = |y: f32| y.fract() == 0.0 && (0.0..=most).contains(&y);
+    let is_class = |y: f64| y.fract() == 0.0 && (0.0..=most).contains(&y);
     if let Some(row) = labels.iter().position(|&y| !is_class(y)) {
         let expected = if task == Task::Binary { "0 or 1" } else { "a class number, 0, 1, 2, ..." };
         let problem = format!("the label must be {expected} for this task; it is {}", labels[row]);
         return Err(DataError::new(place(row), problem));
     }
-    let largest = labels.iter().copied().fold(0.0, f32::max) as usize;
+    let largest = labels.iter().copied().fold(0.0, f64::max) as usize;
     Ok(if task == Task::Binary { 2 } else { largest + 1 })
 }

@@ -4,6 +4,9 @@
 //! disturb each other: each has a temporary file of its own, and the last rename wins. A process that is killed while it
 //! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it.
 //!
+//! A symbolic link is followed: the file that it names is replaced, not the link. What is no file, such as a device or a FIFO, is
+//! written to as it is, and stays.
+//!
 //! The crate `tempfile` would do the same, but it and what it depends on would be built before every `cargo xtask`.
 
 use std::fs::{self, File};
@@ -42,8 +45,15 @@ pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Resul
 }
 
 fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
+    let path = &followed(path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
+    }
+    if is_stream(path) {
+        let mut stream = BufWriter::with_capacity(1 << 20, File::options().write(true).open(path)?);
+        let result = fill(&mut stream)?;
+        stream.flush()?;
+        return Ok(result);
     }
     let (temporary, file) = create_beside(path, private)?;
     let written = fill_and_rename(file, &temporary, path, fill);
@@ -52,6 +62,33 @@ fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io:
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// Finds out whether [`write_with`] could begin to write to `path`, and leaves nothing behind. A device or a FIFO is not opened.
+pub fn check_writable(path: &Path) -> io::Result<()> {
+    let path = &followed(path)?;
+    if is_stream(path) {
+        return Ok(());
+    }
+    let (temporary, _) = create_beside(path, false)?;
+    fs::remove_file(temporary)
+}
+
+/// The file that a symbolic link names, through as many links as a system follows.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_path_buf();
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(target) => path = path.parent().map_or_else(|| target.clone(), |folder| folder.join(&target)),
+            Err(_) => return Ok(path),
+        }
+    }
+    Err(io::Error::other("its symbolic links lead in a circle"))
+}
+
+/// Whether something stands there that is neither a file nor a folder.
+fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
 fn fill_and_rename<T>(
@@ -150,6 +187,30 @@ mod tests {
         let (first, _) = create_beside(&path, false).expect("created");
         let (second, _) = create_beside(&path, false).expect("created");
         assert!(first != second && first.exists() && second.exists());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed_and_devices_stay() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir(at("deep")).expect("a folder");
+        symlink("deep/file", at("first")).expect("a link");
+        symlink("first", at("second")).expect("a link");
+        check_writable(&at("second")).expect("its end can be written");
+        write(&at("second"), b"text").expect("written");
+        assert_eq!(fs::read_to_string(at("deep/file")).expect("there"), "text");
+        assert!(at("first").is_symlink() && at("second").is_symlink());
+        symlink("circle", at("circle")).expect("a link");
+        assert!(write(&at("circle"), b"text").is_err() && check_writable(&at("circle")).is_err());
+        // A device of our own: the terminal's other side would do, but /dev/full is everywhere and refuses.
+        symlink("/dev/full", at("full")).expect("a link");
+        check_writable(&at("full")).expect("nothing is written");
+        write(&at("full"), b"text").expect_err("it is full");
+        assert!(fs::metadata("/dev/full").expect("there").file_type().is_char_device());
+        assert_eq!(names(folder.path()), ["circle", "deep", "first", "full", "second"]);
+        assert_eq!(names(&at("deep")), ["file"]);
     }
 
     #[cfg(unix)]

@@ -2,7 +2,6 @@
 //!
 //! What a checksum stands for is decided by the callers.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -15,7 +14,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// SHA-256 of a file's content, read block by block.
 pub fn sha256_of_file(path: &Path) -> io::Result<[u8; 32]> {
-    let mut file = File::open(path)?;
+    let mut file = crate::open(path)?;
     let mut digest = Sha256::new();
     let mut block = vec![0; 1 << 20];
     loop {

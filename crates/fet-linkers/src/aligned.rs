@@ -3,18 +3,19 @@
 //! Keys are not compared, and none leaves the primary: like `random`, it sends a zero for each key. The links have no
 //! similarities.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blind::{self, Count};
-use crate::check_neighbours;
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `aligned`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlignedSettings {
-    /// K, the number of records per primary record.
+    /// K, the number of records that belong to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
 }
 
@@ -25,10 +26,6 @@ impl Default for AlignedSettings {
 }
 
 impl Recipe<dyn Linker> for AlignedSettings {
-    fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Aligned { neighbours: self.neighbours }))
     }

@@ -9,7 +9,6 @@
 //! The hash covers the queries as the asker conceals them. Sealed keys differ between secrets, so links under an old
 //! secret are not reused; the secret itself is stored nowhere.
 
-use std::fs;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
@@ -80,7 +79,7 @@ impl Owner for Searched {
         let key = self.key(task.queries, task.records);
         let name = fet_files::hex(&key);
         let path = self.folder.join(format!("{name}.links"));
-        match fs::read(&path) {
+        match fet_files::read(&path) {
             Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
                 Ok(links) => {
                     (task.progress)(links.rows());
@@ -197,6 +196,8 @@ fn from_bytes(
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use std::fs;
 
     use super::*;
     use fet_core::data::Matrix;

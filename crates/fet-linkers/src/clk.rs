@@ -8,50 +8,62 @@ use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
 use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Schema};
 use fet_linkage::search::{Index, Measure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, check_weights, links, secret, wire};
+use crate::{check_weights, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `clk`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `clk` (Schnell, Bachteler, Reiher 2009).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClkSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
-    /// Length of a filter, a power of two from 128 to 65,536.
+    /// The length of a record's Bloom filter before hardening, in bits.
+    #[schemars(range(min = 128, max = 65_536), extend("x-rule" = "a power of two"))]
     pub bits: usize,
     /// The length of the hashed q-grams, in characters.
+    #[schemars(range(min = 1, max = 8))]
     pub q: usize,
-    /// The mean number of insertions into a filter, as a share of its length.
+    /// The mean number of insertions into a filter, as a share of its length: it decides how many bits a q-gram sets.
+    #[schemars(range(max = 2), extend("exclusiveMinimum" = 0))]
     pub load: f64,
-    /// The weight of each field, in addition to its entropy; empty for equal weights.
+    /// The weight of each key column, by which its entropy is multiplied; empty for equal weights.
+    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
     pub weights: Vec<f64>,
-    /// Each field's group number: fields of one group may be swapped. Empty for none.
+    /// The group number of each key column: columns of one group are hashed alike, so that their texts may be swapped;
+    /// empty if no columns may be swapped.
     pub groups: Vec<u32>,
-    /// The defence against attacks on bit frequencies.
+    /// The defence of filters against attacks on the frequencies of their bits.
     pub hardening: Harden,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
-    /// seed.
+    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
+    /// secret follows from the seed.
+    #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
-    /// Bits that each blocking table samples; 0 to compare all pairs.
+    /// The number of bits that each blocking table samples, where only records are compared that agree in all bits of a
+    /// table; 0 to compare all pairs.
+    #[schemars(range(max = 65_536))]
     pub block_bits: usize,
-    /// The probability that blocking compares two records of similarity `block_similarity`.
+    /// The probability that blocking compares two records of similarity `block_similarity`; it decides the number of tables.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub block_recall: f64,
-    /// The Dice similarity for which `block_recall` holds.
+    /// The Dice similarity of two filters for which `block_recall` holds.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub block_similarity: f64,
 }
 
-/// The defence against attacks on bit frequencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The defence of filters against attacks on the frequencies of their bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harden {
-    /// Nothing.
+    /// No defence.
     #[default]
     None,
     /// The filter followed by its complement.
@@ -94,24 +106,10 @@ impl Default for ClkSettings {
 
 impl Recipe<dyn Linker> for ClkSettings {
     fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)?;
         check_weights(&self.weights)?;
         secret::check(&self.secret_env)?;
-        if !(self.bits.is_power_of_two() && (128..=65_536).contains(&self.bits)) {
-            return Err(Violation::new("bits", "must be a power of two from 128 to 65536", self.bits));
-        }
-        if !(1..=8).contains(&self.q) {
-            return Err(Violation::new("q", "must be 1 to 8", self.q));
-        }
-        if !(self.load > 0.0 && self.load <= 2.0) {
-            return Err(Violation::new("load", "must be above 0 and at most 2", self.load));
-        }
-        for (field, share) in
-            [("block_recall", self.block_recall), ("block_similarity", self.block_similarity)]
-        {
-            if !(share > 0.0 && share < 1.0) {
-                return Err(Violation::new(field, "must be above 0 and below 1", share));
-            }
+        if !self.bits.is_power_of_two() {
+            return Err(Violation::new("bits", "must be a power of two", self.bits));
         }
         Ok(())
     }

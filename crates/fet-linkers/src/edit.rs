@@ -1,23 +1,26 @@
 //! `edit`: texts compared in the clear by Jaro-Winkler similarity: the unprotected baseline for `clk`.
 
 use fet_linkage::edit::search;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
-use crate::{check_neighbours, check_weights, links};
+use crate::{check_weights, links};
 use fet_core::data::KeyKind;
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_text};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `edit`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EditSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
-    /// The weight of each field; empty for equal weights.
+    /// The weight of each key column in the mean similarity of two records; empty for equal weights.
+    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
     pub weights: Vec<f64>,
 }
 
@@ -29,8 +32,7 @@ impl Default for EditSettings {
 
 impl Recipe<dyn Linker> for EditSettings {
     fn check(&self) -> Result<(), Violation> {
-        check_weights(&self.weights)?;
-        check_neighbours(self.neighbours)
+        check_weights(&self.weights)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {

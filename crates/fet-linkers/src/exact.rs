@@ -10,22 +10,24 @@ use std::collections::{HashMap, HashSet};
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::text::normalise;
 use rand::seq::index;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
-use crate::{check_neighbours, links, wire};
+use crate::{links, wire};
 use fet_core::data::{KeyKind, Keys};
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
 /// Settings of `exact`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExactSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record. Those without an equal key are drawn at random.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
 }
 
@@ -36,10 +38,6 @@ impl Default for ExactSettings {
 }
 
 impl Recipe<dyn Linker> for ExactSettings {
-    fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Exact(self.clone())))
     }

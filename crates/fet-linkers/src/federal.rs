@@ -7,33 +7,42 @@
 use fet_linkage::bits::BitTable;
 use fet_linkage::pivots::{Pivots, bit_budget};
 use fet_linkage::search::{Index, Measure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, links, secret, wire};
+use crate::{links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `federal`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `federal` (Karapiperis, Gkoulalas-Divanis, Verykios 2018).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FederalSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
     /// The distance from a pivot up to which its bit is set, as a share of a column's range; distances beyond twice
     /// that are not distinguished.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub threshold: f64,
-    /// The precision of the estimate of a distance of `threshold`: within the factor 1 ± ε ...
+    /// ε, the relative error of a distance that is estimated from bits: a distance of `threshold` is estimated within the
+    /// factor 1 ± ε, except with probability δ. It is no privacy loss.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub epsilon: f64,
-    /// ... except with this probability, δ.
+    /// δ, the probability that a distance of `threshold` is estimated with a relative error above ε.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// Bits per column; 0 for the number that ε, δ and the threshold require.
+    /// The length of a column's bit vector; 0 for what ε, δ and the threshold require: 3 ln(2/δ) / (ε² p) bits, where p is
+    /// the share of bits in which numbers at a distance of `threshold` differ.
+    #[schemars(range(max = MOST_BITS))]
     pub bits: usize,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
-    /// seed.
+    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
+    /// secret follows from the seed.
+    #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
 }
 
@@ -62,20 +71,12 @@ impl FederalSettings {
 
 impl Recipe<dyn Linker> for FederalSettings {
     fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)?;
         secret::check(&self.secret_env)?;
-        for (field, share) in
-            [("threshold", self.threshold), ("epsilon", self.epsilon), ("delta", self.delta)]
-        {
-            if !(share > 0.0 && share < 1.0) {
-                return Err(Violation::new(field, "must be above 0 and below 1", share));
-            }
-        }
         if self.bits() > MOST_BITS {
             let rule = format!(
                 "must not ask for more than {MOST_BITS} bits a column (try a larger epsilon or threshold)"
             );
-            return Err(Violation::new(if self.bits > 0 { "bits" } else { "epsilon" }, rule, self.bits()));
+            return Err(Violation::new("epsilon", rule, self.bits()));
         }
         Ok(())
     }

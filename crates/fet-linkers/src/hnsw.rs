@@ -4,25 +4,31 @@
 //! is exact and faster.
 
 use fet_linkage::hnsw::{Graph, HnswSettings as Care};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::links;
 use crate::nearest::CLEAR;
-use crate::{check_neighbours, links};
 use fet_core::data::{KeyKind, Matrix};
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `hnsw`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HnswSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
-    /// Candidates examined when a record is inserted into the graph: more is better and slower.
+    /// Candidates that are examined when a record is inserted into the graph (ef_construction; Malkov & Yashunin 2018):
+    /// more find more of the true neighbours and are slower.
+    #[schemars(range(min = 1))]
     pub construction: usize,
-    /// Candidates examined for a query, at least K: more is better and slower.
+    /// Candidates that are examined for a query (ef_search); K where that is more. More find more of the true neighbours
+    /// and are slower.
+    #[schemars(range(min = 1))]
     pub search: usize,
 }
 
@@ -33,15 +39,6 @@ impl Default for HnswSettings {
 }
 
 impl Recipe<dyn Linker> for HnswSettings {
-    fn check(&self) -> Result<(), Violation> {
-        for (field, value) in [("construction", self.construction), ("search", self.search)] {
-            if value == 0 {
-                return Err(Violation::new(field, "must be at least 1", 0));
-            }
-        }
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Hnsw(self.clone())))
     }
@@ -74,20 +71,33 @@ impl Owner for World {
         let (queries, records) = check_numbers(task.queries, task.records, neighbours, pad)?;
         let take = neighbours.min(records.rows());
         let care = Care { construction, search: candidates, seed: self.seed };
-        let graph =
-            Graph::new(&singles(records).map_err(LinkError::of_own_table)?, queries.columns(), take, care);
-        let found = graph.search(&singles(queries)?, take, task.progress);
+        let centre = centre(records);
+        let graph = Graph::new(
+            &singles(records, &centre).map_err(LinkError::of_own_table)?,
+            queries.columns(),
+            take,
+            care,
+        );
+        let found = graph.search(&singles(queries, &centre)?, take, task.progress);
         Ok(links(neighbours, found))
     }
 }
 
-/// The keys as 32-bit floats; refuses keys whose distances overflow them.
-fn singles(keys: &Matrix<f64>) -> Result<Vec<f32>, LinkError> {
+/// The mean of each column: keys that are far from 0 and near each other, such as times in seconds, have no digits in 32 bits
+/// that tell them apart.
+fn centre(keys: &Matrix<f64>) -> Vec<f64> {
+    let rows = keys.rows() as f64;
+    let column = |column| (0..keys.rows()).map(|row| keys.row(row)[column] / rows).sum();
+    (0..keys.columns()).map(column).collect()
+}
+
+/// The keys around `centre` as 32-bit floats; refuses keys whose distances overflow them.
+fn singles(keys: &Matrix<f64>, centre: &[f64]) -> Result<Vec<f32>, LinkError> {
     const MOST: f64 = 1e18;
     if let Some(place) = keys.values().iter().position(|x| x.abs() > MOST) {
         let problem =
             format!("its numbers must be within ±{MOST:e}; one of them is {:e}", keys.values()[place]);
         return Err(LinkError::Value { row: place / keys.columns() + 1, problem });
     }
-    Ok(keys.values().iter().map(|&x| x as f32).collect())
+    Ok(keys.values().iter().zip(centre.iter().cycle()).map(|(x, centre)| (x - centre) as f32).collect())
 }

@@ -54,18 +54,16 @@ pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     Links::new(neighbours, available, indices, scores)
 }
 
-/// Refuses K = 0.
-pub(crate) fn check_neighbours(neighbours: usize) -> Result<(), Violation> {
-    if neighbours == 0 { Err(Violation::new("neighbours", "must be at least 1", 0)) } else { Ok(()) }
-}
-
-/// Refuses weights without a positive sum.
+/// Refuses weights that are all 0.
 pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
-    let sound = weights.iter().all(|w| *w >= 0.0 && w.is_finite());
-    if sound && (weights.is_empty() || weights.iter().sum::<f64>() > 0.0) {
+    if weights.is_empty() || weights.iter().any(|&weight| weight > 0.0) {
         return Ok(());
     }
-    Err(Violation::new("weights", "must be numbers of at least 0, one of them above", format!("{weights:?}")))
+    Err(Violation::new(
+        "weights",
+        "must be empty, or weights of which one is above 0",
+        format!("{weights:?}"),
+    ))
 }
 
 /// The weights of `fields` fields: those that are set, or 1 for each.

@@ -6,33 +6,35 @@
 
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::points;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{check_neighbours, links};
+use crate::links;
 use fet_core::data::{KeyKind, Matrix};
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_numbers};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `nearest`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NearestSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
-    /// How distance is measured.
+    /// How the distance between keys is measured.
     pub metric: Metric,
 }
 
 /// How the distance between keys is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
-    /// Euclidean distance, in the keys' unit.
+    /// Euclidean distance, in the unit of the keys.
     #[default]
     Euclidean,
-    /// Great-circle distance in metres between longitudes and latitudes in degrees.
+    /// Great-circle distance in metres; keys are longitude and latitude in degrees, in this order.
     Haversine,
 }
 
@@ -43,10 +45,6 @@ impl Default for NearestSettings {
 }
 
 impl Recipe<dyn Linker> for NearestSettings {
-    fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Nearest(self.clone())))
     }

@@ -7,21 +7,41 @@
 
 use fet_linkage::noise::{least_leak, sigma_for};
 use rand_distr::{Distribution, Normal};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, plugins};
 use fet_core::rng::{Purpose, stream};
+use fet_core::schema::MEANINGS;
 
 /// Settings of `noisy`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoisySettings {
-    /// τ, the largest probability of recovery; 1 for no noise.
+    /// τ, the largest probability that an attacker recovers a bit vector from the similarities; 1 for no noise (FedSim; Wu, Li,
+    /// He 2022, theorem 1).
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub leak: f64,
-    /// The linker whose similarities get noise.
+    /// The linker whose similarities get noise; one that has similarities.
+    #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Linker>,
+}
+
+/// The schema of a table that names a linker. It leaves the linkers' own settings out, for `noisy` is one of them and the
+/// schema would hold itself; they are checked when the inner linker is read.
+fn inner(_: &mut SchemaGenerator) -> Schema {
+    let all = plugins::<dyn Linker>();
+    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
+    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
+    let meaning = "The linker whose similarities get noise; its settings stand beside its kind.";
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "kind": { "description": meaning, "type": "string", "enum": kinds, (MEANINGS): meanings },
+        },
+    })
 }
 
 impl Default for NoisySettings {
@@ -31,13 +51,6 @@ impl Default for NoisySettings {
 }
 
 impl Recipe<dyn Linker> for NoisySettings {
-    fn check(&self) -> Result<(), Violation> {
-        if !(self.leak > 0.0 && self.leak <= 1.0) {
-            return Err(Violation::new("leak", "must be above 0 and at most 1", self.leak));
-        }
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
         if !inner.about().similarities {

@@ -9,21 +9,23 @@
 
 use fet_linkage::psi::{self, ELEMENT, PsiError};
 use rand::{CryptoRng, Rng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::exact::{contents, filled};
-use crate::{check_neighbours, links, wire};
+use crate::{links, wire};
 use fet_core::data::{KeyKind, Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `psi`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PsiSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record. Those without an equal key are drawn at random.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
 }
 
@@ -34,10 +36,6 @@ impl Default for PsiSettings {
 }
 
 impl Recipe<dyn Linker> for PsiSettings {
-    fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Psi(self.clone())))
     }

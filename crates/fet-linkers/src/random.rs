@@ -3,19 +3,20 @@
 //! Its links have no similarities: they would be meaningless.
 
 use rand::seq::index;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::blind::{self, Count};
-use crate::check_neighbours;
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
 /// Settings of `random`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomSettings {
-    /// K, the number of records per primary record.
+    /// K, the number of records that are drawn for each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
 }
 
@@ -26,10 +27,6 @@ impl Default for RandomSettings {
 }
 
 impl Recipe<dyn Linker> for RandomSettings {
-    fn check(&self) -> Result<(), Violation> {
-        check_neighbours(self.neighbours)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Random { neighbours: self.neighbours }))
     }

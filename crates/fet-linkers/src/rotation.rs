@@ -5,25 +5,28 @@
 //! others, but not the shape of the point cloud ([`fet_linkage::rotation`]).
 
 use fet_linkage::rotation::Rotation;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::{Metric, nearest};
 use crate::wire::{Reader, Writer};
-use crate::{check_neighbours, links, secret, wire};
+use crate::{links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Matrix, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `rotation`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RotationSettings {
-    /// K, the number of neighbours per primary record.
+    /// K, the number of records that are linked to each primary record.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them (the repeats are masked out).
+    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
-    /// The environment variable with the parties' secret; empty in a simulation, where the secret is derived from the
-    /// seed.
+    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
+    /// secret follows from the seed.
+    #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
 }
 
@@ -35,8 +38,7 @@ impl Default for RotationSettings {
 
 impl Recipe<dyn Linker> for RotationSettings {
     fn check(&self) -> Result<(), Violation> {
-        secret::check(&self.secret_env)?;
-        check_neighbours(self.neighbours)
+        secret::check(&self.secret_env)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {

@@ -1,5 +1,6 @@
 //! `top1`: only the nearest key; `nearest` with K = 1, where only the metric can be set.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::{Metric, NearestSettings};
@@ -7,18 +8,14 @@ use fet_core::linker::Linker;
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `top1`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Top1Settings {
-    /// How distance is measured.
+    /// How the distance between keys is measured.
     pub metric: Metric,
 }
 
 impl Recipe<dyn Linker> for Top1Settings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         NearestSettings { neighbours: 1, pad: false, metric: self.metric }.build(&())
     }

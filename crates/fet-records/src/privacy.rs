@@ -2,6 +2,7 @@
 //!
 //! How the figures are computed is for `fet-core` and `fet-privacy`.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nullable;
@@ -82,7 +83,7 @@ pub struct Guarantee {
 }
 
 /// What the parties' private randomness follows from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Randomness {
     /// The experiment's seed, which its report prints: a run repeats, and whoever knows the seed can subtract the noise.
@@ -93,7 +94,7 @@ pub enum Randomness {
 }
 
 /// Which data sets are to be indistinguishable, and how far apart their sums can be for one row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Neighbouring {
     /// One record replaced in every secondary at once: 2C.
@@ -105,7 +106,7 @@ pub enum Neighbouring {
 }
 
 /// What the guarantee makes of the secondaries' models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Learning {
     /// They learn, and a record may through them change every row of every later release. All of it is counted.

@@ -57,7 +57,7 @@ pub fn permutation_importance<E>(
 #[non_exhaustive]
 pub enum ImportanceError<E> {
     /// Nothing to shuffle.
-    #[error("at least 2 rows are shuffled at least once, not {rows} rows {repeats} times; take 5 repeats")]
+    #[error("at least 2 rows are shuffled at least once, not {rows} rows {repeats} times")]
     Settings {
         /// The number of rows.
         rows: usize,

@@ -9,6 +9,7 @@ mod show;
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::names::did_you_mean;
@@ -90,7 +91,7 @@ pub enum Unit {
 }
 
 /// A metric. Its formula, `y` true, `p` predicted, stands at each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// √(mean of (p − y)²).

@@ -171,17 +171,17 @@ pub enum PredictionError {
         got: usize,
     },
     /// Not a number.
-    #[error("row {row} holds {value}; the model diverged, or the label is missing")]
+    #[error("row {} holds {value}; the model diverged, or the label is missing", row + 1)]
     NotFinite {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// The value.
         value: f64,
     },
     /// A class that does not exist.
-    #[error("the label of row {row} is {value}; classes are whole numbers from 0 to {last}")]
+    #[error("the label of row {} is {value}; classes are whole numbers from 0 to {last}", row + 1)]
     Class {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// The label.
         value: f64,
@@ -190,26 +190,27 @@ pub enum PredictionError {
     },
     /// Not a probability.
     #[error(
-        "row {row} predicts {value}; a probability lies between 0 and 1 (apply sigmoid or softmax first)"
+        "row {} predicts {value}; a probability lies between 0 and 1 (apply sigmoid or softmax first)",
+        row + 1
     )]
     Probability {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// The value.
         value: f64,
     },
     /// Probabilities that are none.
-    #[error("the class probabilities of row {row} sum to {sum}, not 1 (apply softmax first)")]
+    #[error("the class probabilities of row {} sum to {sum}, not 1 (apply softmax first)", row + 1)]
     Sum {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// Their sum.
         sum: f64,
     },
     /// Not a weight.
-    #[error("the weight of row {row} is {weight}; weights are finite and not negative")]
+    #[error("the weight of row {} is {weight}; weights are finite and not negative", row + 1)]
     Weight {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// The weight.
         weight: f64,
@@ -228,14 +229,14 @@ mod tests {
             (Task::Regression, vec![], vec![], "no row"),
             (Task::Multiclass { classes: 1 }, vec![0.0], vec![1.0], "at least 2 classes"),
             (Task::Regression, vec![1.0], vec![1.0, 2.0], "1 outputs are needed"),
-            (Task::Regression, vec![1.0], vec![f64::NAN], "row 0 holds NaN"),
+            (Task::Regression, vec![1.0], vec![f64::NAN], "row 1 holds NaN"),
             (
                 Task::Binary,
                 vec![0.0, 2.0],
                 vec![0.5, 0.5],
-                "row 1 is 2; classes are whole numbers from 0 to 1",
+                "row 2 is 2; classes are whole numbers from 0 to 1",
             ),
-            (Task::Binary, vec![0.5], vec![0.5], "row 0 is 0.5"),
+            (Task::Binary, vec![0.5], vec![0.5], "row 1 is 0.5"),
             (Task::Binary, vec![1.0], vec![-0.1], "between 0 and 1"),
             (THREE, vec![2.0], vec![0.2, 0.2, 0.2], "sum to"),
         ] {
@@ -249,7 +250,7 @@ mod tests {
         let rows = Predictions::new(Task::Regression, &[1.0, 2.0], &[1.0, 2.0]).expect("right");
         for (weights, expect) in [
             (vec![1.0], "2 weights are needed"),
-            (vec![1.0, -1.0], "row 1 is -1"),
+            (vec![1.0, -1.0], "row 2 is -1"),
             (vec![0.0, 0.0], "none with a weight above 0"),
         ] {
             let error = rows.weighted(&weights).expect_err(expect).to_string();

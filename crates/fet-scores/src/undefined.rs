@@ -33,7 +33,7 @@ pub enum Undefined {
         all: bool,
     },
     /// A true value of almost nothing.
-    #[error("the true value of row {row} is {value}, below {least}: its percentage would decide the mean")]
+    #[error("the true value of row {} is {value}, below {least}: its percentage would decide the mean", row + 1)]
     NearZero {
         /// The row.
         row: usize,

@@ -247,7 +247,7 @@ fn what_cannot_be_split_is_refused() {
         (fold(20, Strategy::Time(&[1; 20]), 2), "leaves no row for train"),
         (
             Part::parse_column(["train", "tset"]).map(drop),
-            "row 1 is labelled \"tset\"; did you mean \"test\"?",
+            "data row 2 is labelled \"tset\"; did you mean \"test\"?",
         ),
     ] {
         let error: SplitError = result.expect_err(expect);

@@ -142,7 +142,7 @@ impl Fet {
             command.args(["--set", set]);
         }
         command.args(["--seed", &cell.seed.to_string()]);
-        command.arg("--out").arg(folder).args(["--log", "json"]);
+        command.arg("--out").arg(folder).args(["--log", "json", "--forget"]);
         command
     }
 

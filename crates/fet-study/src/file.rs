@@ -113,7 +113,7 @@ impl File {
     /// Reads and checks a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let text =
-            std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            fet_files::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 

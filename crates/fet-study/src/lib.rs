@@ -176,7 +176,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         return Ok(ExitCode::SUCCESS);
     }
     if !done.is_empty() {
-        eprintln!("{} of {} cells were done", done.len(), cells.len());
+        fet_files::note!("{} of {} cells were done", done.len(), cells.len());
     }
     if arguments.report || missing.is_empty() {
         return conclude(arguments, &grid, &cells, &done, &folder);
@@ -190,7 +190,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     let done = finished(&cells);
     match outcome {
         Outcome::Interrupted => {
-            eprintln!(
+            fet_files::note!(
                 "interrupted: {} of {} cells are done; the same command resumes",
                 done.len(),
                 cells.len()
@@ -225,7 +225,7 @@ fn say_unreadable(missing: &[&Cell]) {
     let unreadable: Vec<_> =
         missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
     if let Some((title, problem)) = unreadable.first() {
-        eprintln!(
+        fet_files::note!(
             "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
             unreadable.len()
         );
@@ -289,9 +289,9 @@ fn conclude(
         }
     }
     if failed > 0 {
-        eprintln!("{failed} of {} cells failed; the same command tries them again:", cells.len());
+        fet_files::note!("{failed} of {} cells failed; the same command tries them again:", cells.len());
         for (cell, failure) in &summary.failures {
-            eprintln!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
+            fet_files::note!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
         }
         return Ok(ExitCode::from(1));
     }

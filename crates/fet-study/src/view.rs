@@ -89,7 +89,7 @@ impl View {
         match &self.bars {
             // If the terminal is gone, the message is lost.
             Some((bars, _)) => drop(bars.println(text)),
-            None => eprintln!("{text}"),
+            None => fet_files::note!("{text}"),
         }
     }
 

@@ -112,12 +112,18 @@ impl Fault {
     }
 }
 
-/// The first 40 characters of a cell.
-pub(crate) fn shortened(value: &str) -> String {
-    match value.char_indices().nth(40) {
-        Some((end, _)) => format!("{}…", &value[..end]),
-        None => value.into(),
+/// The first 40 characters of a cell; control characters, which a terminal would obey, are escaped.
+pub fn shortened(value: &str) -> String {
+    let (start, more) = match value.char_indices().nth(40) {
+        Some((end, _)) => (&value[..end], "…"),
+        None => (value, ""),
+    };
+    if !start.contains(char::is_control) {
+        return format!("{start}{more}");
     }
+    let escaped =
+        start.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() });
+    escaped.chain([more.to_string()]).collect()
 }
 
 /// "; did you mean ..?", or nothing if no known name is near.

@@ -89,7 +89,7 @@ fn finite(cell: &str, comma: bool) -> Result<f64, Fault> {
         )),
         None => Err(Fault::new(
             "must be a number",
-            "name it in `missing` if it stands for a missing value, or leave the column's kind out",
+            "correct the cell; or name it in `missing` if it stands for a missing value; a key of text needs a linker and a dataset for texts",
         )),
     }
 }

@@ -1,7 +1,6 @@
 //! What a file is: compressed or not, text, Parquet or Arrow. The first bytes decide; the name is asked where they say
 //! nothing.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
@@ -96,7 +95,7 @@ impl Format {
 /// The first bytes of a file and whether they are those of compressed ones.
 pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let mut start = Vec::new();
-    File::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
+    fet_files::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
     let compressed = is_gzip(&start) || is_zstd(&start);
     Ok((start, compressed))
 }

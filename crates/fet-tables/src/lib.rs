@@ -28,9 +28,9 @@ mod table;
 mod texts;
 mod write;
 
-pub use error::{BadCell, Place, TableError};
+pub use error::{BadCell, Place, TableError, shortened};
 pub use format::Format;
-pub use options::{Kind, Options, UnknownKind};
+pub use options::{Kind, Options, UnknownKind, delimiter};
 pub use read::{read, read_from};
 pub use summary::{ColumnSummary, Figures, Summary, summary};
 pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How a table is read. The default infers everything.
@@ -20,6 +21,8 @@ pub struct Options {
     pub drop: Vec<String>,
     /// The byte between the cells of a text file; it is detected if none.
     pub delimiter: Option<u8>,
+    /// Whether a column without any value is read, as text, and not refused.
+    pub keep_empty: bool,
 }
 
 impl Default for Options {
@@ -30,12 +33,22 @@ impl Default for Options {
             columns: None,
             drop: Vec::new(),
             delimiter: None,
+            keep_empty: false,
         }
     }
 }
 
+/// The byte between cells that a setting names: one character, or "tab".
+pub fn delimiter(name: &str) -> Option<u8> {
+    match name.as_bytes() {
+        b"tab" => Some(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\r' | b'\n') => Some(*byte),
+        _ => None,
+    }
+}
+
 /// What the cells of a column are. As text: `number`, `category`, `date`, `date:FORMAT`, `text`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Kind {
     /// Finite numbers in double precision.

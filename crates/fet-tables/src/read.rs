@@ -1,6 +1,5 @@
 //! From a path or a reader to a table: finds the form and calls its reader. It computes nothing.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -24,7 +23,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     // A pipe can be read only once.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return from_bytes(
-            format::bytes_of(File::open(path).map_err(unreadable)?, &file)?,
+            format::bytes_of(fet_files::open(path).map_err(unreadable)?, &file)?,
             &file,
             named,
             options,
@@ -37,7 +36,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
             return with_notes(notes, arrow::read_parquet(&Source::Path(path), &file, options));
         }
     }
-    from_bytes(format::bytes_of(File::open(path).map_err(unreadable)?, &file)?, &file, named, options)
+    from_bytes(format::bytes_of(fet_files::open(path).map_err(unreadable)?, &file)?, &file, named, options)
 }
 
 /// Reads the table that `reader` gives, such as standard input, in the same forms, plain or compressed. `format` is its

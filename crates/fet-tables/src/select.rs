@@ -1,21 +1,23 @@
 //! Which columns of a file are read, for all formats.
 
 use crate::date;
-use crate::error::{TableError, did_you_mean};
+use crate::error::{TableError, did_you_mean, shortened};
 use crate::options::{Kind, Options};
 
 /// The places of the columns to read, in the order of `Options::columns` or of the file.
 pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<Vec<usize>, TableError> {
-    let place = |name: &String, setting: &str| {
+    let place = |name: &String, setting: Option<&str>| {
         names.iter().position(|known| known == name).ok_or_else(|| {
-            let hint = did_you_mean(name, names.iter().map(String::as_str));
-            TableError::file(file, format!("has no column `{name}`, which `{setting}` names{hint}"))
+            let hint = did_you_mean(name, names.iter().map(String::as_str)) + &wrong_delimiter(names);
+            let named = setting.map_or(String::new(), |setting| format!(", which `{setting}` names"));
+            TableError::file(file, format!("has no column `{name}`{named}{hint}"))
         })
     };
+    names.iter().try_for_each(|name| check_name(name)).map_err(|problem| TableError::file(file, problem))?;
     for (name, kind) in &options.kinds {
         let Some(_) = names.iter().find(|known| *known == name) else {
-            let hint = did_you_mean(name, names.iter().map(String::as_str));
-            let problem = format!("has no column `{name}`, though its kind is given{hint}");
+            let hint = did_you_mean(name, names.iter().map(String::as_str)) + &wrong_delimiter(names);
+            let problem = format!("has no column `{name}`, which is to be read{hint}");
             return Err(TableError::file(file, problem));
         };
         if let Kind::Date { format: Some(format) } = kind
@@ -25,35 +27,61 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
             return Err(TableError::column(file, name, problem));
         }
     }
-    let dropped = options.drop.iter().map(|name| place(name, "drop")).collect::<Result<Vec<_>, _>>()?;
+    let dropped = options.drop.iter().map(|name| place(name, Some("drop"))).collect::<Result<Vec<_>, _>>()?;
     let mut chosen = match &options.columns {
         None => (0..names.len()).collect(),
-        Some(columns) => columns.iter().map(|name| place(name, "columns")).collect::<Result<Vec<_>, _>>()?,
+        Some(columns) => columns.iter().map(|name| place(name, None)).collect::<Result<Vec<_>, _>>()?,
     };
     chosen.retain(|at| !dropped.contains(at));
     for (index, at) in chosen.iter().enumerate() {
         if chosen[..index].contains(at) {
-            let problem = "stands twice in `columns`; name it once";
+            let problem = "is named twice; name it once";
             return Err(TableError::column(file, &names[*at], problem));
         }
     }
     if chosen.is_empty() {
-        return Err(TableError::file(file, "has no column left to read (see `columns` and `drop`)"));
+        return Err(TableError::file(file, "has no column left to read (see `drop`)"));
     }
     Ok(chosen)
+}
+
+/// What to look at where the whole header is one name with a delimiter in it.
+fn wrong_delimiter(names: &[String]) -> String {
+    match names {
+        [only] if only.contains([',', ';', '\t', '|']) => {
+            format!("; its header is the one name \"{}\": see `delimiter`", shortened(only))
+        }
+        _ => String::new(),
+    }
+}
+
+/// Refuses a name that would not stand in one line of a terminal, a table or a picture.
+fn check_name(name: &str) -> Result<(), String> {
+    match name.chars().find(|c| c.is_control()) {
+        Some(found) => Err(format!(
+            "has a column called \"{}\", a name that holds the control character U+{:04X} (rename the column)",
+            shortened(name),
+            u32::from(found)
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Refuses columns without any value.
 pub(crate) fn nothing_but_missing<'a>(
     file: &str,
+    options: &Options,
     mut empty: impl Iterator<Item = &'a str>,
 ) -> Result<(), TableError> {
+    if options.keep_empty {
+        return Ok(());
+    }
     let Some(first) = empty.next() else { return Ok(()) };
     let others: Vec<&str> = empty.collect();
     let more = match others.as_slice() {
         [] => String::new(),
         others => format!("; so has {}", others.join(", ")),
     };
-    let problem = format!("has only missing cells (name it in `drop`, or see `missing`){more}");
+    let problem = format!("has only missing cells: leave it out (`drop`){more}");
     Err(TableError::column(file, first, problem))
 }

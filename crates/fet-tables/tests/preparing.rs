@@ -64,6 +64,31 @@ fn one_wild_value_does_not_press_the_others_together() {
 }
 
 #[test]
+fn one_column_is_clipped_where_others_are_not() {
+    let text: String = (0..1_000).map(|i| format!("{0},{0}\n", i % 100)).collect();
+    let table = table(&format!("a,b\n{text}1e9,1e9\n"));
+    let all: Vec<usize> = (0..1_001).collect();
+    let clip = |name: &str| Rules { clip: vec![name.to_string()], ..Rules::default() };
+    let (_, rows) = prepared(&table, &all, &clip("b"));
+    let robust = Rules { scaling: Scaling::Robust, ..Rules::default() };
+    let (_, robust) = prepared(&table, &all, &robust);
+    let (_, standard) = prepared(&table, &all, &Rules::default());
+    for (row, (robust, standard)) in rows.iter().zip(robust.iter().zip(&standard)) {
+        assert_eq!([row[0], row[1]], [standard[0], robust[1]]);
+    }
+    let range = [("b".to_string(), Declared::Range([0.0, 1.0]))].into();
+    for (rules, problem) in [
+        (clip("c"), "no column `c`"),
+        (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped as every column is"),
+        (Rules { scaling: Scaling::None, ..clip("b") }, "is not scaled"),
+        (Rules { declared: range, ..clip("b") }, "has a declared range"),
+    ] {
+        let error = Preparation::fit(&table, &all, &rules).expect_err(problem).to_string();
+        assert!(error.contains(problem), "{error}");
+    }
+}
+
+#[test]
 fn categories_have_a_column_each_and_new_ones_have_none() {
     let table = table_of("c\nred\nblue\nNA\nred\ngreen\n", &[("c", "category")]);
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());

@@ -92,9 +92,9 @@ fn columns_are_chosen_by_name() {
     check(None, &["colour", "empty"], Ok(&["price"]));
     check(None, &["empty"], Err("line 3 column `colour`: must be valid UTF-8"));
     check(Some(&["price", "empty"]), &[], Err("column `empty`: has only missing cells"));
-    check(Some(&["prise"]), &[], Err("no column `prise`, which `columns` names; did you mean \"price\"?"));
+    check(Some(&["prise"]), &[], Err("no column `prise`; did you mean \"price\"?"));
     check(None, &["color"], Err("did you mean \"colour\"?"));
-    check(Some(&["price", "price"]), &[], Err("column `price`: stands twice in `columns`"));
+    check(Some(&["price", "price"]), &[], Err("column `price`: is named twice; name it once"));
     check(Some(&["price"]), &["price"], Err("no column left"));
 }
 
@@ -142,7 +142,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n1/2/2024,2\n", &[("a", "date")], &["line 2 column `a`", "ISO 8601", "date:%d/%m/%Y"]);
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
-    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, though its kind is given"]);
+    check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is to be read"]);
     check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "so has c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);

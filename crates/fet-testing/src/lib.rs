@@ -5,8 +5,8 @@
 //! look for the parts: a test does, and calls [`left_out`] where there is none.
 
 /// The parts that a test may need: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
-/// cluster for tests, LibTorch, and a `fet` beside `xtask`.
-pub const PARTS: [&str; 6] = ["data", "golden", "chromium", "slurm", "libtorch", "fet"];
+/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, and a `fet` beside `xtask`.
+pub const PARTS: [&str; 7] = ["data", "golden", "chromium", "slurm", "taplo", "libtorch", "fet"];
 
 /// Says that a test is left out, as there is no `part`.
 ///

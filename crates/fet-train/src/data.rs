@@ -18,11 +18,30 @@ pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, 
     let aside = experiment.aside();
     let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
     let mut data = experiment.data.build(&context)?.load()?;
+    check_names(&data)?;
     if experiment.split.kind == SplitKind::File {
         let part = part_of(&experiment.split.file, folders, &data)?;
         data.aside.columns.push(part);
     }
     Ok(data)
+}
+
+/// Refuses parties that cannot be told apart, or whose names would not stand in one line.
+fn check_names(data: &VerticalData) -> Result<(), DataError> {
+    let names: Vec<&str> =
+        std::iter::once(&data.primary).chain(&data.secondaries).map(|table| table.name.as_str()).collect();
+    for (place, name) in names.iter().enumerate() {
+        let refuse = |problem: String| Err(DataError::new("`data`", problem));
+        if names[..place].contains(name) {
+            return refuse(format!(
+                "the parties must have different names; two are called \"{name}\" (see `name`)"
+            ));
+        }
+        if name.is_empty() || name.contains(char::is_control) {
+            return refuse(format!("a party must have a name without control characters; it is {name:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// The column of a file of parts, for the records of the primary.
@@ -39,6 +58,15 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     } else {
         &data.aside.rows
     };
+    // Where records were chosen among those of a file, that file may be longer.
+    if rows.iter().enumerate().all(|(place, row)| place == *row) && table.rows > rows.len() {
+        let problem = format!(
+            "must have a row for each of the primary's {} records, in their order; it has {}",
+            rows.len(),
+            table.rows
+        );
+        return Err(DataError::new(place(), problem));
+    }
     if let Some(row) = rows.iter().find(|row| **row >= table.rows) {
         let problem = format!(
             "must have a row for each row of the primary's table; it has {}, and row {} is used",
@@ -79,8 +107,10 @@ pub fn in_numbers(data: VerticalData) -> Result<VerticalData, DataError> {
 fn table_in_numbers(party: PartyTable) -> Result<PartyTable, DataError> {
     let Features::Columns(Columns { table, rules }) = &party.features else { return Ok(party) };
     let refuse = |problem: String| DataError::new(format!("data of {}", party.name), problem);
-    if rules.scaling != Scaling::Standard {
-        return Err(refuse("must have `scaling = \"standard\"` for an attack or an audit".to_string()));
+    if rules.scaling != Scaling::Standard || !rules.clip.is_empty() {
+        return Err(refuse(
+            "must have `scaling = \"standard\"` and no `clip` for an attack or an audit".to_string(),
+        ));
     }
     let numbers = |column: &Column| match &column.values {
         Values::Number(values) if !values.iter().any(|value| value.is_nan()) => Ok(values.clone()),

@@ -50,7 +50,7 @@ pub struct PrimaryData {
     /// Its records.
     pub table: PartyTable,
     /// One label for each record: a number, or a class index.
-    pub labels: Vec<f32>,
+    pub labels: Vec<f64>,
     /// The range of a regression's labels, if it is known; otherwise that of the training rows.
     pub label_range: Option<[f64; 2]>,
     /// Which parts are standardised before models see them.
@@ -69,7 +69,7 @@ pub struct PreparedPrimary {
     /// Its records.
     pub party: PreparedParty,
     /// Labels in their own unit.
-    pub labels: Vec<f32>,
+    pub labels: Vec<f64>,
 }
 
 /// Separates the primary's data, split at random, from the secondaries' tables.
@@ -80,10 +80,19 @@ pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
 }
 
 impl PreparedPrimary {
-    /// Scales the primary's records by the training rows of `split`.
-    pub fn new(data: PrimaryData, split: &Split) -> Result<Self, DataError> {
-        let objective = objective(&data, split)?;
-        let party = PreparedParty::new(data.table, &split.train, data.standardise)?;
+    /// Scales the primary's records by the training rows of `split`, or as they were scaled for an `earlier` model, with what
+    /// that one predicts.
+    pub fn new(
+        data: PrimaryData,
+        split: &Split,
+        earlier: Option<(&Preparing, Objective)>,
+    ) -> Result<Self, DataError> {
+        let (objective, party) = match earlier {
+            Some((preparing, objective)) => (objective, preparing.apply(data.table)?),
+            None => {
+                (objective(&data, split)?, PreparedParty::new(data.table, &split.train, data.standardise)?)
+            }
+        };
         Ok(Self { objective, party, labels: data.labels })
     }
 }
@@ -133,7 +142,7 @@ pub fn by_statistics(table: &PartyTable, standardise: Standardise) -> Option<&'s
 
 fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> {
     let outputs = if data.task == Task::Multiclass { data.classes } else { 1 };
-    let labels = split.train.iter().map(|&row| f64::from(data.labels[row]));
+    let labels = split.train.iter().map(|&row| data.labels[row]);
     let (low, high) = labels.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), y| (l.min(y), h.max(y)));
     let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
@@ -144,7 +153,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
 }
 
 /// Warns of classes that no training row has, which the model cannot learn.
-pub(crate) fn missing_classes(labels: &[f32], objective: &Objective, split: &Split) -> Vec<String> {
+pub(crate) fn missing_classes(labels: &[f64], objective: &Objective, split: &Split) -> Vec<String> {
     if objective.task != Task::Multiclass {
         return Vec::new();
     }

@@ -79,6 +79,8 @@ pub struct Own {
     pub store: Store,
     /// The finished model with which it answers requests for predictions, and no others; nothing where it takes part in a run.
     pub model: Option<Finished>,
+    /// The finished model that training goes on from; nothing where it begins anew.
+    pub start: Option<Finished>,
     /// Receives warnings for the party's operator.
     pub tell: Tell,
 }

@@ -8,15 +8,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fet_core::data::{Folders, PartyTable, VerticalData};
 use fet_core::experiment::{Experiment, Randomness, Wire};
+use fet_core::memory;
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
+use fet_core::registry::Violation;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};
 use crate::prepare::PrimaryData;
 use crate::secondary::{Finished, Own, Secondary, Store, Tell, has_entries};
-use crate::trainer::{Machine, RunError, Trainer};
+use crate::trainer::{Beginning, Machine, RunError, SavedModel, Trainer};
 
 /// A simulation: its experiment, its device, and where its parties keep their state.
 #[derive(Clone)]
@@ -31,14 +33,33 @@ pub struct Simulation<'a> {
     pub gone: Vec<usize>,
     /// Which of several runs of the same settings this is: noise and keys are drawn anew for each; 0 is the reported one.
     pub run: u64,
+    /// The finished models that training goes on from; nothing where it begins anew.
+    pub start: Option<Start>,
     /// Receives the warnings of the parties.
     pub tell: Tell,
+}
+
+/// The models of a finished run that another run goes on from.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The primary's.
+    pub primary: SavedModel,
+    /// Each secondary's; nothing where that run lost the party, whose model then begins anew.
+    pub parties: Vec<Option<Finished>>,
 }
 
 impl<'a> Simulation<'a> {
     /// A simulation whose parties keep their state in memory and whose warnings are dropped.
     pub fn new(experiment: &'a Experiment, machine: &'a Machine) -> Self {
-        Self { experiment, machine, folder: None, gone: Vec::new(), run: 0, tell: Arc::new(|_| ()) }
+        Self {
+            experiment,
+            machine,
+            folder: None,
+            gone: Vec::new(),
+            run: 0,
+            start: None,
+            tell: Arc::new(|_| ()),
+        }
     }
 
     /// Loads the experiment's data from `folders`; then all parties agree to the terms and link.
@@ -70,8 +91,20 @@ impl<'a> Simulation<'a> {
 
     /// The primary's side, with the parties as it reaches them.
     pub fn trainer(&self, primary: PrimaryData, parties: Vec<Box<dyn Party>>) -> Result<Trainer, RunError> {
-        let (own, gone) = (self.seed(0)?, self.gone.clone());
-        Trainer::with_own_seed(self.experiment, primary, parties, gone, self.machine, own)
+        let model = self.start.as_ref().map(|start| start.primary.clone());
+        let beginning = Beginning { gone: self.gone.clone(), own: self.seed(0)?, model };
+        self.check_links(primary.labels.len(), parties.len())?;
+        memory::caught(|| Trainer::begin(self.experiment, primary, parties, self.machine, beginning))?
+    }
+
+    /// Refuses links that do not fit in memory: an index and a similarity for each.
+    fn check_links(&self, rows: usize, parties: usize) -> Result<(), Violation> {
+        let neighbours = self.experiment.linker.build(&())?.about().neighbours;
+        memory::check(rows as u128 * neighbours as u128 * parties as u128, 8).map_err(|error| {
+            let rule =
+                format!("must leave memory for the links of {rows} records and {parties} parties ({error})");
+            Violation::new("linker.neighbours", rule, neighbours)
+        })
     }
 
     /// Where a party keeps its state, below `folder` or in memory: the primary (0), whose place holds its seed alone, or a
@@ -131,6 +164,7 @@ impl<'a> Simulation<'a> {
                 computation: self.experiment.train.computation(self.machine.on_host),
                 store: Self::store(self.folder, index + 1),
                 model,
+                start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
                 tell: Arc::clone(&self.tell),
             })
         };

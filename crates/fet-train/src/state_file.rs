@@ -228,6 +228,16 @@ impl Learned {
     }
 }
 
+/// Puts the parameters of another run's model into a learner, which must have the same ones and no others.
+pub(crate) fn load_all(learner: &mut dyn Learner, parameters: &Parameters) -> Result<(), ParameterError> {
+    learner.load(parameters)?;
+    let found = |name: &str| parameters.segments().iter().any(|segment| segment.name == name);
+    match learner.parameters().segments().iter().find(|segment| !found(&segment.name)) {
+        Some(segment) => Err(ParameterError::Missing { name: segment.name.clone() }),
+        None => Ok(()),
+    }
+}
+
 fn append(all: &mut Parameters, prefix: &str, layout: &Parameters, values: &[f32]) {
     for segment in layout.segments() {
         all.push(&format!("{prefix}.{}", segment.name), &segment.shape, &values[segment.range.clone()]);

@@ -52,6 +52,7 @@ pub use self::predict::NewRecords;
 pub use self::progress::{Progress, StepReport};
 pub use self::saved::SavedModel;
 pub use self::scores::Evaluated;
+pub use self::setup::Beginning;
 pub use fet_records::EpochReport;
 
 /// A run in progress.
@@ -63,7 +64,7 @@ pub struct Trainer {
     schedule: Schedule,
     records: PreparedParty,
     /// In their own unit; those of training rows as the protection leaves them.
-    labels: Vec<f32>,
+    labels: Vec<f64>,
     /// The column that test rows are grouped by, if there is one, and the value of each record.
     groups: Option<(String, Vec<String>)>,
     /// Which row of its file each record is, from 0; empty if each stands where it stood.

@@ -4,18 +4,19 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{Features, Keys, PartyTable, Task};
+use fet_core::data::{Features, Folders, Keys, PartyTable, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
 use fet_tables::prepare::{Preparation, Rules};
-use fet_tables::{Kind, Options, Table, summary};
+use fet_tables::{Kind, Options, Table, shortened, summary};
 use fet_train::data::{divided, read};
 use fet_train::prepare::by_statistics;
 use fet_train::schedule;
 
 use crate::experiment_file::data_folders;
-use crate::input::input;
+use crate::input::{InputError, input};
 use crate::provenance::files;
+use crate::run;
 
 /// The commands.
 #[derive(Debug, Clone, clap::Subcommand)]
@@ -41,11 +42,19 @@ pub struct Arguments {
     /// What stands for a missing cell, besides the usual marks; can be given many times.
     #[arg(long, value_name = "MARK")]
     pub missing: Vec<String>,
+    /// What stands between the cells of a line: one character, or "tab" [default: detected].
+    #[arg(long)]
+    pub delimiter: Option<String>,
 }
 
 /// What a table holds, as text.
 pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
-    let mut options = Options::default();
+    let mut options = Options { keep_empty: true, ..Options::default() };
+    if let Some(name) = &arguments.delimiter {
+        let rule = "must be one character (no quote, no line end) or \"tab\"";
+        options.delimiter =
+            Some(fet_tables::delimiter(name).ok_or_else(|| input(format!("--delimiter {name:?}: {rule}")))?);
+    }
     options.missing.extend(arguments.missing.iter().cloned());
     for column in &arguments.columns {
         let (name, kind) = column
@@ -59,8 +68,14 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     } else {
         fet_tables::read(&arguments.file, &options)
     };
-    let table = table.map_err(input)?;
+    let mut table = table.map_err(input)?;
     let mut text = summary(&table).to_string();
+    let (columns, empty): (Vec<_>, Vec<_>) =
+        table.columns.into_iter().partition(|column| column.values.missing() < table.rows);
+    table.columns = columns;
+    for column in empty {
+        let _ = writeln!(text, "note: `{}` has no value: an experiment names it in `drop`", column.name);
+    }
     let rows: Vec<usize> = (0..table.rows).collect();
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;
     let _ = writeln!(text, "\nA model would see {}:", numbers(prepared.width()));
@@ -73,7 +88,7 @@ fn seen(table: &Table, prepared: &Preparation) -> String {
     let width = table.columns.iter().map(|column| column.name.chars().count()).max().unwrap_or(0).min(40);
     let mut text = String::new();
     for (name, parts) in prepared.parts() {
-        let shown = parts.iter().take(6).cloned().collect::<Vec<_>>().join(", ");
+        let shown = parts.iter().take(6).map(|part| shortened(part)).collect::<Vec<_>>().join(", ");
         let more = if parts.len() > 6 { format!(", ... ({} in all)", parts.len()) } else { String::new() };
         let _ = writeln!(text, "  {name:<width$}  {shown}{more}");
     }
@@ -101,32 +116,38 @@ fn numbers(count: usize) -> String {
     if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
 }
 
+/// The files that an experiment names and where they are; an error that says where missing ones come from.
+pub(crate) fn check_files(
+    experiment: &Experiment,
+    folders: &Folders,
+) -> Result<Vec<(String, PathBuf)>, InputError> {
+    let (found, missing): (Vec<_>, Vec<_>) =
+        files(experiment, folders).into_iter().partition(|(_, path)| path.exists());
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let origin = match experiment.origin.trim() {
+        "" => String::new(),
+        origin => {
+            format!("; where they come from: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+    };
+    let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    Err(InputError(format!(
+        "missing: {} (relative names are looked for in {}: the folder of the experiment, then that of the environment variable \
+         FET_DATA, or `data`){origin}",
+        names.join(", "),
+        places.join(" and "),
+    )))
+}
+
 /// What an experiment would read, as text; an error if it cannot be read.
 pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     let folders = data_folders(experiment);
     let mut text = String::new();
-    let mut missing = Vec::new();
-    for (name, path) in files(experiment, &folders) {
-        match path.metadata() {
-            Ok(_) => {
-                let _ = writeln!(text, "found    {name}: {}", path.display());
-            }
-            Err(_) => missing.push(format!("missing  {name}: {}", path.display())),
-        }
-    }
-    if !missing.is_empty() {
-        let origin = if experiment.origin.is_empty() {
-            "the experiment does not say where they come from (`origin`)".to_string()
-        } else {
-            format!("where they come from: {}", experiment.origin.trim())
-        };
-        let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
-        return Err(input(format!(
-            "{} of the experiment's files are not there (looked for in {}):\n{}\n{origin}",
-            missing.len(),
-            places.join(" and "),
-            missing.join("\n")
-        )));
+    for (name, path) in check_files(experiment, &folders)? {
+        let _ = writeln!(text, "found    {name}: {}", path.display());
     }
     let data = read(experiment, &folders).map_err(input)?;
     let private = !experiment.privacy.build(&()).map_err(input)?.is_identity();
@@ -165,6 +186,10 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
             )));
         }
     }
+    // What a run would refuse beyond its tables; the parties tell how many records have no link.
+    let backend = fet_backends::open(&experiment.device).map_err(input)?;
+    let trainer = run::trainer(experiment, &backend, None)?;
+    trainer.warnings().iter().for_each(|warning| fet_files::note!("warning: {warning}"));
     Ok(text)
 }
 

@@ -88,7 +88,11 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
         source: SettingsError::Field { field: "extends".into(), message },
     };
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
-    let mut settings = parse(&path.with_file_name(name))?;
+    let other = path.with_file_name(name);
+    if name.is_empty() || !other.is_file() {
+        return Err(refused(format!("must name a file beside this one; it is {name:?}")));
+    }
+    let mut settings = parse(&other)?;
     if settings.contains_key("extends") {
         return Err(refused(format!("must not extend a file that extends another; \"{name}\" does")));
     }
@@ -99,7 +103,7 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
 fn parse(path: &Path) -> Result<toml::Table, FileError> {
     let path = path.to_path_buf();
     let text =
-        std::fs::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+        fet_files::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
     let mut table: toml::Table =
         toml::from_str(&text).map_err(|source| FileError::Syntax { path, source: Box::new(source) })?;
     table.remove("ablation");

@@ -31,6 +31,9 @@ const PICTURE: &str = "explanation.svg";
 /// How many orders of more than eight parties are drawn, each with its reverse.
 const PAIRS: usize = 32;
 
+/// The greatest number of shuffles of a column.
+const MOST_REPEATS: usize = 10_000;
+
 /// The arguments of `fet explain`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
@@ -88,8 +91,11 @@ pub struct Parties {
 
 /// Explains a run, writes the explanation, and returns it as text.
 pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
-    if arguments.repeats == 0 {
-        return Err(input("--repeats: must be at least 1; it is 0"));
+    if !(1..=MOST_REPEATS).contains(&arguments.repeats) {
+        return Err(input(format!(
+            "--repeats: must be from 1 to {MOST_REPEATS}; it is {}",
+            arguments.repeats
+        )));
     }
     let run = FinishedRun::read(&arguments.run)?;
     let out = arguments.out.clone().unwrap_or_else(|| arguments.run.clone());
@@ -123,25 +129,39 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
     if rows > 0 {
         test.truncate(rows);
     }
+    if test.len() < 2 {
+        let problem = format!("at least 2 test rows are shuffled; there are {}", test.len());
+        return Err(input(format!("--rows {rows}: {problem} (0 takes all)")));
+    }
     let table = PartyTable {
         keys: primary.table.keys.select_rows(&test),
         features: primary.table.features.select_rows(&test),
         ..primary.table
     };
-    Ok(Tested { truth: test.iter().map(|&row| f64::from(primary.labels[row])).collect(), table })
+    Ok(Tested { truth: test.iter().map(|&row| primary.labels[row]).collect(), table })
 }
 
 fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> anyhow::Result<Explanation> {
     let metric = run.report.metric;
     let tested = tested(run, rows)?;
     let mut served = Served::new(run, model)?;
-    served.warnings.iter().for_each(|warning| eprintln!("warning: {warning}"));
+    served.warnings.iter().for_each(|warning| fet_files::note!("warning: {warning}"));
     let new = served.trainer.link_new(tested.table.clone()).map_err(input)?;
     let here = new.parties();
     let objective = model.objective();
     let score = |outputs: &[f32]| -> anyhow::Result<f64> {
         let values = objective.predictions(outputs);
-        Ok(Predictions::new(objective.scored(), &tested.truth, &values)?.score(metric)?)
+        let scored = Predictions::new(objective.scored(), &tested.truth, &values)
+            .map_err(|error| error.to_string())
+            .and_then(|rows| rows.score(metric).map_err(|error| error.to_string()));
+        scored.map_err(|error| {
+            input(format!(
+                "{} is not defined on these {} test rows ({error}): take more of them (--rows 0 takes all), or run with another \
+                 `scores.metric`",
+                metric.title(),
+                tested.truth.len()
+            ))
+        })
     };
     let value = |served: &mut Served, new: &NewRecords, parties: &[usize]| -> anyhow::Result<f64> {
         score(served.trainer.outputs(new, parties)?.values())
@@ -166,7 +186,9 @@ fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> any
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };
     for &party in &here {
         let table = &tables[party];
-        for at in 0..table.features.columns() {
+        // One record cannot be shuffled.
+        let shuffles = table.features.rows() > 1;
+        for at in (0..table.features.columns()).filter(|_| shuffles) {
             let mut rng = stream(seed, party + 1, Purpose::Bootstrap, 1 + at as u64);
             let shuffled = |order: &[usize]| -> Result<f64, InputError> {
                 let other = table.features.shuffled(at, order);

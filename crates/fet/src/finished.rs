@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use fet_core::experiment::Experiment;
 use fet_records::{Identity, Report};
 use fet_train::secondary::Finished;
+use fet_train::simulation::Start;
 use fet_train::trainer::SavedModel;
 
-use crate::folder::{DATA_FOLDER, MODEL, PARTIES, REPORT};
-use crate::input::InputError;
+use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, REPORT};
+use crate::input::{InputError, of_json};
 
 /// A finished run.
 #[derive(Debug)]
@@ -26,8 +27,8 @@ impl FinishedRun {
     pub fn read(folder: &Path) -> Result<Self, InputError> {
         let bytes = file(folder, REPORT)?;
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.join(REPORT).display()));
-        let report: Report =
-            serde_json::from_slice(&bytes).map_err(|error| bad(format!("is not a report: {error}")))?;
+        let report: Report = serde_json::from_slice(&bytes)
+            .map_err(|error| bad(format!("is not a report: {}", of_json(&error))))?;
         let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("holds no experiment: {error}")))?;
         let mut experiment = Experiment::from_table(settings)
@@ -49,14 +50,20 @@ impl FinishedRun {
         Ok(model)
     }
 
-    /// The model of a secondary, from 1; nothing if the run lost the party.
-    pub fn party(&self, number: usize) -> Result<Option<Finished>, InputError> {
+    /// The model of a secondary, from 1.
+    pub fn party(&self, number: usize) -> Result<Finished, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
-        if !self.folder.join(&name).exists() {
-            return Ok(None);
-        }
-        let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
-        Ok(Some(model))
+        Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))
+    }
+
+    /// The models of its parties, for a run that goes on from them.
+    pub(crate) fn start(&self) -> Result<Start, InputError> {
+        let primary = self.model()?;
+        let of = |party: usize| {
+            if primary.gone().contains(&party) { Ok(None) } else { self.party(party + 1).map(Some) }
+        };
+        let parties = (0..self.report.secondaries).map(of).collect::<Result<_, _>>()?;
+        Ok(Start { primary, parties })
     }
 
     fn bad(&self, name: &str, error: &dyn std::fmt::Display) -> InputError {
@@ -66,13 +73,19 @@ impl FinishedRun {
 
 /// Where the run in `folder` found its data files, beside those of `FET_DATA`.
 pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
-    std::fs::read_to_string(folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
+    fet_files::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }
 
 fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {
     let path = folder.join(name);
-    std::fs::read(&path).map_err(|error| {
-        let hint = "the folder of a finished run holds report.json and model.safetensors";
+    fet_files::read(&path).map_err(|error| {
+        if !folder.join(REPORT).exists() && folder.join(CHECKPOINT).exists() {
+            return InputError(format!(
+                "{}: this run is not finished; the command that began it goes on with it",
+                folder.display()
+            ));
+        }
+        let hint = "the folder of a finished run holds report.json, model.safetensors and those of its parties in parties/";
         InputError(format!("{}: {error}; {hint}", path.display()))
     })
 }

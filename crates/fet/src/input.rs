@@ -18,3 +18,14 @@ pub fn machine(backend: &Backend) -> Machine {
     let Backend { device, on_host, party_threads, .. } = backend.clone();
     Machine { device, on_host, party_threads }
 }
+
+/// What is wrong with JSON, without the names of Rust's types.
+pub(crate) fn of_json(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let of_types =
+        text.contains("invalid type") || text.contains("invalid value") || text.contains("expected struct");
+    if error.is_data() && of_types {
+        return format!("line {} column {} is not what this program writes", error.line(), error.column());
+    }
+    text
+}

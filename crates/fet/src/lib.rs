@@ -12,6 +12,8 @@ pub mod explain;
 pub mod finished;
 mod folder;
 pub mod golden;
+pub mod help;
+pub mod init;
 mod input;
 pub mod link;
 pub mod list;
@@ -23,6 +25,7 @@ pub mod predict;
 mod predictions;
 pub mod provenance;
 pub mod run;
+pub mod schema;
 pub mod show;
 mod watch;
 

@@ -13,9 +13,12 @@ use std::time::Instant;
 use anyhow::Context;
 use fet_core::data::{KeyKind, Keys};
 use fet_core::linker::{Linker, Links, link_between};
+use fet_core::memory;
 use fet_core::registry::Slot;
 use fet_data::{read_keys, read_texts};
 use fet_linkers::{CACHE_VARIABLE, Cached};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::input::input;
@@ -41,7 +44,8 @@ pub struct Arguments {
     /// A setting of the linker, as in `--set neighbours=1` (or k=1); can be given many times.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub sets: Vec<String>,
-    /// The output, a CSV file: primary and secondary row (counted from 0), rank, similarity.
+    /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output, and what else is told goes to standard
+    /// error. Its columns: primary and secondary row (counted from 0), rank, similarity.
     #[arg(long)]
     pub out: PathBuf,
     /// Omits less similar pairs.
@@ -72,6 +76,13 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         .map(|path| truth::read(path, &ids, primary.rows(), secondary.rows()))
         .transpose()?;
     let linker = build(arguments, &slot)?;
+    let neighbours = linker.about().neighbours;
+    memory::check(primary.rows() as u128 * neighbours as u128, 8).map_err(|error| {
+        input(format!(
+            "--set neighbours={neighbours}: must leave memory for the links of {} rows ({error})",
+            primary.rows()
+        ))
+    })?;
     let bar = bar(primary.rows());
     let start = Instant::now();
     let done = |count: usize| bar.inc(count as u64);
@@ -84,7 +95,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     })?;
     let seconds = start.elapsed().as_secs_f64();
     for warning in owner.warnings() {
-        eprintln!("warning: {warning}");
+        fet_files::note!("warning: {warning}");
     }
     let pairs = Pairs { links: &links, floor: linker.about().floor, threshold: arguments.threshold };
     let written = write(&arguments.out, &pairs, ids.as_ref())
@@ -133,8 +144,10 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     let out = &arguments.out;
     let tables = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
     output::check(out, tables)?;
-    if out.extension().is_some_and(|extension| extension == "parquet") {
-        return Err(input(format!("--out {}: this build writes CSV; name a .csv file", out.display())));
+    let other = ["parquet", "arrow", "feather", "tsv", "zst"];
+    if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
+        let problem = "links are written as CSV; name a .csv or .csv.gz file";
+        return Err(input(format!("--out {}: {problem}", out.display())));
     }
     if arguments.threshold.is_some_and(|threshold| !threshold.is_finite()) {
         return Err(input("--threshold: must be a finite number"));
@@ -167,9 +180,47 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Key
         let (primary, secondary) = read(takes)?;
         return Ok((slot, primary, secondary));
     }
-    let (primary, secondary) = read(KeyKind::Either)?;
+    // The keys choose the linker: they must be of one kind, and no wrong cell may decide it.
+    let primary = read_keys(&arguments.primary, names, KeyKind::Either).map_err(input)?;
+    let secondary = read_keys(&arguments.secondary, others, KeyKind::Either).map_err(input)?;
+    for (keys, file, names) in
+        [(&primary, &arguments.primary, names), (&secondary, &arguments.secondary, others)]
+    {
+        refuse_stray_cell(keys, file, names)?;
+    }
+    if primary.kind_name() != secondary.kind_name() {
+        return Err(input(format!(
+            "--keys: {} has {}, {} has {}; name columns of one kind, or a linker for texts, as --linker clk",
+            arguments.primary.display(),
+            primary.kind_name(),
+            arguments.secondary.display(),
+            secondary.kind_name()
+        )));
+    }
     let kind = if primary.numbers().is_some() { "nearest" } else { "clk" };
     Ok((slot(arguments, kind)?, primary, secondary))
+}
+
+/// Refuses texts where every key column holds mostly numbers: a wrong cell must not choose the linker.
+fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Result<()> {
+    let Some(table) = keys.text() else { return Ok(()) };
+    let is_number = |cell: &&String| cell.trim().parse::<f64>().is_ok_and(f64::is_finite);
+    let column = |at: usize| table.cells().iter().skip(at).step_by(names.len());
+    let mostly = |at: usize| 2 * column(at).filter(is_number).count() > column(at).count();
+    if !(0..names.len()).all(mostly) {
+        return Ok(());
+    }
+    for (at, name) in names.iter().enumerate() {
+        if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
+            return Err(input(format!(
+                "{} data row {} column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (mend it, or name a \
+                 linker for texts, as --linker clk)",
+                file.display(),
+                row + 1
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
@@ -227,7 +278,21 @@ fn bar(rows: usize) -> ProgressBar {
 
 /// Writes the counted pairs, and returns their number.
 fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
-    fet_files::write_with(out, |file| rows(file, pairs, ids))
+    if out == Path::new(output::STANDARD) {
+        let mut text = Vec::new();
+        let written = rows(&mut text, pairs, ids)?;
+        fet_files::answer(&String::from_utf8_lossy(&text))?;
+        return Ok(written);
+    }
+    fet_files::write_with(out, |file| {
+        if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
+            let mut encoder = GzEncoder::new(file, Compression::default());
+            let written = rows(&mut encoder, pairs, ids)?;
+            encoder.finish()?;
+            return Ok(written);
+        }
+        rows(file, pairs, ids)
+    })
 }
 
 fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {

@@ -1,4 +1,4 @@
-//! `fet list`: the plug-ins of each slot, with their settings and defaults.
+//! `fet list`: every setting with its default, and the plug-ins of each slot with theirs.
 
 use std::fmt::Write;
 
@@ -11,6 +11,9 @@ use fet_core::linker::{About, Linker};
 use fet_core::method::Method;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Slot, SlotKind, did_you_mean, plugins};
+use fet_core::schema::Setting;
+
+use crate::help::{self, paragraph};
 
 /// One plug-in in the list.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,27 +46,34 @@ pub fn entries() -> Vec<Entry> {
     .concat()
 }
 
-/// The list as text, of one slot if `slot` is given.
+/// The tables of an experiment that are no slots; "experiment" are the settings in none.
+const TABLES: [&str; 5] = ["experiment", "train", "split", "scores", "policy"];
+
+/// The list as text, of one table or slot if `slot` is given.
 pub fn text(slot: Option<&str>) -> Result<String, String> {
     let entries = entries();
-    let mut slots: Vec<&str> = entries.iter().map(|entry| entry.slot).collect();
+    let mut slots: Vec<&str> = TABLES.to_vec();
+    slots.extend(entries.iter().map(|entry| entry.slot));
     slots.dedup();
     slots.push("device");
     if let Some(slot) = slot.filter(|slot| !slots.contains(slot)) {
         let hint = did_you_mean(slot, slots.iter().copied());
-        return Err(format!("there is no slot \"{slot}\"; the slots are {}{hint}", slots.join(", ")));
+        return Err(format!("there is no table or slot \"{slot}\"; there are {}{hint}", slots.join(", ")));
     }
+    let settings = help::all();
     let mut out = String::new();
     for name in slots.into_iter().filter(|name| slot.is_none_or(|slot| slot == *name)) {
         let _ = writeln!(out, "{name}");
+        if TABLES.contains(&name) {
+            let prefix = if name == "experiment" { String::new() } else { format!("{name}.") };
+            of_table(&settings, &prefix, 2, slot.is_some(), &mut out);
+        }
         for entry in entries.iter().filter(|entry| entry.slot == name) {
-            let _ = writeln!(out, "  {:<14} {}", entry.kind, entry.summary);
+            paragraph(entry.summary, &format!("  {:<14} ", entry.kind), &" ".repeat(17), &mut out);
             for line in &entry.reveals {
-                let _ = writeln!(out, "  {:<14} {line}", "");
+                paragraph(line, "      ", "        ", &mut out);
             }
-            for line in entry.defaults.to_string().lines().filter(|line| !line.is_empty()) {
-                let _ = writeln!(out, "  {:<14}   {line}", "");
-            }
+            of_table(&settings, &place(entry), 6, slot.is_some(), &mut out);
         }
         if name == "device" {
             for device in fet_backends::NAMES {
@@ -72,7 +82,38 @@ pub fn text(slot: Option<&str>) -> Result<String, String> {
             }
         }
     }
+    if slot.is_none() {
+        out +=
+            "\n`fet list SLOT` says what each setting of a slot means, `fet help SETTING` what\nit may be.\n";
+    }
     Ok(out)
+}
+
+/// What stands before the names of a plug-in's settings.
+fn place(entry: &Entry) -> String {
+    // The source of a split table stands in its dataset.
+    let slot = if entry.slot == "data.source" { "data.split.source" } else { entry.slot };
+    format!("{slot}.{}.", entry.kind)
+}
+
+/// The settings of a table, without those of slots in it; with their meaning if `explained`.
+fn of_table(settings: &[Setting], prefix: &str, indent: usize, explained: bool, out: &mut String) {
+    let own = |setting: &&Setting| {
+        let rest = setting.path.strip_prefix(prefix);
+        rest.is_some_and(|rest| {
+            let table = rest.split('.').next().unwrap_or(rest);
+            if prefix.is_empty() { !rest.contains('.') } else { table != "source" }
+        })
+    };
+    for setting in settings.iter().filter(own) {
+        let name = &setting.path[prefix.len()..];
+        if explained {
+            help::line(setting, indent, name, out);
+        } else {
+            let default = setting.default.as_deref().unwrap_or("(must be given)");
+            let _ = writeln!(out, "{}{name} = {default}", " ".repeat(indent));
+        }
+    }
 }
 
 /// What linkers reveal, beyond the links themselves.

@@ -18,7 +18,10 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
-            eprintln!("warning: {} cannot be locked here; do not start the same run twice", folder.display());
+            fet_files::note!(
+                "warning: {} cannot be locked here; do not start the same run twice",
+                folder.display()
+            );
             Ok(Some(file))
         }
         Err(TryLockError::Error(error)) => {

@@ -3,25 +3,26 @@
 //! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run. 130:
 //! interrupted.
 
-#![expect(clippy::print_stdout, reason = "a command answers on standard output")]
-
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use anyhow::Context;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::finished::FinishedRun;
-use fet::run::{InputError, Log, Outcome};
-use fet::{account, attack, audit, data, explain, golden, link, list, plot, predict, run, show};
+use fet::run::{InputError, Keep, Log, Outcome};
+use fet::{
+    account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show,
+};
+use fet_files::answer;
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
 /// Data files are read from the folder in the environment variable FET_DATA, else from `data`.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true)]
+#[command(version = VERSION.as_str(), propagate_version = true, disable_help_subcommand = true)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -29,13 +30,19 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Train an experiment; the same command resumes an interrupted run.
+    /// Train an experiment; the same command resumes an interrupted run, and one with more `train.epochs` a finished run.
     Run {
         #[command(flatten)]
         experiment: ExperimentArguments,
         /// The folder for the results [default: runs/NAME-sSEED].
         #[arg(long)]
         out: Option<PathBuf>,
+        /// Begin with the models of this finished run, and prepare records as it did.
+        #[arg(long, value_name = "RUN")]
+        from: Option<PathBuf>,
+        /// Remove the state of the last epoch once the run is done: `train.epochs` can then not be raised.
+        #[arg(long)]
+        forget: bool,
         /// The form of progress messages.
         #[arg(long, value_enum, default_value_t)]
         log: Log,
@@ -52,11 +59,31 @@ enum Command {
         #[arg(long, conflicts_with = "json")]
         batch: bool,
     },
-    /// List the plug-ins, of one slot or of all.
+    /// List every setting with its default, and the plug-ins of each slot; of one table or slot, or of all.
     List {
-        /// method, linker, encoder, aggregator, privacy, labels, attack, data, data.source or device.
+        /// experiment, train, split, scores, policy, method, linker, encoder, aggregator, privacy, labels, attack, data, data.source
+        /// or device.
         slot: Option<String>,
     },
+    /// Explain a setting (`fet help train.decay`), a table of settings, a plug-in or a command.
+    Help {
+        /// train.decay, linker.clk.bits, train, clk, run, ...
+        topic: Option<String>,
+    },
+    /// Print the JSON schema of experiments, for editors.
+    Schema,
+    /// Print completions for a shell, as in `fet completions bash`.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages into a folder.
+    Manual {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// Write an experiment for tables of your own, with a comment on each choice.
+    Init(init::Arguments),
     /// Look at tables before anything trains.
     Data {
         #[command(subcommand)]
@@ -113,18 +140,26 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    match answer(arguments.command) {
+    match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("fet: {error:#}");
+            fet_files::note!("fet: {}", in_lines(&format!("{error:#}")));
             ExitCode::from(if error.is::<InputError>() { 2 } else { 1 })
         }
     }
 }
 
-fn answer(command: Command) -> anyhow::Result<ExitCode> {
+fn obey(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run { experiment, out, log } => train(&experiment, out, log),
+        Command::Run { mut experiment, out, from, forget, log } => {
+            if let Some(from) = from {
+                let place =
+                    from.canonicalize().map_err(|e| InputError(format!("--from {}: {e}", from.display())))?;
+                experiment.sets.push(format!("from={}", toml::Value::from(place.to_string_lossy().as_ref())));
+            }
+            let keep = if forget { Keep::Nothing } else { Keep::LastState };
+            train(&experiment, out, log, keep)
+        }
         Command::Show { experiment, batch: true, .. } => {
             show::batch(&experiment, std::io::stdin().lock(), std::io::stdout().lock())?;
             Ok(ExitCode::SUCCESS)
@@ -133,53 +168,82 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             fet_backends::open(&experiment.device).map_err(|e| InputError(e.to_string()))?;
             if json {
-                println!("{}", experiment_file::resolved(&experiment));
+                answer(&format!("{}\n", experiment_file::resolved(&experiment)))?;
             } else {
-                print!("{}", experiment.to_table());
+                answer(&experiment.to_table().to_string())?;
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::List { slot } => {
-            print!("{}", list::text(slot.as_deref()).map_err(InputError)?);
+            answer(&list::text(slot.as_deref()).map_err(InputError)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Init(arguments) => {
+            answer(&init::init(&arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Help { topic } => {
+            answer(&help(topic.as_deref()).map_err(InputError)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Schema => {
+            answer(&format!("{:#}\n", schema::for_editors()))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Arguments::command(), "fet", &mut script);
+            answer(&String::from_utf8_lossy(&script))?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Manual { folder } => {
+            let refuse = |error| InputError(format!("{}: {error}", folder.display()));
+            std::fs::create_dir_all(&folder).map_err(refuse)?;
+            clap_mangen::generate_to(Arguments::command(), &folder).map_err(refuse)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Data { command: data::Command::Show(arguments) } => {
-            print!("{}", data::show(&arguments)?);
+            answer(&data::show(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Data { command: data::Command::Check { experiment } } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
-            print!("{}", data::check(&experiment)?);
+            answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Link(arguments) => {
-            print!("{}", link::link(&arguments)?);
+            let told = link::link(&arguments)?;
+            // Where the links are the answer, the rest is said beside it.
+            match arguments.out.as_os_str() == "-" {
+                true => fet_files::note!("{}", told.trim_end()),
+                false => answer(&told)?,
+            }
             Ok(ExitCode::SUCCESS)
         }
         Command::Predict(arguments) => {
             for warning in predict::predict(&arguments)? {
-                eprintln!("warning: {warning}");
+                fet_files::note!("warning: {warning}");
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Explain(arguments) => {
-            print!("{}", explain::explain(&arguments)?);
+            answer(&explain::explain(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Plot { runs, out } => {
             for file in plot::plot(&runs, &out)? {
-                println!("{}", file.display());
+                answer(&format!("{}\n", file.display()))?;
             }
             Ok(ExitCode::SUCCESS)
         }
         Command::Account { question } => {
-            println!("{}", account::answer(&question).map_err(|e| InputError(e.to_string()))?);
+            answer(&format!("{}\n", account::answer(&question).map_err(|e| InputError(e.to_string()))?))?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Attack { experiment, attack } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             for record in attack::attack(&experiment, attack.as_deref(), &AtomicBool::new(false))? {
-                println!("{}", serde_json::to_string(&record)?);
+                answer(&format!("{}\n", serde_json::to_string(&record)?))?;
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -187,11 +251,11 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
             let refuted = if table {
                 let (text, refuted) = audit::table(&experiment, &settings)?;
-                print!("{text}");
+                answer(&text)?;
                 refuted
             } else {
                 let found = audit::audit(&experiment, &settings)?;
-                println!("{}", serde_json::to_string(&found)?);
+                answer(&format!("{}\n", serde_json::to_string(&found)?))?;
                 found.refuted
             };
             Ok(if refuted { ExitCode::from(1) } else { ExitCode::SUCCESS })
@@ -199,37 +263,81 @@ fn answer(command: Command) -> anyhow::Result<ExitCode> {
         Command::Golden { file, device } => {
             let backend = fet_backends::open(&device).map_err(|e| InputError(e.to_string()))?;
             let verdict = golden::check(&file, &backend).map_err(|e| InputError(e.to_string()))?;
-            println!("{}", serde_json::to_string(&verdict)?);
+            answer(&format!("{}\n", serde_json::to_string(&verdict)?))?;
             Ok(if verdict.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
     }
 }
 
-fn train(arguments: &ExperimentArguments, out: Option<PathBuf>, log: Log) -> anyhow::Result<ExitCode> {
+/// Version, commit and features: what a report of a fault needs.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let features = [("columnar", cfg!(feature = "columnar")), ("libtorch", cfg!(feature = "libtorch"))];
+    let built: Vec<&str> = features.into_iter().filter(|(_, built)| *built).map(|(name, _)| name).collect();
+    let built = if built.is_empty() { "none".to_string() } else { built.join(", ") };
+    format!("{} (commit {}, features: {built})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"))
+});
+
+/// A message as a terminal shows it: what input may have put into it does not steer the terminal, and does not fill it.
+fn in_lines(message: &str) -> String {
+    const LONGEST: usize = 2_000;
+    let mut shown = String::new();
+    for c in message.chars().take(LONGEST) {
+        match c {
+            '\n' => shown.push(c),
+            c if c.is_control() => shown.extend(c.escape_unicode()),
+            c => shown.push(c),
+        }
+    }
+    if message.chars().count() > LONGEST {
+        shown += "…";
+    }
+    shown
+}
+
+/// The help of a command, or of what an experiment may say.
+fn help(topic: Option<&str>) -> Result<String, String> {
+    let mut command = Arguments::command();
+    command.build();
+    let Some(topic) = topic else { return Ok(format!("{}\n", command.render_help())) };
+    match command.find_subcommand_mut(topic) {
+        Some(command) => Ok(format!("{}\n", command.render_long_help())),
+        None => fet::help::text(topic),
+    }
+}
+
+fn train(
+    arguments: &ExperimentArguments,
+    out: Option<PathBuf>,
+    log: Log,
+    keep: Keep,
+) -> anyhow::Result<ExitCode> {
     let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
     let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
     let folder = out.unwrap_or_else(default);
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
-    match run::run(&experiment, &folder, log, &stop)? {
+    match run::run(&experiment, &folder, log, keep, &stop)? {
         Outcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
-                let metric = run.report.metric;
-                eprintln!("{} on the test rows", metric.phrase(run.report.best.test));
+                let (metric, score) = (run.report.metric, run.report.best.test);
+                match score.is_finite() {
+                    true => fet_files::note!("{} on the test rows", metric.phrase(score)),
+                    false => fet_files::note!("warning: {} is not defined on the test rows", metric.title()),
+                }
             }
-            eprintln!("done: {}", report.display());
+            fet_files::note!("done: {}", report.display());
         }
-        Outcome::WasDone(report) => eprintln!("was already done: {}", report.display()),
+        Outcome::WasDone(report) => fet_files::note!("was already done: {}", report.display()),
         Outcome::Interrupted(folder) => {
-            eprintln!(
+            fet_files::note!(
                 "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
                 folder.display()
             );
             return Ok(ExitCode::from(130));
         }
         Outcome::Elsewhere(folder) => {
-            eprintln!(
+            fet_files::note!(
                 "fet: another process works on the run in {}; wait for it, or stop it",
                 folder.display()
             );

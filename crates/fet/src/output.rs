@@ -2,10 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::experiment_file::data_folders;
+use crate::finished::FinishedRun;
+use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PREDICTIONS, REPORT};
 use crate::input::input;
+use crate::provenance::files;
 
-/// Refuses an output that is a folder, lies in none that exists, or is one of the inputs.
+/// What a command must not overwrite: a run's own files, and the data files that it was made from.
+pub(crate) fn of_run(run: &FinishedRun) -> Vec<PathBuf> {
+    let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
+    let data = files(&run.experiment, &data_folders(&run.experiment)).into_iter().map(|(_, path)| path);
+    names.iter().map(|name| run.folder.join(name)).chain(data).collect()
+}
+
+/// Standard output, as a name.
+pub(crate) const STANDARD: &str = "-";
+
+/// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
 pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+    if out == Path::new(STANDARD) {
+        return Ok(());
+    }
     let refuse = |problem: String| Err(input(format!("--out {}: {problem}", out.display())));
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
@@ -15,8 +32,11 @@ pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf
         return refuse("this is a folder; name a file".to_string());
     }
     let same = |path: &PathBuf| matches!((path.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    if let Err(error) = fet_files::check_writable(out) {
+        return refuse(format!("this cannot be written ({error})"));
+    }
     if inputs.into_iter().any(same) {
-        return refuse("this would overwrite an input; name another file".to_string());
+        return refuse("this would overwrite an input, or a file of the run; name another file".to_string());
     }
     Ok(())
 }

@@ -11,13 +11,14 @@ mod mask;
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use fet_records::Report;
 
 use crate::finished::data_folder;
 use crate::folder::{MODEL, PARTIES, REPORT};
-use crate::input::InputError;
+use crate::input::{InputError, of_json};
 
 /// A finished run.
 pub(crate) struct Run {
@@ -44,24 +45,31 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
-        fet_files::write(&path, svg.as_bytes())?;
+        fet_files::write(&path, svg.as_bytes())
+            .with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);
     }
     Ok(written)
 }
 
+/// More parties than this are a damaged report.
+const MOST_PARTIES: usize = 1 << 16;
+
 impl Run {
     fn read(folder: &Path) -> Result<Self, InputError> {
         let bytes = |name: &str| {
             let path = folder.join(name);
-            std::fs::read(&path).map_err(|error| {
+            fet_files::read(&path).map_err(|error| {
                 let hint = "the folder of a finished run holds report.json and model.safetensors";
                 InputError(format!("{}: {error}; {hint}", path.display()))
             })
         };
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
         let report: Report = serde_json::from_slice(&bytes(REPORT)?)
-            .map_err(|error| bad(format!("{REPORT} is not a report: {error}")))?;
+            .map_err(|error| bad(format!("{REPORT} is not a report: {}", of_json(&error))))?;
+        if report.secondaries > MOST_PARTIES {
+            return Err(bad(format!("{REPORT} names {} secondaries, which no run has", report.secondaries)));
+        }
         let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
         let mut experiment = Experiment::from_table(settings).map_err(|error| {
@@ -85,7 +93,9 @@ impl Run {
                 add(&format!("party{number}"), &file)?;
             } else {
                 let folder = folder.display();
-                eprintln!("warning: {folder}: party {number} left no {file}; it is drawn without this party");
+                fet_files::note!(
+                    "warning: {folder}: party {number} left no {file}; it is drawn without this party"
+                );
             }
         }
         let name =

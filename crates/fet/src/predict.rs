@@ -3,7 +3,6 @@
 //! The new rows are linked with the secondaries' records, and everything is prepared as it was for the run. In a simulation
 //! the secondaries' tables are read where the run read them.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,13 +42,21 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     if let Some(device) = &arguments.device {
         run.experiment.device.clone_from(device);
     }
-    check_output(arguments)?;
+    check_output(arguments, &run)?;
     let model = run.model()?;
     let mut served = Served::new(&run, &model)?;
     let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();
     let outputs = served.trainer.predict(records).map_err(input)?;
     let values = model.objective().predictions(outputs.values());
+    if let Some(place) = values.iter().position(|value| !value.is_finite()) {
+        return Err(input(format!(
+            "{} data row {}: the model has no number for it; a cell of this row, or of a record that it is linked with, is far \
+             beyond all that the model has seen",
+            arguments.rows.display(),
+            place / model.objective().outputs + 1
+        )));
+    }
     let predicted = Predicted {
         objective: model.objective(),
         class_names: model.class_names(),
@@ -101,16 +108,15 @@ impl Served {
         let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
         let dataset = experiment.data.build(&context).map_err(input)?;
         let machine = machine(&backend);
-        let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
+        let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
         let secondaries = dataset.secondaries().map_err(input)?;
-        let models =
-            (1..=secondaries.len()).map(|number| run.party(number)).collect::<Result<Vec<_>, _>>()?;
-        let gone: Vec<usize> = if experiment.method.build(&()).map_err(input)?.plan().secondaries {
-            (0..models.len()).filter(|&party| models[party].is_none()).collect()
-        } else {
-            Vec::new()
+        let gone = model.gone().to_vec();
+        let uses = experiment.method.build(&()).map_err(input)?.plan().secondaries;
+        let of = |party: usize| {
+            if uses && !gone.contains(&party) { run.party(party + 1).map(Some) } else { Ok(None) }
         };
+        let models = (0..secondaries.len()).map(of).collect::<Result<Vec<_>, _>>()?;
         let lost = gone.iter().map(|&party| {
             format!("the run lost \"{}\": predictions know nothing of it", secondaries[party].name)
         });
@@ -172,13 +178,13 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
 }
 
 /// Refuses an output that cannot be written before any work is done.
-fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
+fn check_output(arguments: &Arguments, run: &FinishedRun) -> anyhow::Result<()> {
     let out = &arguments.out;
     if out == Path::new("-") {
         return Ok(());
     }
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
-    output::check(out, [&arguments.rows])
+    output::check(out, output::of_run(run).iter().chain([&arguments.rows]))
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {
@@ -187,9 +193,5 @@ fn write(out: &Path, table: &Table) -> anyhow::Result<()> {
     }
     let mut bytes = Vec::new();
     fet_tables::write_csv(&mut bytes, table)?;
-    match std::io::stdout().lock().write_all(&bytes) {
-        // Whoever reads has enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        done => Ok(done?),
-    }
+    Ok(fet_files::answer(&String::from_utf8_lossy(&bytes))?)
 }

@@ -16,6 +16,7 @@ use fet_train::schedule::Split;
 use serde_json::Value;
 
 use crate::experiment_file::resolved;
+use crate::folder::{MODEL, PARTIES};
 
 /// What a run follows from.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +41,7 @@ impl Provenance {
     /// Data files are those named by a setting of `data`, at any depth; for a folder, all files in it. A missing file
     /// counts as missing: the run itself reports the error.
     pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, UnreadableFile> {
+        let from = experiment.from.as_str();
         let experiment = resolved(experiment);
         let mut names = Vec::new();
         strings(&experiment["data"], &mut names);
@@ -48,6 +50,11 @@ impl Provenance {
         for name in names {
             for (inner, sum) in checksums(&folders.find(name))? {
                 listed.push_str(&format!("{name}\0{inner}\0{sum}\n"));
+            }
+        }
+        for (name, path) in models(from, folders) {
+            if let Some(sum) = checksums(&path)?.get("") {
+                listed.push_str(&format!("{name}\0{sum}\n"));
             }
         }
         Ok(Self { experiment, files: hex(&sha256(listed.as_bytes())) })
@@ -69,13 +76,28 @@ pub fn split(split: &Split) -> String {
     hex(&sha256(&bytes))
 }
 
+/// The models of the run that an experiment begins with, by their names in its folder.
+fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
+    if from.is_empty() {
+        return Vec::new();
+    }
+    let run = folders.find(from);
+    let parties = (1..).map(|number| format!("{PARTIES}/party{number}"));
+    let parties =
+        parties.take_while(|party| run.join(party).is_dir()).map(|party| format!("{party}/{MODEL}"));
+    [MODEL.to_string()].into_iter().chain(parties).map(|name| (name.clone(), run.join(name))).collect()
+}
+
 /// The files that the settings name, each with where it is or would be.
 pub fn files(experiment: &Experiment, folders: &Folders) -> Vec<(String, PathBuf)> {
     let resolved = resolved(experiment);
     let mut found = Vec::new();
     named(&resolved["data"], &mut found);
     named(&resolved["split"], &mut found);
-    found.into_iter().map(|name| (name.to_string(), folders.find(name))).collect()
+    let mut found: Vec<_> = found.into_iter().map(|name| (name.to_string(), folders.find(name))).collect();
+    let from = |(name, path)| (format!("{}/{name}", experiment.from), path);
+    found.extend(models(&experiment.from, folders).into_iter().map(from));
+    found
 }
 
 /// Every value of a setting called `file` or `files`, at any depth, but for empty ones.
@@ -102,9 +124,12 @@ fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
     match settings {
         Value::String(text) if !text.is_empty() => found.push(text),
         Value::Array(values) => values.iter().for_each(|value| strings(value, found)),
-        // A kind is not a file, even if a folder has its name.
+        // These are no files, even if a file or a folder has such a name.
         Value::Object(fields) => {
-            fields.iter().filter(|(name, _)| *name != "kind").for_each(|(_, value)| strings(value, found));
+            let no_file =
+                ["kind", "name", "label", "keys", "key_kind", "drop", "column", "columns", "clip", "missing"];
+            let files = fields.iter().filter(|(name, _)| !no_file.contains(&name.as_str()));
+            files.for_each(|(_, value)| strings(value, found));
         }
         _ => {}
     }

@@ -6,6 +6,7 @@
 //! `train.randomness = "own"`, each party one for its seed). The
 //! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,10 +23,12 @@ use fet_train::{checkpoint, report};
 
 use crate::attack;
 use crate::card;
+use crate::data::check_files;
 use crate::experiment_file::data_folders;
+use crate::finished::FinishedRun;
 use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
-use crate::input::input;
 pub use crate::input::{InputError, machine};
+use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::predictions;
@@ -33,6 +36,15 @@ use crate::provenance::Provenance;
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
+
+/// What is left of a run besides its results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The state of its last epoch, where it can go on from it with more epochs.
+    LastState,
+    /// Nothing.
+    Nothing,
+}
 
 /// How a run ended.
 #[derive(Debug)]
@@ -47,29 +59,48 @@ pub enum Outcome {
     Elsewhere(PathBuf),
 }
 
-/// Trains `experiment` and writes into `folder`. Setting `stop` ends it after the current step.
-pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) -> anyhow::Result<Outcome> {
+/// Trains `experiment` and writes into `folder`; a finished run with fewer epochs in it goes on. Setting `stop` ends it after
+/// the current step.
+pub fn run(
+    experiment: &Experiment,
+    folder: &Path,
+    log: Log,
+    keep: Keep,
+    stop: &AtomicBool,
+) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
+    check_files(experiment, &data_folders(experiment))?;
     let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
-    if let Some(outcome) = existing(folder, &made_from)? {
+    let goes_on = experiment.can_go_on().map_err(input)?;
+    let keeps = keep == Keep::LastState && goes_on;
+    if let Some(outcome) = existing(folder, &made_from, goes_on, keeps)? {
         return Ok(outcome);
     }
     let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("cannot make the folder {}", folder.display()))?;
+    std::fs::create_dir_all(folder).map_err(|error| {
+        input(format!("cannot make the folder {} ({error}); name another with --out", folder.display()))
+    })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
     // The process that held the lock until now may have finished the run.
-    if let Some(outcome) = existing(folder, &made_from)? {
+    // Where there is a report it protects the folder, and a lock would be a file that a refusal leaves behind.
+    let refused = |error: anyhow::Error| {
+        if folder.join(REPORT).exists() {
+            lock::leave(folder);
+        }
+        error
+    };
+    if let Some(outcome) = existing(folder, &made_from, goes_on, keeps).map_err(refused)? {
         return Ok(outcome);
     }
     trainer.keep_seed(&Simulation::store(Some(&folder.join(PARTIES)), 0))?;
     let identity = serde_json::to_value(made_from.identity())?;
-    let earlier = resume(&mut trainer, &identity, folder)?;
-    count_sessions(&mut trainer, experiment, &identity, folder, earlier)?;
+    let state = state_identity(&identity, goes_on);
+    let earlier = resume(&mut trainer, &state, folder).map_err(refused)?;
+    count_sessions(&mut trainer, experiment, &state, folder, earlier)?;
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.metric(), rows);
@@ -93,9 +124,9 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
         warned = warn(&trainer, warned);
         trained_rows += rows.train;
         trained_seconds += training;
-        if !trainer.is_done() && trainer.can_resume() {
+        if (keeps || !trainer.is_done()) && trainer.can_resume() {
             let seconds = earlier + start.elapsed().as_secs_f64();
-            write(&folder.join(CHECKPOINT), &checkpoint::save(&mut trainer, &identity, seconds)?)?;
+            write(&folder.join(CHECKPOINT), &checkpoint::save(&mut trainer, &state, seconds)?)?;
         }
     }
     let cost = Cost {
@@ -125,9 +156,13 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
     write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, conformal).to_bytes())?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
-    remove(&folder.join(CHECKPOINT))?;
-    if let Err(error) = trainer.forget() {
-        eprintln!("warning: the run is complete, but its saved states could not be removed: {error}");
+    if !keeps {
+        remove(&folder.join(CHECKPOINT))?;
+        if let Err(error) = trainer.forget() {
+            fet_files::note!(
+                "warning: the run is complete, but its saved states could not be removed: {error}"
+            );
+        }
     }
     lock::leave(folder);
     watch.done(&path);
@@ -137,7 +172,7 @@ pub fn run(experiment: &Experiment, folder: &Path, log: Log, stop: &AtomicBool) 
 /// Shows the trainer's warnings but for the first `shown`; returns how many there are.
 fn warn(trainer: &Trainer, shown: usize) -> usize {
     for warning in &trainer.warnings()[shown..] {
-        eprintln!("warning: {warning}");
+        fet_files::note!("warning: {warning}");
     }
     trainer.warnings().len()
 }
@@ -146,37 +181,90 @@ fn warn(trainer: &Trainer, shown: usize) -> usize {
 /// the `folder` of the run, or in memory.
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
-    let tell = Arc::new(|warning: String| eprintln!("warning: {warning}"));
+    let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
     let gone = match folder.map(|folder| folder.join(CHECKPOINT)).filter(|path| path.exists()) {
-        Some(path) => checkpoint::gone(&std::fs::read(&path)?).map_err(|error| unusable(&path, error))?,
+        Some(path) => {
+            let bytes = fet_files::read(&path).map_err(|error| unusable(&path, error))?;
+            checkpoint::gone(&bytes).map_err(|error| unusable(&path, error))?
+        }
         None => Vec::new(),
     };
     let parties = folder.map(|folder| folder.join(PARTIES));
+    let folders = data_folders(experiment);
+    let start = if experiment.from.is_empty() {
+        None
+    } else {
+        Some(FinishedRun::read(&folders.find(&experiment.from))?.start()?)
+    };
     let simulation =
-        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, tell };
-    let trainer = simulation.load(&data_folders(experiment)).map_err(input)?;
+        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, start, tell };
+    let trainer = simulation.load(&folders).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
 }
 
-/// The present content of the folder: this run, another one, or nothing.
-fn existing(folder: &Path, made_from: &Provenance) -> anyhow::Result<Option<Outcome>> {
+/// The present content of the folder: this run, another one, or nothing, or this run with fewer epochs, where it `goes_on`.
+fn existing(
+    folder: &Path,
+    made_from: &Provenance,
+    goes_on: bool,
+    keeps: bool,
+) -> anyhow::Result<Option<Outcome>> {
     let path = folder.join(REPORT);
-    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
-    let report: Report = serde_json::from_str(&text)
-        .map_err(|e| input(format!("{} is not a report of a run ({e}); move it away", path.display())))?;
-    let other = if report.experiment != made_from.experiment {
+    let unreadable = |error| input(format!("{}: {error}; move it away", path.display()));
+    let Some(text) = there(&path).map_err(unreadable)? else { return Ok(None) };
+    let report: Report = serde_json::from_slice(&text).map_err(|e| {
+        input(format!("{} is not a report of a run ({}); move it away", path.display(), of_json(&e)))
+    })?;
+    let same_data = report.data.files == made_from.files && report.program.results == RESULTS_VERSION;
+    let other = if same_data && goes_on && is_longer(&made_from.experiment, &report.experiment) {
+        if folder.join(CHECKPOINT).exists() {
+            return Ok(None);
+        }
+        "with fewer epochs, which kept no state to go on from"
+    } else if report.experiment != made_from.experiment {
         "with other settings"
     } else if report.data.files != made_from.files {
         "on other data"
     } else if report.program.results != RESULTS_VERSION {
         "by a program with another version of the results"
     } else {
-        tidy(folder);
+        if !keeps {
+            tidy(folder);
+        }
         return Ok(Some(Outcome::WasDone(path)));
     };
     let message = format!("holds the report of a run {other}; name another folder with --out");
     Err(input(format!("{} {message}", folder.display())))
+}
+
+/// The content of a file, if there is one. A link to nothing is none, and an error.
+fn there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
+    match path.symlink_metadata() {
+        // Where the folder is none, the first that is written says so.
+        Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => Ok(None),
+        _ => fet_files::read(path).map(Some),
+    }
+}
+
+/// What a saved state follows from: all that a run follows from, but for the number of epochs where the run `goes_on`.
+fn state_identity(identity: &serde_json::Value, goes_on: bool) -> serde_json::Value {
+    let mut identity = identity.clone();
+    if let Some(epochs) = identity.pointer_mut("/experiment/train/epochs").filter(|_| goes_on) {
+        epochs.take();
+    }
+    identity
+}
+
+/// Whether the settings of a run differ from `earlier` ones in having more epochs, and in nothing else.
+fn is_longer(settings: &serde_json::Value, earlier: &serde_json::Value) -> bool {
+    let place = "/train/epochs";
+    let epochs = |settings: &serde_json::Value| settings.pointer(place).and_then(serde_json::Value::as_u64);
+    let mut same = earlier.clone();
+    if let (Some(old), Some(new)) = (same.pointer_mut(place), settings.pointer(place)) {
+        *old = new.clone();
+    }
+    same == *settings && epochs(settings) > epochs(earlier)
 }
 
 /// Removes the saved states of a run that was killed after it wrote its report.
@@ -194,10 +282,15 @@ fn tidy(folder: &Path) {
 /// Resumes from the folder's checkpoint, if it belongs to this run; returns the seconds that the run had taken.
 fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) -> anyhow::Result<f64> {
     let path = folder.join(CHECKPOINT);
-    let Ok(bytes) = std::fs::read(&path) else { return Ok(0.0) };
+    let Some(bytes) = there(&path).map_err(|error| unusable(&path, error))? else { return Ok(0.0) };
     match checkpoint::load(trainer, identity, &bytes) {
         Ok(seconds) => {
-            eprintln!("continuing after epoch {}", trainer.progress().epochs.len());
+            let (done, epochs) = (trainer.progress().epochs.len(), trainer.epochs());
+            if done > epochs {
+                let problem = format!("it is of epoch {done}, and `train.epochs` is {epochs}");
+                bail!(unusable(&path, problem));
+            }
+            fet_files::note!("continuing after epoch {done}");
             Ok(seconds)
         }
         Err(error) => bail!(unusable(&path, error)),
@@ -278,7 +371,7 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
 
 fn remove(path: &Path) -> anyhow::Result<()> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
             Err(error).with_context(|| format!("cannot remove {}", path.display()))
         }
         _ => Ok(()),

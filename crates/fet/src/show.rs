@@ -7,7 +7,9 @@ use std::io::{BufRead, Write};
 
 use fet_records::{Answer, Identity, Question};
 
+use crate::data::check_files;
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
+use crate::input::input;
 use crate::provenance::Provenance;
 
 /// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
@@ -19,7 +21,7 @@ pub fn batch(
     // Opening a device takes time; its error holds for every cell that names it.
     let mut devices: BTreeMap<String, Option<String>> = BTreeMap::new();
     for line in questions.lines() {
-        let line = line?;
+        let line = line.map_err(|error| input(format!("standard input: {error}")))?;
         if line.trim().is_empty() {
             continue;
         }
@@ -49,5 +51,8 @@ fn identity(
     if let Some(error) = device {
         return Err(error.clone());
     }
-    Ok(Provenance::of(&experiment, &data_folders(&experiment)).map_err(|e| e.to_string())?.identity())
+    let folders = data_folders(&experiment);
+    // Before a study trains anything, and not in the middle of it.
+    check_files(&experiment, &folders).map_err(|e| e.to_string())?;
+    Ok(Provenance::of(&experiment, &folders).map_err(|e| e.to_string())?.identity())
 }

@@ -34,7 +34,12 @@ impl Watch {
         match log {
             Log::Json => tell(&Event::Start { epochs, metric, rows }),
             Log::Human => {
-                eprintln!("{} training, {} validation, {} test rows", rows.train, rows.validation, rows.test)
+                fet_files::note!(
+                    "{} training, {} validation, {} test rows",
+                    rows.train,
+                    rows.validation,
+                    rows.test
+                )
             }
         }
         watch
@@ -83,9 +88,13 @@ impl Watch {
             Log::Human => {
                 let test =
                     report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
-                eprintln!(
+                fet_files::note!(
                     "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s",
-                    report.epoch, self.epochs, report.train_loss, self.metric, report.validation
+                    report.epoch,
+                    self.epochs,
+                    report.train_loss,
+                    self.metric,
+                    report.validation
                 );
             }
         }

@@ -9,15 +9,18 @@ use fet_core::data::{Keys, Matrix};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_linkers::NearestSettings;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings of `grid`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridSettings {
     /// K, how many neighbours each primary record gets.
+    #[schemars(range(min = 1))]
     pub neighbours: usize,
     /// The distance between two grid lines, in the keys' unit.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub step: f64,
 }
 
@@ -28,13 +31,6 @@ impl Default for GridSettings {
 }
 
 impl Recipe<dyn Linker> for GridSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if !(self.step > 0.0 && self.step.is_finite()) {
-            return Err(Violation::new("step", "must be positive", self.step));
-        }
-        self.nearest().check()
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
         Ok(Box::new(Grid { nearest: self.nearest().build(&())?, step: self.step }))
     }

@@ -7,27 +7,30 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Tar
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
 use crate::tools::transcript::Transcript;
-use crate::tools::{at_least_one, beside, by_record, check_known, scaling};
+use crate::tools::{beside, by_record, scaling};
 
 /// Settings of `reconstruction`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReconstructionSettings {
-    /// The attacked secondary, from 1.
+    /// The number of the attacked secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// The share of training rows whose features it knows.
+    /// The share of training rows whose features the attacker knows.
+    #[schemars(range(min = 0.05, max = 0.95))]
     pub known: f64,
-    /// The decoder.
+    /// The decoder that predicts features from what the primary received.
     pub model: Model,
 }
 
-/// A decoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A decoder, which predicts features from what the primary received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
     /// Ridge regression on inputs and random features of them.
@@ -44,12 +47,6 @@ impl Default for ReconstructionSettings {
 }
 
 impl Recipe<dyn Attack> for ReconstructionSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        check_known(self.known)?;
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Reconstruction(self.clone())))
     }

@@ -10,26 +10,31 @@ use fet_core::data::{Matrix, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tools::gradients::Curious;
-use crate::tools::{at_least_one, check_boost};
 
 use super::{Outputs, numbers, outputs, overwritten};
 
-/// Settings of `backdoor`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `backdoor` (Bai et al. 2023, "VILLAIN").
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BackdoorSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// The class that rows are to be taken for.
+    /// The class that rows with the trigger are to be taken for; the first is 0.
     pub class: usize,
-    /// How many training rows of that class it knows.
+    /// How many training rows of that class the attacker knows; their records get the trigger.
+    #[schemars(range(min = 1))]
     pub known: usize,
-    /// How many test rows of other classes it gives the trigger.
+    /// How many test rows of other classes get the trigger.
+    #[schemars(range(min = 1))]
     pub targets: usize,
-    /// By what it multiplies its step size, so that the model comes to rely on its half; 1 follows the protocol.
+    /// The factor by which the attacker multiplies its step size, so that the model comes to rely on its half; 1 follows the
+    /// protocol.
+    #[schemars(range(min = 0.1, max = 100))]
     pub boost: f64,
 }
 
@@ -40,13 +45,6 @@ impl Default for BackdoorSettings {
 }
 
 impl Recipe<dyn Attack> for BackdoorSettings {
-    fn check(&self) -> Result<(), Violation> {
-        for (field, value) in [("party", self.party), ("known", self.known), ("targets", self.targets)] {
-            at_least_one(field, value)?;
-        }
-        check_boost(self.boost)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Backdoor(self.clone())))
     }

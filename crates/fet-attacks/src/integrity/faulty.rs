@@ -6,25 +6,25 @@ use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::tools::at_least_one;
 
 use super::{numbers, overwritten};
 use crate::tools::scaling;
 
 /// Settings of `faulty-party`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FaultyPartySettings {
-    /// The failing secondary, from 1.
+    /// The number of the failing secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How it fails.
+    /// How the secondary fails after training.
     pub fault: Fault,
 }
 
-/// How a party fails.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// How a secondary fails after training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// Its records behind test rows hold the mean of each column.
@@ -41,10 +41,6 @@ impl Default for FaultyPartySettings {
 }
 
 impl Recipe<dyn Attack> for FaultyPartySettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Faulty(self.clone())))
     }
@@ -93,8 +89,8 @@ impl Attack for Faulty {
     }
 }
 
-fn deviation(labels: &[f32], train: &[usize], test: &[usize]) -> f64 {
-    let mean = train.iter().map(|&row| f64::from(labels[row])).sum::<f64>() / train.len().max(1) as f64;
-    let squares = test.iter().map(|&row| (f64::from(labels[row]) - mean).powi(2)).sum::<f64>();
+fn deviation(labels: &[f64], train: &[usize], test: &[usize]) -> f64 {
+    let mean = train.iter().map(|&row| labels[row]).sum::<f64>() / train.len().max(1) as f64;
+    let squares = test.iter().map(|&row| (labels[row] - mean).powi(2)).sum::<f64>();
     (squares / test.len().max(1) as f64).sqrt()
 }

@@ -2,21 +2,23 @@
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, needs_classes, own};
-use crate::tools::at_least_one;
 use crate::tools::clusters::{cluster, purity};
 use crate::tools::gradients::Curious;
 use crate::tools::scores::{commonest, shuffled};
 
 /// Settings of `gradient-clustering`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClusteringSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many of a row's gradients are used, from the first epoch on.
+    /// How many of a row's gradients are used: those of the first so many epochs.
+    #[schemars(range(min = 1))]
     pub epochs: usize,
 }
 
@@ -27,11 +29,6 @@ impl Default for ClusteringSettings {
 }
 
 impl Recipe<dyn Attack> for ClusteringSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        at_least_one("epochs", self.epochs)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Clustering(self.clone())))
     }

@@ -7,22 +7,26 @@
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Run, Setting};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, known, needs_classes};
 use crate::tools::gradients::Curious;
 use crate::tools::network::{Loss, Network};
-use crate::tools::{at_least_one, check_boost};
 
-/// Settings of `model-completion`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `model-completion` (Fu et al. 2022, sections 4.1 and 4.2).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompletionSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many labels of each class it knows.
+    /// How many labels of each class the attacker knows.
+    #[schemars(range(min = 1))]
     pub known: usize,
-    /// By what it multiplies its step size; 1 follows the protocol.
+    /// The factor by which the attacker multiplies its step size, so that the primary's half comes to rely on its own (active
+    /// model completion; Fu et al. 2022, section 4.2); 1 follows the protocol.
+    #[schemars(range(min = 0.1, max = 100))]
     pub boost: f64,
 }
 
@@ -33,12 +37,6 @@ impl Default for CompletionSettings {
 }
 
 impl Recipe<dyn Attack> for CompletionSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        at_least_one("known", self.known)?;
-        check_boost(self.boost)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Completion(self.clone())))
     }

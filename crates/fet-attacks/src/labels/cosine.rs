@@ -3,21 +3,23 @@
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use rand::RngExt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, needs_classes, own};
-use crate::tools::at_least_one;
 use crate::tools::clusters::dot;
 use crate::tools::gradients::Curious;
 use crate::tools::scores::{auc, shuffled};
 
-/// Settings of `gradient-cosine`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `gradient-cosine` (Li et al. 2022, section 3.2).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CosineSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many of a row's gradients are used, from the first epoch on.
+    /// How many of a row's gradients are used: those of the first so many epochs.
+    #[schemars(range(min = 1))]
     pub epochs: usize,
 }
 
@@ -28,11 +30,6 @@ impl Default for CosineSettings {
 }
 
 impl Recipe<dyn Attack> for CosineSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        at_least_one("epochs", self.epochs)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Cosine(self.clone())))
     }

@@ -4,23 +4,26 @@
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, directions, known, needs_classes, own};
-use crate::tools::at_least_one;
 use crate::tools::clusters::{dot, unit};
 use crate::tools::gradients::Curious;
 use crate::tools::scores::commonest;
 
-/// Settings of `gradient-neighbour`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `gradient-neighbour` (after Fu et al. 2022, section 4.3).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NeighbourSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many labels of each class it knows.
+    /// How many labels of each class the attacker knows.
+    #[schemars(range(min = 1))]
     pub known: usize,
-    /// How many of a row's gradients are used, from the first epoch on.
+    /// How many of a row's gradients are used: those of the first so many epochs.
+    #[schemars(range(min = 1))]
     pub epochs: usize,
 }
 
@@ -31,12 +34,6 @@ impl Default for NeighbourSettings {
 }
 
 impl Recipe<dyn Attack> for NeighbourSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        at_least_one("known", self.known)?;
-        at_least_one("epochs", self.epochs)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Neighbour(self.clone())))
     }

@@ -3,18 +3,19 @@
 
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance, classes, needs_classes};
-use crate::tools::at_least_one;
 use crate::tools::gradients::{Curious, Received};
 use crate::tools::scores::{shuffled, telling};
 
-/// Settings of `gradient-norm`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `gradient-norm` (Li et al. 2022, section 3.1).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NormSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
 }
 
@@ -25,10 +26,6 @@ impl Default for NormSettings {
 }
 
 impl Recipe<dyn Attack> for NormSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Norm(self.clone())))
     }

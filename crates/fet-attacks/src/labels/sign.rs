@@ -5,19 +5,20 @@
 use fet_core::attack::{About, Arena, Attack, AttackError, Measure, Setting};
 use fet_core::data::Task;
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{after_labels, chance};
-use crate::tools::at_least_one;
 use crate::tools::clusters::{dot, unit};
 use crate::tools::gradients::{Curious, Received};
 use crate::tools::scores::{shuffled, telling};
 
 /// Settings of `gradient-sign`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SignSettings {
-    /// The attacking secondary, from 1.
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
 }
 
@@ -28,10 +29,6 @@ impl Default for SignSettings {
 }
 
 impl Recipe<dyn Attack> for SignSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Sign(self.clone())))
     }
@@ -63,8 +60,8 @@ impl Attack for Sign {
         let (mut received, _) = Curious::default().train(arena, self.0.party)?;
         received.retain(|one| one.before == 0);
         let labels = &arena.data().labels;
-        let mut sorted: Vec<f32> = received.iter().map(|one| labels[one.row]).collect();
-        sorted.sort_by(f32::total_cmp);
+        let mut sorted: Vec<f64> = received.iter().map(|one| labels[one.row]).collect();
+        sorted.sort_by(f64::total_cmp);
         let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
         let large: Vec<usize> = received.iter().map(|one| usize::from(labels[one.row] > median)).collect();
         let axis = main_axis(&received);

@@ -7,20 +7,23 @@ use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Tar
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::tools::ridge::Decoder;
 use crate::tools::scores::auc;
 use crate::tools::transcript::Transcript;
-use crate::tools::{at_least_one, beside, by_record, check_known};
+use crate::tools::{beside, by_record};
 
 /// Settings of `linkage`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkageSettings {
-    /// The attacked secondary, from 1.
+    /// The number of the attacked secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// The share of training rows whose links it knows.
+    /// The share of training rows of which the attacker knows how close their nearest record is.
+    #[schemars(range(min = 0.05, max = 0.95))]
     pub known: f64,
 }
 
@@ -31,12 +34,6 @@ impl Default for LinkageSettings {
 }
 
 impl Recipe<dyn Attack> for LinkageSettings {
-    fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        check_known(self.known)?;
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
         Ok(Box::new(Linkage(self.clone())))
     }

@@ -13,20 +13,23 @@ use fet_core::rng::{ChaCha8Rng, Purpose, stream};
 use fet_privacy::audit::membership::{Deviation, Separation, Shadow, likelihood_ratios};
 use rand::RngExt;
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::tools::at_least_one;
 use crate::tools::transcript::{Seen, Transcript};
 
-/// Settings of `membership`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `membership` (Carlini et al. 2022).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MembershipSettings {
-    /// The attacked secondary, from 1.
+    /// The number of the attacked secondary; the first is 1.
+    #[schemars(range(min = 1))]
     pub party: usize,
-    /// How many shadow runs are trained: an even number.
+    /// How many shadow runs are trained; each attacked record is in half of them.
+    #[schemars(range(min = 4, max = 1_000), extend("x-rule" = "an even number"))]
     pub shadows: usize,
-    /// How many records are attacked at most.
+    /// The largest number of records that are attacked.
+    #[schemars(range(min = 20))]
     pub targets: usize,
 }
 
@@ -38,12 +41,8 @@ impl Default for MembershipSettings {
 
 impl Recipe<dyn Attack> for MembershipSettings {
     fn check(&self) -> Result<(), Violation> {
-        at_least_one("party", self.party)?;
-        if !(4..=1_000).contains(&self.shadows) || !self.shadows.is_multiple_of(2) {
-            return Err(Violation::new("shadows", "must be an even number, 4 to 1000", self.shadows));
-        }
-        if self.targets < 20 {
-            return Err(Violation::new("targets", "must be at least 20", self.targets));
+        if !self.shadows.is_multiple_of(2) {
+            return Err(Violation::new("shadows", "must be an even number", self.shadows));
         }
         Ok(())
     }

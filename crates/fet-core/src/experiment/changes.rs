@@ -6,7 +6,11 @@ use crate::registry::SettingsError;
 /// drops the slot's other settings: they belong to the old kind. A new method drops encoder and aggregator too: they
 /// were chosen for the old one.
 pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
-    let bad = |message: String| SettingsError::Field { field: assignment.to_string(), message };
+    let shown: String = assignment.escape_debug().take(80).collect();
+    let bad = |message: String| SettingsError::Field { field: shown.clone(), message };
+    if assignment.contains(|c: char| c.is_control() && c != '\t') {
+        return Err(bad("must be one line without control characters".into()));
+    }
     let (path, text) =
         assignment.split_once('=').ok_or_else(|| bad("must have the form path=value".into()))?;
     let (path, text) = (path.trim(), text.trim());

@@ -39,6 +39,16 @@ impl CommonSettings {
         toml::to_string(self).expect("settings are plain structs, which TOML can hold")
     }
 
+    /// The settings that a saved state follows from: without the number of epochs, if what is done before the last does not
+    /// depend on it. A run with more epochs can then go on from the state.
+    pub fn of_state(&self, privacy: &dyn PrivacyMechanism) -> Self {
+        let mut settings = self.clone();
+        if settings.train.can_go_on(privacy) {
+            settings.train.epochs = 0;
+        }
+        settings
+    }
+
     /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differs: its name, our value
     /// and theirs.
     pub fn difference(&self, theirs: &str) -> Option<(String, String, String)> {

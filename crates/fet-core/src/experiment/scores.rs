@@ -1,12 +1,11 @@
 //! The settings of scores: which metric selects the epoch, what is scored by group, and how often intervals hold the truth.
 
 use fet_scores::Metric;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::registry::Violation;
-
 /// How a run is scored. Every metric of the task is computed; this says which one counts. It is the primary's affair.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScoreSettings {
     /// The metric that selects the epoch, drives the schedule of the learning rate and stands in tables; if there is none,
@@ -17,21 +16,12 @@ pub struct ScoreSettings {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub groups: String,
     /// The probability with which the interval of a prediction, or its set of classes, is to hold the truth.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub coverage: f64,
 }
 
 impl Default for ScoreSettings {
     fn default() -> Self {
         Self { metric: None, groups: String::new(), coverage: 0.9 }
-    }
-}
-
-impl ScoreSettings {
-    /// Refuses settings that no run can have.
-    pub(super) fn check(&self) -> Result<(), Violation> {
-        if self.coverage > 0.0 && self.coverage < 1.0 {
-            return Ok(());
-        }
-        Err(Violation::new("coverage", "must be above 0 and below 1", self.coverage).within("scores"))
     }
 }

@@ -1,13 +1,14 @@
 //! The settings of the split: which of the primary's records are trained on, validated on and tested on.
 
 use fet_scores::Fractions;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::registry::Violation;
 
 /// Which of the primary's records are trained on, validated on and tested on. It is the primary's affair, and the same for
 /// every method of a study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitSettings {
     /// How records are put into parts.
@@ -20,17 +21,21 @@ pub struct SplitSettings {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// The share of records for validation, which selects the epoch.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub validation: f64,
     /// The share of records for the test.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub test: f64,
     /// The number of folds of a cross-validation, each tested once; 0 for none.
+    #[schemars(extend("x-rule" = "0, or 2 and more"))]
     pub folds: usize,
     /// The fold that this run tests, from 0.
+    #[schemars(extend("x-rule" = "below `folds`"))]
     pub fold: usize,
 }
 
 /// How records are put into parts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitKind {
     /// By a shuffle alone.

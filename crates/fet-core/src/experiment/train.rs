@@ -2,27 +2,34 @@
 
 use fet_records::Randomness;
 use fet_scores::class_weights::ClassWeights;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::encoder::Computation;
 use crate::learning_rate::Decay;
+use crate::privacy::PrivacyMechanism;
 use crate::registry::Violation;
 
 /// Length of a run and batch sizes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainSettings {
     /// Passes over the training rows.
+    #[schemars(range(min = 1, max = 65535))]
     pub epochs: usize,
     /// Rows per training step.
+    #[schemars(range(min = 1))]
     pub batch_size: usize,
     /// Rows per evaluation step; affects speed and memory, not results.
+    #[schemars(range(min = 1))]
     pub evaluation_batch_size: usize,
     /// The schedule of the learning rate.
     pub decay: Decay,
     /// Epochs without a better validation metric that count as a plateau.
+    #[schemars(range(min = 1))]
     pub patience: usize,
     /// The factor on the learning rate at a plateau.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub factor: f64,
     /// Whether secondaries drop their graphs and compute forward passes twice: the same results up to rounding, and
     /// less memory with many parties.
@@ -44,7 +51,7 @@ pub struct TrainSettings {
 }
 
 /// How messages pass between parties in one process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Wire {
     /// Passed as values.
@@ -55,17 +62,17 @@ pub enum Wire {
 }
 
 /// How much the loss of a row counts, by its class.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "must be \"none\", \"balanced\" or a list of weights, one for each class")]
 pub enum Weighting {
     /// By a rule.
     Rule(WeightingRule),
     /// By these weights, one for each class.
-    Given(Vec<f64>),
+    Given(#[schemars(inner(range(min = 0, max = 1_000_000)))] Vec<f64>),
 }
 
 /// A rule for the weights of classes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WeightingRule {
     /// All rows count the same.
@@ -94,7 +101,7 @@ impl Weighting {
 }
 
 /// How the rows of a training step are sampled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Batches {
     /// All rows, shuffled for each epoch, in batches.
@@ -105,7 +112,7 @@ pub enum Batches {
 }
 
 /// What computes the blocks of a transformer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Kernels {
     /// The fused kernels if tensors are in the host's memory, else the device.
@@ -148,27 +155,9 @@ impl TrainSettings {
         Computation { recompute: self.recompute, fused }
     }
 
-    /// Refuses numbers that no run can have.
-    pub(super) fn check(&self) -> Result<(), Violation> {
-        let counts = [
-            ("epochs", self.epochs),
-            ("batch_size", self.batch_size),
-            ("evaluation_batch_size", self.evaluation_batch_size),
-            ("patience", self.patience),
-        ];
-        for (field, count) in counts {
-            if count == 0 {
-                return Err(Violation::new(field, "must be at least 1", 0).within("train"));
-            }
-        }
-        if self.epochs >= 1 << 16 {
-            return Err(Violation::new("epochs", "must be below 65536", self.epochs).within("train"));
-        }
-        if !(self.factor > 0.0 && self.factor <= 1.0) {
-            return Err(
-                Violation::new("factor", "must be above 0 and at most 1", self.factor).within("train")
-            );
-        }
-        Ok(())
+    /// Whether a run with more epochs begins as one with fewer does, so that it can go on where that one ended. It does not
+    /// where a mechanism shares out what it may release, or where the learning rate decays by epoch.
+    pub fn can_go_on(&self, privacy: &dyn PrivacyMechanism) -> bool {
+        self.decay == Decay::Plateau && privacy.is_identity()
     }
 }

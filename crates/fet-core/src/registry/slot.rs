@@ -4,12 +4,15 @@
 //! and checks them; serialising it gives the settings with every default filled in, which the run's
 //! report records.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Plugin, Recipe, SettingsError, SlotKind, Violation, did_you_mean, plugins};
+use crate::schema;
 
 /// The checked settings of one plug-in of the slot `T`.
 pub struct Slot<T: SlotKind + ?Sized> {
@@ -28,17 +31,26 @@ where
             || plugins::<T>().iter().map(|p| format!("\"{}\"", p.kind)).collect::<Vec<_>>().join(", ");
         let kind = match table.remove("kind") {
             Some(toml::Value::String(kind)) => kind,
-            Some(other) => {
-                let message = format!("must be a string; it is {other}");
-                return Err(SettingsError::Field { field: "kind".into(), message });
-            }
-            None => return Err(SettingsError::MissingKind { slot: T::SLOT, known: known() }),
+            Some(other) => return Err(Violation::new("kind", "must be a text in quotes", other).into()),
+            None => match T::DEFAULT {
+                Some(kind) => kind.to_string(),
+                None => return Err(SettingsError::MissingKind { slot: T::SLOT, known: known() }),
+            },
         };
         let all = plugins::<T>();
         let Some(plugin) = all.iter().find(|p| p.kind == kind) else {
             let hint = did_you_mean(&kind, all.iter().map(|p| p.kind));
             return Err(SettingsError::UnknownKind { slot: T::SLOT, kind, known: known(), hint });
         };
+        if let Some(other) = all.iter().filter(|p| p.kind == kind).nth(1) {
+            let rule = format!(
+                "must be the name of one plug-in; this program links two ({} and {})",
+                plugin.source(),
+                other.source()
+            );
+            return Err(Violation::new("kind", rule, format!("\"{kind}\"")).into());
+        }
+        schema::check(&table, plugin.schema())?;
         Ok(Self { kind: plugin.kind, recipe: (plugin.parse)(table)? })
     }
 
@@ -98,6 +110,39 @@ where
     }
 }
 
+impl<T> JsonSchema for Slot<T>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    fn schema_name() -> Cow<'static, str> {
+        T::SLOT.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let all = plugins::<T>();
+        let names: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
+        let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
+        let mut kind = serde_json::json!({
+            "description": format!("The plug-in of the slot `{}`.", T::SLOT),
+            "type": "string",
+            "enum": names,
+            schema::MEANINGS: meanings,
+        });
+        if let Some(default) = T::DEFAULT {
+            kind["default"] = default.into();
+        }
+        let settings = |plugin: &&Plugin<T>| {
+            let mut settings = plugin.schema().clone();
+            settings["properties"]["kind"] = kind.clone();
+            settings[schema::SOURCE] = plugin.source().into();
+            (plugin.kind.to_string(), settings)
+        };
+        let kinds: serde_json::Map<_, _> = all.iter().map(settings).collect();
+        schemars::json_schema!({ "type": "object", "properties": { "kind": kind }, (schema::KINDS): kinds })
+    }
+}
+
 /// A type-erased recipe.
 pub(crate) trait ErasedRecipe<T: SlotKind + ?Sized>: Send + Sync {
     fn settings(&self) -> toml::Table;
@@ -142,4 +187,67 @@ pub(super) fn defaults<T: SlotKind + ?Sized, R: Recipe<T>>() -> toml::Table {
 
 fn table_of<R: Serialize>(recipe: &R) -> toml::Table {
     toml::Table::try_from(recipe).expect("settings are plain structs, which TOML can hold")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot of this test alone.
+    trait Thing {}
+
+    impl SlotKind for dyn Thing {
+        const SLOT: &'static str = "thing";
+        type Context<'a> = ();
+    }
+
+    inventory::collect!(Plugin<dyn Thing>);
+
+    macro_rules! recipe {
+        ($settings:ident, $kind:literal) => {
+            /// Settings.
+            #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+            #[serde(default, deny_unknown_fields)]
+            struct $settings {
+                /// A number of things.
+                #[schemars(range(min = 1, max = 3))]
+                count: usize,
+            }
+
+            impl Recipe<dyn Thing> for $settings {
+                fn build(&self, (): &()) -> Result<Box<dyn Thing>, Violation> {
+                    struct Nothing;
+                    impl Thing for Nothing {}
+                    Ok(Box::new(Nothing))
+                }
+            }
+
+            inventory::submit! { Plugin::<dyn Thing>::new::<$settings>($kind, "a thing") }
+        };
+    }
+
+    recipe!(First, "one");
+    recipe!(Second, "two");
+    recipe!(Third, "two");
+
+    #[test]
+    fn two_plugins_of_one_name_are_refused() {
+        let error = Slot::<dyn Thing>::of("two").expect_err("two of them").to_string();
+        assert!(error.contains("First") || error.contains("Second") && error.contains("Third"), "{error}");
+        assert!(error.contains("links two"), "{error}");
+    }
+
+    #[test]
+    fn settings_are_held_against_their_schema() {
+        let of = |text: &str| Slot::<dyn Thing>::from_table(text.parse().expect("TOML"));
+        assert_eq!(of("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
+        for (text, expected) in [
+            ("kind = 'one'\ncount = 4", "`count` must be at least 1 and at most 3; it is 4"),
+            ("kind = 'one'\ncounts = 1", "`counts` is no setting; did you mean \"count\"?"),
+            ("count = 1", "`thing.kind` is missing; it must be one of \"one\", \"two\", \"two\""),
+            ("kind = 7", "`kind` must be a text in quotes; it is 7"),
+        ] {
+            assert_eq!(of(text).expect_err(text).to_string(), expected);
+        }
+    }
 }

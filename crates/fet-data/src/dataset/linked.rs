@@ -13,6 +13,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 use fet_tables::{Kind, Options};
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::labels::labels;
@@ -20,30 +21,32 @@ pub use self::table::TableSettings;
 use crate::read::table::FileTable;
 
 /// Settings of `linked`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LinkedSettings {
-    /// What is predicted.
+    /// What is predicted: a number, one of two classes or one of several.
     pub task: Task,
-    /// The primary's column with the label.
+    /// The name of the primary's column with the label.
     pub label: String,
-    /// Whether the key columns of all parties are numbers or text.
+    /// What the key columns of all parties hold.
     pub key_kind: LinkedKeys,
-    /// Whether keys are standardised before the model sees them.
+    /// Whether the models see keys with mean 0 and standard deviation 1, instead of in their own unit. Linkers see them in
+    /// their own unit in any case.
     pub standardise_keys: bool,
     /// The number of primary rows to use, drawn by seed; 0 for all.
     pub rows: usize,
-    /// The party with the labels.
+    /// The table of the primary, the party with the labels.
     pub primary: TableSettings,
-    /// The other parties.
+    /// The tables of the secondaries, one for each.
+    #[schemars(extend("x-rule" = "at least one table"))]
     pub secondaries: Vec<TableSettings>,
 }
 
 /// What the key columns hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkedKeys {
-    /// Coordinates and the like.
+    /// Numbers, such as coordinates.
     #[default]
     Numbers,
     /// Texts such as names and addresses.

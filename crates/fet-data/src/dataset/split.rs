@@ -17,42 +17,50 @@ use fet_core::rng::{Purpose, stream};
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, Normal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::pca::project;
 use parts::cut;
 
 /// Settings of `split`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitSettings {
-    /// The number of parties, including the primary; 2 to 128.
+    /// The number of parties, including the primary.
+    #[schemars(range(min = 2, max = 128))]
     pub parties: usize,
-    /// Dimensions of the key, at most the columns of the first part.
+    /// The number of dimensions of the key, or of words of a name. A principal key has at most the primary's columns.
+    #[schemars(range(min = 1))]
     pub key_dims: usize,
-    /// What the true key is.
+    /// What the true key of a row is, before noise.
     pub keys: TrueKey,
-    /// Standard deviation of each party's noise on its keys (a principal key has 1 in each dimension).
+    /// The standard deviation of each party's noise on its keys; for names, the share of letters with a typing error; 0 for
+    /// none. A principal key itself has the standard deviation 1 in each dimension.
+    #[schemars(range(min = 0, max = 1_000_000))]
     pub key_noise: f64,
-    /// The same per party, the primary first; empty if `key_noise` applies to all.
+    /// The noise of each party by itself, the primary first, in the unit of `key_noise`; empty if that applies to all.
+    #[schemars(inner(range(min = 0, max = 1_000_000)), extend("x-rule" = "empty, or one value for each party"))]
     pub key_noises: Vec<f64>,
-    /// α of the Dirichlet draw of the parties' shares of the columns; 0 for equal parts.
+    /// α of the Dirichlet draw of the parties' shares of the columns: the smaller, the more unequal; 0 for equal shares.
+    #[schemars(range(min = 0))]
     pub imbalance: f64,
     /// The number of rows to use, drawn by seed; 0 for all.
     pub rows: usize,
-    /// The seed of the partition of columns, the keys and their noise; the run's seed if there is none.
+    /// The seed of the partition of columns, the keys and their noise; left out, it is the run's seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub partition_seed: Option<u64>,
-    /// The range of every value of the table, public knowledge such as that of a pixel: secondaries scale by it. If there is
-    /// none, each scales by the means and deviations of its columns, which is refused beside a privacy mechanism.
+    /// The range [low, high] of every value of the table, from public knowledge, such as that of a pixel: secondaries scale by
+    /// it; left out, each scales by its columns' means and deviations, which is refused beside a privacy mechanism.
+    #[schemars(extend("x-rule" = "a range [low, high]: finite, low below high"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
-    /// The table that is cut.
+    /// The table whose columns are divided among the parties.
     pub source: Slot<dyn Source>,
 }
 
 /// The true keys of rows, before noise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TrueKey {
     /// Principal components of the primary's own columns, each with mean 0 and standard deviation 1.
@@ -83,12 +91,6 @@ impl Default for SplitSettings {
 
 impl Recipe<dyn Dataset> for SplitSettings {
     fn check(&self) -> Result<(), Violation> {
-        if !(2..=128).contains(&self.parties) {
-            return Err(Violation::new("parties", "must be 2 to 128", self.parties));
-        }
-        if self.key_dims == 0 {
-            return Err(Violation::new("key_dims", "must be at least 1", 0));
-        }
         if self.keys == TrueKey::Names
             && self.key_noises.iter().chain([&self.key_noise]).any(|&noise| noise > 1.0)
         {
@@ -97,14 +99,6 @@ impl Recipe<dyn Dataset> for SplitSettings {
                 "must be at most 1 for names: a share of letters",
                 self.key_noise,
             ));
-        }
-        let noises = self.key_noises.iter().map(|&noise| ("key_noises", noise));
-        for (field, value) in
-            [("key_noise", self.key_noise), ("imbalance", self.imbalance)].into_iter().chain(noises)
-        {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Violation::new(field, "must not be negative", value));
-            }
         }
         if let Some(bounds) = self.bounds.filter(|&bounds| !Bounds::is_range(bounds)) {
             return Err(Violation::new("bounds", "must be a range [low, high]", format!("{bounds:?}")));

@@ -7,6 +7,9 @@ use fet_tables::{Column, Kind, Options, Table, TableError, Values};
 
 use super::locate;
 
+/// The largest number of a key or a feature: its square is a number too, in 64 bits, and it is one in 32.
+const LARGEST: f64 = 1e38;
+
 /// A table and the file that it is from.
 #[derive(Debug)]
 pub(crate) struct FileTable {
@@ -98,7 +101,13 @@ impl FileTable {
                 let problem = "must be a number; it is missing (leave out records without one)";
                 Err(DataError::new(self.place(row, name), problem))
             }
-            None => Ok(values.clone()),
+            None => match values.iter().position(|value| value.abs() > LARGEST) {
+                Some(row) => {
+                    let problem = format!("must be within ±{LARGEST:e}; it is {:e}", values[row]);
+                    Err(DataError::new(self.place(row, name), problem))
+                }
+                None => Ok(values.clone()),
+            },
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::read::classes;
@@ -10,24 +11,20 @@ use fet_core::data::Matrix;
 use fet_tables::Options;
 
 /// Settings of `csv`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CsvSettings {
-    /// The file; may end in `.gz`.
+    /// The CSV file; may end in `.gz`. It is looked for beside the experiment, then in the data folder.
     pub file: String,
-    /// The column with the label.
+    /// The name of the column with the label.
     pub label: String,
-    /// Columns to leave out.
+    /// The names of columns to leave out; empty to use all.
     pub drop: Vec<String>,
-    /// What is predicted.
+    /// What is predicted: a number, one of two classes or one of several.
     pub task: Task,
 }
 
 impl Recipe<dyn Source> for CsvSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
         Ok(Box::new(Csv { settings: self.clone(), folders: context.folders.clone() }))
     }
@@ -48,7 +45,7 @@ impl Source for Csv {
         let options = Options { drop: drop.clone(), ..Options::default() };
         let mut table = FileTable::read(&self.folders, file, "source.file", &options)?;
         let labels = table.take_numbers(std::slice::from_ref(label))?;
-        let labels: Vec<f32> = labels.values().iter().map(|&y| y as f32).collect();
+        let labels = labels.values().to_vec();
         let classes = classes(*task, &labels, |row| table.place(row, label))?;
         let names: Vec<String> = table.names().map(String::from).collect();
         if names.is_empty() {

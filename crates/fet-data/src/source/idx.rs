@@ -4,17 +4,21 @@ use std::path::PathBuf;
 
 use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Matrix, Source, Task};
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::read::{bytes, classes};
 
 /// Settings of `idx`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdxSettings {
-    /// Files of images, read one after another; may end in `.gz`.
+    /// The files of images, in the format of MNIST, read one after another; may end in `.gz`. A file is looked for beside
+    /// the experiment, then in the data folder.
+    #[schemars(extend("x-rule" = "at least one file"))]
     pub images: Vec<String>,
-    /// The files of their labels, in the same order.
+    /// The files of the images' labels, in the same order.
+    #[schemars(extend("x-rule" = "as many files as `images`"))]
     pub labels: Vec<String>,
 }
 
@@ -62,7 +66,7 @@ impl Source for Idx {
             }
             columns = size;
             pixels.extend(values.into_iter().map(f32::from));
-            labels.extend(classes.into_iter().map(f32::from));
+            labels.extend(classes.into_iter().map(f64::from));
         }
         let classes = classes(Task::Multiclass, &labels, |row| format!("label {}", row + 1))?;
         Ok(Labelled { task: Task::Multiclass, classes, features: Matrix::new(columns, pixels), labels })

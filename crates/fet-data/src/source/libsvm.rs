@@ -5,20 +5,23 @@
 use std::path::Path;
 
 use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Matrix, Source, Task};
+use fet_core::memory;
 use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::read::{bytes, classes};
 
 /// Settings of `libsvm`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LibsvmSettings {
-    /// The file; may end in `.gz`.
+    /// The file in the format of LIBSVM; may end in `.gz`. It is looked for beside the experiment, then in the data folder.
     pub file: String,
-    /// The number of columns; 0 for the largest index seen.
+    /// The number of feature columns; 0 for the largest index in the file.
     pub columns: usize,
-    /// What is predicted; labels of -1 and +1 become 0 and 1 for a binary task.
+    /// What is predicted: a number, one of two classes or one of several. Labels of -1 and +1 become 0 and 1 for a binary
+    /// task.
     pub task: Task,
 }
 
@@ -29,10 +32,6 @@ impl Default for LibsvmSettings {
 }
 
 impl Recipe<dyn Source> for LibsvmSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, context: &DatasetContext<'_>) -> Result<Box<dyn Source>, Violation> {
         Ok(Box::new(Libsvm { settings: self.clone(), folders: context.folders.clone() }))
     }
@@ -62,7 +61,7 @@ fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled,
     for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
         let mut words = row.split_ascii_whitespace();
         let label = words.next().unwrap_or_default();
-        let label = finite(label).ok_or_else(|| {
+        let label = finite::<f64>(label).ok_or_else(|| {
             DataError::new(place(line), format!("the label must be a finite number; it is \"{label}\""))
         })?;
         labels.push(if settings.task == Task::Binary && label == -1.0 { 0.0 } else { label });
@@ -94,6 +93,13 @@ fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled,
         return Err(DataError::new(path.display(), "has no rows with features"));
     }
     let columns = if settings.columns > 0 { settings.columns } else { widest };
+    memory::check(rows.len() as u128 * columns as u128, size_of::<f32>() as u128).map_err(|error| {
+        let problem = format!(
+            "must fit in memory as {} rows of {columns} columns ({error}); the largest index is {widest}",
+            rows.len()
+        );
+        DataError::new(path.display(), problem)
+    })?;
     let mut values = vec![0.0; rows.len() * columns];
     for (row, cells) in values.chunks_exact_mut(columns).zip(&rows) {
         for &(index, value) in cells {
@@ -104,8 +110,8 @@ fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled,
     Ok(Labelled { task: settings.task, classes, features: Matrix::new(columns, values), labels })
 }
 
-fn finite(text: &str) -> Option<f32> {
-    text.parse::<f32>().ok().filter(|number| number.is_finite())
+fn finite<T: Copy + Into<f64> + std::str::FromStr>(text: &str) -> Option<T> {
+    text.parse::<T>().ok().filter(|&number| number.into().is_finite())
 }
 
 #[cfg(test)]
@@ -137,5 +143,7 @@ mod tests {
         check("1 5:1\n", "must not exceed `columns` (4); one is 5");
         check("1 1:NaN\n", "index:number; it is \"1:NaN\"");
         check("3 1:1\n", "must be 0 or 1");
+        let huge = read("1 18446744073709551615:1\n", 0, Task::Binary).expect_err("refused").to_string();
+        assert!(huge.contains("x.svm") && huge.contains("memory"), "{huge}");
     }
 }

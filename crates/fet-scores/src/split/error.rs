@@ -64,9 +64,9 @@ pub enum SplitError {
         rows: usize,
     },
     /// A label that names no part.
-    #[error("row {row} is labelled \"{name}\"{hint}; a row is one of train, validation and test")]
+    #[error("data row {} is labelled \"{name}\"{hint}; a row is one of train, validation and test", row + 1)]
     UnknownPart {
-        /// The row.
+        /// The row, from 0.
         row: usize,
         /// Its label.
         name: String,
@@ -88,7 +88,7 @@ pub enum SplitError {
     )]
     LabelsHaveNoFolds,
     /// A value that has no place in an order.
-    #[error("row {row} holds {value}, which is in no quantile; drop the row, or stratify by another column")]
+    #[error("data row {} holds {value}, which is in no quantile; drop the row, or stratify by another column", row + 1)]
     NotFinite {
         /// The row.
         row: usize,

@@ -60,7 +60,7 @@ impl Arguments {
         parsed.verb = next().context("a command")?;
         parsed.file = next().context("a file")?.into();
         while let Some(flag) = next() {
-            if flag == "--batch" {
+            if ["--batch", "--forget"].contains(&flag.as_str()) {
                 continue;
             }
             let value = next().with_context(|| format!("a value of {flag}"))?;

@@ -41,5 +41,5 @@ fn read(
             columns.par_iter_mut().map(|(at, column)| column.push(&**batch.column(*at))).collect();
         pushed.into_iter().collect::<Result<(), _>>()?;
     }
-    table(columns.into_iter().map(|(_, column)| column).collect(), file)
+    table(columns.into_iter().map(|(_, column)| column).collect(), file, options)
 }

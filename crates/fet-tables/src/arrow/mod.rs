@@ -56,7 +56,7 @@ fn columns<'a>(
 }
 
 /// The table of columns that are filled.
-fn table(columns: Vec<ArrowColumn<'_>>, file: &str) -> Result<Table, TableError> {
+fn table(columns: Vec<ArrowColumn<'_>>, file: &str, options: &Options) -> Result<Table, TableError> {
     let rows = columns.first().map_or(0, ArrowColumn::rows);
     if let Some(other) = columns.iter().find(|column| column.rows() != rows) {
         let problem = format!("has {} rows where others have {rows}; the file is damaged", other.rows());
@@ -75,6 +75,6 @@ fn table(columns: Vec<ArrowColumn<'_>>, file: &str) -> Result<Table, TableError>
     }
     let inferred = columns.iter().zip(given).filter(|(_, given)| !given).map(|(column, _)| column);
     let empty = inferred.filter(|column| column.values.missing() == rows);
-    nothing_but_missing(file, empty.map(|column| column.name.as_str()))?;
+    nothing_but_missing(file, options, empty.map(|column| column.name.as_str()))?;
     Ok(Table { columns, rows, notes })
 }

@@ -30,7 +30,7 @@ pub(crate) enum Source<'a> {
 /// Reads a Parquet file.
 pub(crate) fn read_parquet(source: &Source<'_>, file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || match source {
-        Source::Path(path) => read(|| File::open(path), file, options),
+        Source::Path(path) => read(|| fet_files::open(path), file, options),
         Source::Bytes(bytes) => read(|| Ok(bytes.clone()), file, options),
     })
 }
@@ -66,5 +66,5 @@ fn read<R: ChunkReader + 'static>(
             Ok(column)
         })
         .collect();
-    table(filled.into_iter().collect::<Result<_, _>>()?, file)
+    table(filled.into_iter().collect::<Result<_, _>>()?, file, options)
 }

@@ -67,6 +67,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     }
     nothing_but_missing(
         file,
+        options,
         wanted.iter().zip(&surveys).filter(|(w, s)| !s.any() && w.kind.is_none()).map(|(w, _)| w.name),
     )?;
     for (column, survey) in wanted.iter().zip(&surveys) {
@@ -233,7 +234,7 @@ impl Text<'_> {
     fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
         let problem = format!(
             "has {} cells; the header has {} with the delimiter {} (put a cell that holds the delimiter in quotes, \
-             or set `delimiter`)",
+             or give another `delimiter`)",
             record.len(),
             self.header.len(),
             delimiter::name(self.delimiter),

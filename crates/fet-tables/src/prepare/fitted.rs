@@ -2,7 +2,7 @@
 
 use super::date::Dates;
 use super::number::Numbers;
-use super::{Declared, How, Prepared, Rules};
+use super::{Declared, How, Prepared, Rules, Scaling};
 use crate::date::date;
 use crate::error::TableError;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Values};
@@ -23,6 +23,8 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             column.values.kind()
         ));
     }
+    let clipped = rules.scaling == Scaling::Standard && rules.clip.contains(&name);
+    let scaling = if clipped { Scaling::Robust } else { rules.scaling };
     let how = match (&column.values, declared) {
         (Values::Number(_), Some(Declared::Range(range))) if range[0] < range[1] && finite(range) => {
             How::Number(Numbers::within(*range))
@@ -33,7 +35,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             if present.is_empty() {
                 return refuse("has no number in the rows that it is fitted on: drop it".to_string());
             }
-            How::Number(Numbers::fit(present, rules.scaling))
+            How::Number(Numbers::fit(present, scaling))
         }
         (Values::Date(_), Some(Declared::Dates(range))) => {
             let ends = [date(&range[0]), date(&range[1])].map(|written| written.map(|written| written.at));
@@ -51,7 +53,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             if present.is_empty() {
                 return refuse("has no date in the rows that it is fitted on: drop it".to_string());
             }
-            How::Date(Dates::fit(&present, rules.scaling))
+            How::Date(Dates::fit(&present, scaling))
         }
         (Values::Category { .. }, Some(Declared::Categories(values))) if !values.is_empty() => {
             let mut values = values.clone();

@@ -14,6 +14,7 @@ mod number;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -30,6 +31,8 @@ use self::number::Numbers;
 pub struct Rules {
     /// How numbers are scaled.
     pub scaling: Scaling,
+    /// Columns of numbers or dates that are clipped as with [`Scaling::Robust`], where others are not.
+    pub clip: Vec<String>,
     /// A category of at most so many values has a column for each.
     pub one_hot: usize,
     /// One of more values, or a text, is hashed into so many columns.
@@ -41,7 +44,7 @@ pub struct Rules {
 }
 
 /// How numbers are scaled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scaling {
     /// To mean 0 and deviation 1.
@@ -69,6 +72,7 @@ impl Default for Rules {
     fn default() -> Self {
         Self {
             scaling: Scaling::Standard,
+            clip: Vec::new(),
             one_hot: 32,
             buckets: 32,
             declared: BTreeMap::new(),
@@ -120,6 +124,24 @@ impl Preparation {
         if let Some(name) = rules.declared.keys().find(|name| table.column(name).is_err()) {
             table.column(name)?;
         }
+        for name in &rules.clip {
+            let problem = match rules.scaling {
+                _ if rules.declared.contains_key(name) => "has a declared range, which clips it",
+                Scaling::Robust => "is clipped as every column is with the scaling `robust`",
+                Scaling::None => "is not scaled (`scaling = \"none\"`) and so not clipped",
+                Scaling::Standard => "",
+            };
+            if !problem.is_empty() {
+                return Err(TableError::Absent(format!(
+                    "cannot clip `{name}`: it {problem}; take it out of `clip`"
+                )));
+            }
+            if !matches!(table.column(name)?.values, Values::Number(_) | Values::Date(_)) {
+                return Err(TableError::Absent(format!(
+                    "has no numbers or dates in `{name}`, which is to be clipped"
+                )));
+            }
+        }
         let columns = table.columns.iter().map(|column| fitted::fit(column, rows, rules));
         Ok(Self { columns: columns.collect::<Result<_, _>>()? })
     }
@@ -169,9 +191,36 @@ impl Preparation {
                 out = rest;
             }
         });
-        Ok(all)
+        match all.par_iter().position_first(|value| !value.is_finite()) {
+            Some(place) => Err(self.beyond(table, place / width, place % width)),
+            None => Ok(all),
+        }
+    }
+
+    /// An error that names the cell behind a number that 32 bits do not hold.
+    fn beyond(&self, table: &Table, row: usize, mut place: usize) -> TableError {
+        let column = self.columns.iter().find(|column| match place.checked_sub(column.width()) {
+            Some(rest) => {
+                place = rest;
+                false
+            }
+            None => true,
+        });
+        let name = column.map_or("", |column| column.name.as_str());
+        let value = match table.column(name).map(|column| &column.values) {
+            Ok(Values::Number(values)) => format!("{:e}", values[row]),
+            _ => "another".to_string(),
+        };
+        TableError::Absent(format!(
+            "has {value} in data row {} column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
+             correct the cell or leave it empty, or take `scaling = \"robust\"`",
+            row + 1
+        ))
     }
 }
+
+/// The largest number of a cell: sums of squares of such numbers are numbers too, in 64 bits.
+const LARGEST: f64 = 1e38;
 
 /// The cells of a column, as its preparation reads them.
 enum Cells<'a> {
@@ -185,7 +234,17 @@ enum Cells<'a> {
 impl<'a> Cells<'a> {
     fn of(prepared: &Prepared, column: &'a Column) -> Result<Self, TableError> {
         let wanted = match (&prepared.how, &column.values) {
-            (How::Number(_), Values::Number(values)) => return Ok(Self::Number(values)),
+            (How::Number(_), Values::Number(values)) => {
+                return match values.iter().position(|value| value.abs() > LARGEST) {
+                    Some(row) => Err(TableError::Absent(format!(
+                        "has {:e} in data row {} column `{}`; a number must be within ±{LARGEST:e}: correct the cell or leave it empty",
+                        values[row],
+                        row + 1,
+                        column.name
+                    ))),
+                    None => Ok(Self::Number(values)),
+                };
+            }
             (How::Date(_), Values::Date(values)) => return Ok(Self::Date(values)),
             (How::OneHot { values }, Values::Category { codes, names }) => {
                 let place = |name: &String| values.binary_search(name).ok();

@@ -20,7 +20,7 @@ impl fmt::Display for Summary {
                 column.kind.clone(),
                 missing(column, self.rows),
                 format!("{}{}", if column.distinct_more { "> " } else { "" }, column.distinct),
-                column.example.clone().unwrap_or_default(),
+                column.example.as_deref().map(shortened).unwrap_or_default(),
                 column.figures.as_ref().map(values).unwrap_or_default(),
             ]);
         }

@@ -4,21 +4,18 @@
 //! It divides by the number of active parties, not of all parties.
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `average`: there are none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AverageSettings {}
 
 impl Recipe<dyn Aggregator> for AverageSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
         Ok(Box::new(Average))
     }

@@ -5,21 +5,18 @@
 //! longest part.
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `concat`: there are none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConcatSettings {}
 
 impl Recipe<dyn Aggregator> for ConcatSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
         Ok(Box::new(Concat))
     }

@@ -6,20 +6,25 @@
 //! uses the same form.
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::aggregator::{Aggregation, Aggregator, Gradients, Role, SecureSum, Sum};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `secure-average`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `secure-average` (paper, section 6).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecureAverageSettings {
-    /// Sums are taken modulo 2^bits.
+    /// The width of the integers that are summed, in bits: masks and sums are taken modulo 2^bits.
+    #[schemars(range(min = 8, max = 32))]
     pub bits: u32,
-    /// The largest absolute value of a representation that no mechanism bounds; a larger one ends the run.
+    /// The largest absolute value in a representation, where no mechanism bounds it; a larger one ends the run.
+    #[schemars(range(min = 1e-3, max = 1_000_000))]
     pub range: f64,
-    /// The number of other parties that a party shares masks with; rounded up to an even number.
+    /// The number of other parties that each party shares masks with, rounded up to an even number. With one, parties hide
+    /// from each other in pairs only.
+    #[schemars(range(min = 2))]
     pub degree: usize,
 }
 
@@ -30,21 +35,6 @@ impl Default for SecureAverageSettings {
 }
 
 impl Recipe<dyn Aggregator> for SecureAverageSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if !(8..=32).contains(&self.bits) {
-            return Err(Violation::new("bits", "must be 8 to 32", self.bits));
-        }
-        if !(1e-3..=1e6).contains(&self.range) {
-            return Err(Violation::new("range", "must be from 1e-3 to 1e6", self.range));
-        }
-        if self.degree < 2 {
-            let rule =
-                "must be at least 2: with one neighbour each, parties only hide from each other in pairs";
-            return Err(Violation::new("degree", rule, self.degree));
-        }
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
         Ok(Box::new(SecureAverage(self.sum())))
     }

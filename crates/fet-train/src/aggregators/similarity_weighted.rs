@@ -4,16 +4,19 @@
 //! similarities. The primary must know these, and they leak how close the parties' records are; `average` does not.
 
 use burn::tensor::{Tensor, activation};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `similarity-weighted`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimilarityWeightedSettings {
-    /// The factor on similarities before the softmax; 0 gives the plain mean.
+    /// The factor by which standardised similarities are multiplied before the softmax over parties: the larger, the more
+    /// the nearest party counts; 0 for the plain mean.
+    #[schemars(range(min = 0))]
     pub sharpness: f64,
 }
 
@@ -24,13 +27,6 @@ impl Default for SimilarityWeightedSettings {
 }
 
 impl Recipe<dyn Aggregator> for SimilarityWeightedSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if !(self.sharpness >= 0.0 && self.sharpness.is_finite()) {
-            return Err(Violation::new("sharpness", "must not be negative", self.sharpness));
-        }
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
         Ok(Box::new(SimilarityWeighted { sharpness: self.sharpness }))
     }

@@ -3,21 +3,18 @@
 //! Under party dropout its scale depends on the number of active parties; `average` avoids this.
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `sum`: there are none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SumSettings {}
 
 impl Recipe<dyn Aggregator> for SumSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn Aggregator>, Violation> {
         Ok(Box::new(Sum))
     }

@@ -5,18 +5,21 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::model::{Embedding, Init, Perceptron};
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use fet_core::memory::MOST_WIDTH;
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `mlp`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MlpSettings {
-    /// Widths of the hidden layers.
+    /// The widths of the perceptron's hidden layers, in order; empty for an affine model.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
 }
 
@@ -27,14 +30,6 @@ impl Default for MlpSettings {
 }
 
 impl Recipe<dyn Encoder> for MlpSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if self.hidden.contains(&0) {
-            let rule = "must name widths of at least 1";
-            return Err(Violation::new("hidden", rule, format!("{:?}", self.hidden)));
-        }
-        Ok(())
-    }
-
     fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
         Ok(Box::new(LocalModel::new(Mlp::new(self, context), context)))
     }

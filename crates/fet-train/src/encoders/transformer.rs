@@ -5,21 +5,24 @@ mod fused;
 
 use burn::module::Module;
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::fused::FusedTransformer;
 use crate::model::{BlockChain, DynamicMask, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
+use fet_core::memory::MOST_BLOCKS;
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `transformer`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `transformer` (paper, section 4).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TransformerSettings {
-    /// The number of pre-norm blocks.
+    /// The number of pre-norm blocks of self-attention over the K neighbours.
+    #[schemars(range(min = 1, max = MOST_BLOCKS))]
     pub blocks: usize,
-    /// Whether a learned mask weights the links.
+    /// Whether a learned mask, computed from the neighbours' keys, weights the links (paper, section 4.3).
     pub dynamic_mask: bool,
 }
 
@@ -30,13 +33,6 @@ impl Default for TransformerSettings {
 }
 
 impl Recipe<dyn Encoder> for TransformerSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if self.blocks == 0 {
-            return Err(Violation::new("blocks", "must be at least 1", 0));
-        }
-        Ok(())
-    }
-
     fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
         if context.key_columns == 0 {
             let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";

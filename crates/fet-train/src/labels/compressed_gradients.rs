@@ -1,6 +1,7 @@
 //! `compressed-gradients`: of each row's gradient only the largest values are sent, the others as zeros (Fu et al. 2022, section
 //! 6.2, "gradient compression"; Lin et al. 2018). It bounds nothing: what it is worth, an attack tells.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::not_covered;
@@ -8,11 +9,12 @@ use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::ChaCha8Rng;
 
-/// Settings of `compressed-gradients`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Settings of `compressed-gradients` (Fu et al. 2022, section 6.2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CompressedGradientsSettings {
-    /// The share of a row's values that are sent; at least one is.
+    /// The share of the values of a row's gradient that are sent, the largest ones; at least one value is.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub share: f64,
 }
 
@@ -23,13 +25,6 @@ impl Default for CompressedGradientsSettings {
 }
 
 impl Recipe<dyn LabelProtection> for CompressedGradientsSettings {
-    fn check(&self) -> Result<(), Violation> {
-        if self.share > 0.0 && self.share <= 1.0 {
-            return Ok(());
-        }
-        Err(Violation::new("share", "must be above 0 and at most 1", self.share))
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
         Ok(Box::new(CompressedGradients(self.clone())))
     }

@@ -4,6 +4,7 @@
 //! The objective scales labels by the declared bounds, not by those of the training labels, which would betray the
 //! smallest and the largest one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{randomised_once, refused};
@@ -12,17 +13,20 @@ use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::objective::Objective;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::ChaCha8Rng;
-use fet_privacy::labels::GridLaplace;
+use fet_privacy::labels::{EPSILON_RANGE, GridLaplace};
 
-/// Settings of `laplace`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Settings of `laplace` (on a grid: Ghosh, Roughgarden, Sundararajan 2009).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LaplaceSettings {
-    /// ε for one training label, of the whole run.
+    /// ε, the privacy loss of one training label over the whole run.
+    #[schemars(range(min = EPSILON_RANGE.0, max = EPSILON_RANGE.1))]
     pub epsilon: f64,
-    /// The least label, in its unit, from knowledge that is not the training labels.
+    /// The smallest label, in its own unit, from knowledge that is not the training labels; a smaller label is clipped to it.
+    #[schemars(extend("x-rule" = "below `high`"))]
     pub low: f64,
-    /// The largest.
+    /// The largest label, in its own unit, from knowledge that is not the training labels; a larger label is clipped to it.
+    #[schemars(extend("x-rule" = "above `low`"))]
     pub high: f64,
 }
 
@@ -64,8 +68,8 @@ impl LabelProtection for Laplace {
         Err(Violation::new("kind", rule, "\"laplace\""))
     }
 
-    fn labels(&self, labels: &mut [f32], objective: &mut Objective, rng: &mut ChaCha8Rng) {
-        labels.iter_mut().for_each(|label| *label = self.noise.answer(f64::from(*label), rng) as f32);
+    fn labels(&self, labels: &mut [f64], objective: &mut Objective, rng: &mut ChaCha8Rng) {
+        labels.iter_mut().for_each(|label| *label = self.noise.answer(*label, rng));
         (objective.minimum, objective.range) = (self.settings.low, self.settings.high - self.settings.low);
     }
 

@@ -3,6 +3,7 @@
 //! which needs two classes). It hides the norm, not the direction, and bounds nothing: what it is worth, an attack tells.
 
 use rand_distr::{Distribution, StandardNormal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::not_covered;
@@ -11,15 +12,11 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::ChaCha8Rng;
 
 /// Settings of `max-norm`: there are none.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MaxNormSettings {}
 
 impl Recipe<dyn LabelProtection> for MaxNormSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
         Ok(Box::new(MaxNorm))
     }

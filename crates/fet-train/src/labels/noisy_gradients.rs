@@ -6,6 +6,7 @@
 //! of the literature does. The noise is of 32-bit floats: an idealisation.
 
 use rand_distr::{Distribution, StandardNormal};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::not_covered;
@@ -15,23 +16,29 @@ use fet_core::rng::ChaCha8Rng;
 use fet_privacy::accountant::{Event, gaussian};
 
 /// Settings of `noisy-gradients`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoisyGradientsSettings {
-    /// C: the bound on the norm of the gradient of one row's own loss with respect to the memory.
+    /// C, the bound to which the L2 norm of a row's gradient is clipped: that of the row's own loss with respect to the
+    /// memory.
+    #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
-    /// σ: each value gets noise of the standard deviation σ·C; computed from `target_epsilon` if that is set.
+    /// σ, the noise multiplier: each value gets Gaussian noise of the standard deviation σ·C; computed from `target_epsilon`
+    /// if that is not 0.
+    #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub noise: f64,
-    /// The target ε of the whole run, which determines the noise. 0 for none.
+    /// The target ε of the whole run, which determines σ; 0 for a σ of one's own choice.
+    #[schemars(range(min = 0, max = 20), extend("x-rule" = "at least 0.001 unless it is 0"))]
     pub target_epsilon: f64,
-    /// δ.
+    /// δ, the probability that the bound ε fails: well below one in the number of training rows.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// How the guarantee accounts for the primary's model, which learns from the labels that it protects.
+    /// How ε accounts for the primary's model, which learns from the labels that are protected.
     pub learning: Account,
 }
 
-/// What the guarantee makes of the primary's model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// How ε accounts for the primary's model, which learns from the labels that are protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Account {
     /// A label may through the model change every gradient that is sent. All of it is counted.
@@ -48,20 +55,11 @@ impl Default for NoisyGradientsSettings {
 
 impl Recipe<dyn LabelProtection> for NoisyGradientsSettings {
     fn check(&self) -> Result<(), Violation> {
-        for (field, value) in [("clip", self.clip), ("noise", self.noise)] {
-            if !(1e-6..=1e6).contains(&value) {
-                return Err(Violation::new(field, "must be from 1e-6 to 1e6", value));
-            }
+        let target = self.target_epsilon;
+        if target == 0.0 || target >= 1e-3 {
+            return Ok(());
         }
-        if !(self.target_epsilon == 0.0 || (1e-3..=20.0).contains(&self.target_epsilon)) {
-            let rule = "must be from 1e-3 to 20, or 0 for a noise of one's own choice";
-            return Err(Violation::new("target_epsilon", rule, self.target_epsilon));
-        }
-        if !(self.delta > 0.0 && self.delta < 1.0) {
-            let rule = "must be above 0 and below 1; well below one in the number of training rows";
-            return Err(Violation::new("delta", rule, self.delta));
-        }
-        Ok(())
+        Err(Violation::new("target_epsilon", "must be at least 0.001 unless it is 0", target))
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {

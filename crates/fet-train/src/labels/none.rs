@@ -1,20 +1,17 @@
 //! `none`: labels and gradients stay as they are. Labels are not protected, and the report says so.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `none`: there are none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSettings {}
 
 impl Recipe<dyn LabelProtection> for OpenSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn LabelProtection>, Violation> {
         Ok(Box::new(Open))
     }

@@ -1,6 +1,7 @@
 //! `randomised-response`: each training label is replaced once by an answer drawn at random, by plain randomised response
 //! or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{randomised_once, refused};
@@ -9,15 +10,18 @@ use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::objective::Objective;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::ChaCha8Rng;
-use fet_privacy::labels::RandomisedResponse;
+use fet_privacy::labels::{EPSILON_RANGE, RandomisedResponse};
 
-/// Settings of `randomised-response`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Settings of `randomised-response` (Ghazi et al. 2021).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomisedResponseSettings {
-    /// ε for one training label, of the whole run.
+    /// ε, the privacy loss of one training label over the whole run.
+    #[schemars(range(min = EPSILON_RANGE.0, max = EPSILON_RANGE.1))]
     pub epsilon: f64,
-    /// The probability of each class, from knowledge that is not the training labels; empty for all alike.
+    /// The probability of each class, from knowledge that is not the training labels; empty if all classes are equally likely
+    /// (Ghazi et al. 2021, algorithm 2).
+    #[schemars(inner(range(min = 0, max = 1)), extend("x-rule" = "empty, or at least two probabilities that add up to 1"))]
     pub prior: Vec<f64>,
 }
 
@@ -76,8 +80,8 @@ impl LabelProtection for Randomised {
         Ok(())
     }
 
-    fn labels(&self, labels: &mut [f32], _objective: &mut Objective, rng: &mut ChaCha8Rng) {
-        labels.iter_mut().for_each(|label| *label = self.response.answer(*label as usize, rng) as f32);
+    fn labels(&self, labels: &mut [f64], _objective: &mut Objective, rng: &mut ChaCha8Rng) {
+        labels.iter_mut().for_each(|label| *label = self.response.answer(*label as usize, rng) as f64);
     }
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {

@@ -10,6 +10,7 @@ use fet_privacy::accountant::noise_for;
 use fet_privacy::noise::{DiscreteGaussian, LEAST_DEVIATION, MOST_DEVIATION};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::clip::blank_unbounded;
@@ -21,12 +22,12 @@ use fet_core::privacy::{
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `discrete-gaussian`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct DiscreteGaussianSettings(NoiseSettings);
 
 /// Settings of `gaussian`.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct GaussianSettings(NoiseSettings);
 

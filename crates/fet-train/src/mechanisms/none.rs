@@ -1,21 +1,18 @@
 //! `none`: representations leave unchanged. There is no privacy guarantee, and the report says so.
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `none`: there are none.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoneSettings {}
 
 impl Recipe<dyn PrivacyMechanism> for NoneSettings {
-    fn check(&self) -> Result<(), Violation> {
-        Ok(())
-    }
-
     fn build(&self, (): &()) -> Result<Box<dyn PrivacyMechanism>, Violation> {
         Ok(Box::new(NoProtection))
     }

@@ -1,33 +1,42 @@
 //! Settings of a mechanism that clips and adds Gaussian noise, and quantities derived only from them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use fet_core::privacy::{Learning, Neighbouring};
 use fet_core::registry::Violation;
 
-/// Settings of `gaussian` and `discrete-gaussian`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// Settings of `gaussian` and `discrete-gaussian` (paper, section 6).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiseSettings {
-    /// C: the bound on the norm of one row's block, summed over the parties; each of |A| parties clips to C/|A|.
+    /// C, the bound to which the L2 norm of one row's block, summed over the parties, is clipped: each of |A| parties clips
+    /// its own to C/|A|.
+    #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
-    /// σ: the noise on the sum has the standard deviation σ·C; computed from `target_epsilon` if that is set.
+    /// σ, the noise multiplier: the noise on the sum has the standard deviation σ·C; computed from `target_epsilon` if that
+    /// is not 0.
+    #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub noise: f64,
-    /// The target ε of the whole run, which determines the noise. 0 for none.
+    /// The target ε of the whole run, which determines σ; 0 for a σ of one's own choice.
+    #[schemars(range(min = 0, max = 20), extend("x-rule" = "at least 0.001 unless it is 0"))]
     pub target_epsilon: f64,
-    /// δ.
+    /// δ, the probability that the bound ε fails: well below one in the number of records.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// The neighbouring relation: which data sets must be indistinguishable.
+    /// The neighbouring relation: which pairs of data sets ε makes indistinguishable.
     pub neighbouring: Neighbouring,
-    /// How the guarantee accounts for the secondaries' models, which learn from the records it protects.
+    /// How ε accounts for the secondaries' models, which learn from the records that are protected.
     pub learning: Learning,
-    /// The probability q that a secondary uses a record in a release, drawn independently for each.
+    /// q, the probability that a secondary uses a record in a release, drawn independently for each record and release; 1
+    /// uses all.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub sample_rate: f64,
-    /// Whether ε relies on the sampling.
+    /// Whether ε is lowered for the sampling of records by `sample_rate` (amplification by subsampling).
     pub amplification: bool,
-    /// The most rows of a release for which a record may be a neighbour; 0 for all.
+    /// The largest number of rows of a release for which one record may be a neighbour; 0 for no limit.
     pub max_occurrences: usize,
-    /// The number of secondaries that may collude with the primary.
+    /// t, the number of secondaries that may collude with the primary, so that the others' noise must be enough for ε; 0 for none.
     pub colluding: usize,
 }
 
@@ -49,24 +58,11 @@ impl Default for NoiseSettings {
 }
 
 impl NoiseSettings {
-    /// Checks each value separately, and related values together.
+    /// Checks related values together.
     pub(super) fn check(&self) -> Result<(), Violation> {
-        let positive = |field, value: f64| {
-            let sound = (1e-6..=1e6).contains(&value);
-            if sound { Ok(()) } else { Err(Violation::new(field, "must be from 1e-6 to 1e6", value)) }
-        };
-        positive("clip", self.clip)?;
-        positive("noise", self.noise)?;
-        if !(self.target_epsilon == 0.0 || (1e-3..=20.0).contains(&self.target_epsilon)) {
-            let rule = "must be from 1e-3 to 20, or 0 for a noise of one's own choice";
-            return Err(Violation::new("target_epsilon", rule, self.target_epsilon));
-        }
-        if !(self.delta > 0.0 && self.delta < 1.0) {
-            let rule = "must be above 0 and below 1; well below one in the number of records";
-            return Err(Violation::new("delta", rule, self.delta));
-        }
-        if !(self.sample_rate > 0.0 && self.sample_rate <= 1.0) {
-            return Err(Violation::new("sample_rate", "must be above 0 and at most 1", self.sample_rate));
+        let target = self.target_epsilon;
+        if !(target == 0.0 || target >= 1e-3) {
+            return Err(Violation::new("target_epsilon", "must be at least 0.001 unless it is 0", target));
         }
         if self.learning == Learning::Counted && self.max_occurrences > 0 {
             let rule = "must be 0 where `learning` is \"counted\": a record acts on every row through the weights it \

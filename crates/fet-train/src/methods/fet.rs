@@ -5,11 +5,13 @@
 mod fused;
 
 use burn::tensor::Tensor;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::fused::FusedDecoder;
 use crate::model::{Decoder, DecoderShape, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext};
+use fet_core::memory::{MOST_BLOCKS, MOST_WIDTH};
 use fet_core::method::{
     Averaged, Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
@@ -18,29 +20,36 @@ use fet_core::model::{ModelShape, Pass};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 
-/// Settings of `fet`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// Settings of `fet` (Wu, Hou, Diao, He 2024).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FetSettings {
-    /// H, the width of every representation; even, and a multiple of the heads.
+    /// H, the width of every representation.
+    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "a multiple of `heads` and even with a positional encoding"))]
     pub hidden: usize,
-    /// Attention heads.
+    /// The number of attention heads in every block.
+    #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub heads: usize,
-    /// Blocks of the primary's decoder.
+    /// The number of blocks of the primary's decoder.
+    #[schemars(range(min = 1, max = MOST_BLOCKS))]
     pub agg_blocks: usize,
-    /// Dropout rate within blocks.
+    /// The dropout rate within blocks; 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The share of secondaries that each training step leaves out, in [0, 1).
+    /// The share of secondaries that each training step leaves out (party dropout); 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub party_dropout: f64,
-    /// Whether keys are encoded by learnable Fourier features.
+    /// Whether keys get a positional encoding of learnable Fourier features (paper, section 4.2).
     pub positional_encoding: bool,
-    /// Standard deviation of their initial frequencies (the authors' program: 400).
+    /// The standard deviation of the initial frequencies of the positional encoding (the authors' program: 400).
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub frequency_std: f64,
-    /// The interval, in epochs, at which all parties' positional encodings are averaged; 0 for never.
+    /// The interval, in epochs, at which the parameters of all parties' positional encodings are averaged; 0 for never.
+    #[schemars(extend("x-rule" = "0 without a positional encoding"))]
     pub pe_average_every: usize,
-    /// Whether the blocks of a chain share their layer norms, as in the authors' program.
+    /// Whether the blocks of a model share their layer norms, as in the authors' program; otherwise each has its own.
     pub shared_norm: bool,
-    /// How every half is trained.
+    /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,
 }
 
@@ -63,34 +72,18 @@ impl Default for FetSettings {
 
 impl Recipe<dyn Method> for FetSettings {
     fn check(&self) -> Result<(), Violation> {
-        let rate = "must be at least 0 and below 1";
-        if self.heads == 0 {
-            return Err(Violation::new("heads", "must be at least 1", 0));
-        }
-        if self.hidden == 0 || !self.hidden.is_multiple_of(self.heads) {
-            let rule = format!("must be a positive multiple of `heads` ({})", self.heads);
+        if !self.hidden.is_multiple_of(self.heads) {
+            let rule = format!("must be a multiple of `heads` ({})", self.heads);
             return Err(Violation::new("hidden", rule, self.hidden));
         }
         if self.positional_encoding && !self.hidden.is_multiple_of(2) {
             return Err(Violation::new("hidden", "must be even for the positional encoding", self.hidden));
         }
-        if self.agg_blocks == 0 {
-            return Err(Violation::new("agg_blocks", "must be at least 1", 0));
-        }
-        if !(0.0..1.0).contains(&self.dropout) {
-            return Err(Violation::new("dropout", rate, self.dropout));
-        }
-        if !(0.0..1.0).contains(&self.party_dropout) {
-            return Err(Violation::new("party_dropout", rate, self.party_dropout));
-        }
-        if !(self.frequency_std > 0.0 && self.frequency_std.is_finite()) {
-            return Err(Violation::new("frequency_std", "must be positive", self.frequency_std));
-        }
         if self.pe_average_every > 0 && !self.positional_encoding {
             let rule = "must be 0 where `positional_encoding` is false: there is nothing to average";
             return Err(Violation::new("pe_average_every", rule, self.pe_average_every));
         }
-        self.optimizer.check()
+        Ok(())
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {

@@ -5,6 +5,7 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use rand_distr::{Distribution, Normal};
 
+use fet_core::memory;
 use fet_core::rng::ChaCha8Rng;
 
 /// Makes parameters on a device from a host stream.
@@ -27,6 +28,7 @@ impl<'a> Init<'a> {
 
     /// Uniform in (-bound, bound).
     pub fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        claim(&shape);
         let draw = |_| ((self.rng.random::<f64>() * 2.0 - 1.0) * bound) as f32;
         let values = (0..shape.iter().product()).map(draw).collect();
         self.parameter(shape, values)
@@ -34,6 +36,7 @@ impl<'a> Init<'a> {
 
     /// Normal with mean 0.
     pub fn normal<const D: usize>(&mut self, shape: [usize; D], std: f64) -> Param<Tensor<D>> {
+        claim(&shape);
         let normal = Normal::new(0.0, std).expect("a standard deviation was checked to be finite");
         let values = (0..shape.iter().product()).map(|_| normal.sample(&mut self.rng) as f32).collect();
         self.parameter(shape, values)
@@ -41,6 +44,7 @@ impl<'a> Init<'a> {
 
     /// The same value everywhere.
     pub fn constant<const D: usize>(&mut self, shape: [usize; D], value: f32) -> Param<Tensor<D>> {
+        claim(&shape);
         let values = vec![value; shape.iter().product()];
         self.parameter(shape, values)
     }
@@ -49,4 +53,10 @@ impl<'a> Init<'a> {
         let value = Tensor::from_data(TensorData::new(values, shape), self.device).require_grad();
         Param::initialized(ParamId::new(), value)
     }
+}
+
+/// Refuses parameters that do not fit beside their gradients and moments ([`fet_core::memory`]).
+fn claim(shape: &[usize]) {
+    let count = shape.iter().fold(1u128, |count, &length| count.saturating_mul(length as u128));
+    memory::claim(count, 4 * size_of::<f32>() as u128);
 }

@@ -19,7 +19,7 @@ pub struct Known<'a> {
     /// What is predicted.
     pub task: Task,
     /// One label for each record.
-    pub labels: &'a [f32],
+    pub labels: &'a [f64],
     /// The column that the settings name, or that of the file that they name; nothing if they name none.
     pub column: Option<&'a Column>,
 }
@@ -69,7 +69,15 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
             Strategy::Time(&times)
         }
         SplitKind::Group => {
-            numbers = groups(named(known)?)?;
+            let column = named(known)?;
+            if column.values.missing() > 0 {
+                let problem = format!(
+                    "must have a value in every record for a split by group; {} have none, and would be one group",
+                    column.values.missing()
+                );
+                return Err(DataError::new(format!("`split.column` `{}`", column.name), problem));
+            }
+            numbers = groups(column)?;
             Strategy::Group(&numbers)
         }
         SplitKind::Column | SplitKind::File => {
@@ -109,9 +117,7 @@ fn named<'a>(known: &Known<'a>) -> Result<&'a Column, DataError> {
 fn strata(known: &Known<'_>) -> Result<Vec<usize>, DataError> {
     let bins = |numbers: &[f64]| quantile_strata(numbers, STRATA).map_err(|error| unusable(&error));
     match known.column {
-        None if known.task == Task::Regression => {
-            bins(&known.labels.iter().map(|&label| f64::from(label)).collect::<Vec<_>>())
-        }
+        None if known.task == Task::Regression => bins(known.labels),
         None => Ok(known.labels.iter().map(|&label| label as usize).collect()),
         Some(Column { values: Values::Number(numbers), .. }) => bins(numbers),
         Some(column) => groups(column),
@@ -175,7 +181,7 @@ mod tests {
     fn of(settings: &str, column: Option<Values>) -> Result<Split, DataError> {
         let settings: SplitSettings = toml::from_str(settings).expect("settings");
         let column = column.map(|values| Column { name: "c".into(), values });
-        let labels: Vec<f32> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f32).collect();
+        let labels: Vec<f64> = (0..1_000).map(|row| (row % 4 == 0) as u8 as f64).collect();
         let known = Known { task: Task::Binary, labels: &labels, column: column.as_ref() };
         split(&parts(&settings, &known, 7)?, 1_000, 7)
     }

@@ -19,6 +19,17 @@ pub enum SecondaryError {
     /// It has joined already.
     #[error("it has joined a run already; a party serves one run")]
     AlreadyJoined,
+    /// The model that it is to begin with is another party's.
+    #[error(
+        "the model that it is to begin with is of the party \"{party}\", number {number}: the parties must be those of the earlier \
+         run, in the same order"
+    )]
+    OtherModel {
+        /// Whose model it is.
+        party: String,
+        /// Its number, from 1.
+        number: usize,
+    },
     /// A request that this program does not know.
     #[error("it does not know the request {name}")]
     Unknown {

@@ -19,6 +19,7 @@ use crate::prepare::{Preparing, by_statistics, key_columns};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
+use crate::state_file::load_all;
 
 /// The most secondaries of a run; terms with more are refused before anything is computed.
 const MOST_PARTIES: usize = 1 << 14;
@@ -123,9 +124,10 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
         return Err(SecondaryError::NoBounds { part, name, kind });
     }
-    let preparing = match &own.model {
-        Some(model) => model.preparing(terms, settings)?,
-        None => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
+    let preparing = match (&own.model, &own.start) {
+        (Some(model), _) => model.preparing(terms, settings)?,
+        (None, Some(start)) => start.beginning(terms)?,
+        (None, None) => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
     };
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
@@ -168,7 +170,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 
 impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
-        let Own { table, settings, seed, identity, roster, device, store, tell, model, .. } = own;
+        let Own { table, settings, seed, identity, roster, device, store, tell, model, start, .. } = own;
         let rows = table.rows();
         let records = self.preparing.apply(table).map_err(|error| {
             tell(error.to_string());
@@ -177,9 +179,11 @@ impl Parts {
         let mut encoder = self.encoder;
         if let Some(model) = &model {
             encoder.learner_mut().load(&model.parameters)?;
+        } else if let Some(start) = &start {
+            load_all(encoder.learner_mut(), &start.parameters)?;
         }
         // What follows from the terms follows from the party's own copy: the same settings can be written in other words.
-        let text = settings.to_toml();
+        let text = settings.of_state(self.privacy.as_ref()).to_toml();
         Ok(Session {
             number: terms.number,
             parties: terms.parties,

@@ -80,6 +80,21 @@ impl Session {
         error.into()
     }
 
+    /// Tells the operator how many of the primary's records have no link, which nothing else shows.
+    fn tell_unlinked(&self, links: &Links) {
+        let Some(floor) = self.linker.about().floor else { return };
+        let best = |row| links.similarities(row).and_then(<[f32]>::first);
+        let none = (0..links.rows()).filter(|&row| best(row).is_some_and(|best| *best <= floor)).count();
+        if none > 0 {
+            (self.tell)(format!(
+                "{}: {none} of the primary's {} records have no link with it; what the model sees there are other records of it \
+                 (`fet data show` and `fet link` tell how keys are written)",
+                self.records.scaled.name,
+                links.rows()
+            ));
+        }
+    }
+
     fn keep(&mut self, links: &Links, of: Of) -> Result<Reply, SecondaryError> {
         let links = links.first(self.neighbours);
         let mut similarities = None;
@@ -89,6 +104,9 @@ impl Session {
             similarities = Some(Matrix::new(links.neighbours(), all.concat()));
         }
         let mut available = links.available();
+        if of == Of::Run {
+            self.tell_unlinked(&links);
+        }
         match of {
             Of::Run => self.links = Some(links),
             Of::New => self.serving = Some(links),

@@ -52,4 +52,13 @@ impl Finished {
         }
         Ok(self.model.preparing.clone())
     }
+
+    /// How records are prepared where training goes on from it; refuses another party's model.
+    pub(super) fn beginning(&self, terms: &Terms) -> Result<Preparing, SecondaryError> {
+        let Model { party, number, preparing, .. } = &self.model;
+        if (party, *number) != (&terms.name, terms.number) {
+            return Err(SecondaryError::OtherModel { party: party.clone(), number: *number });
+        }
+        Ok(preparing.clone())
+    }
 }

@@ -132,7 +132,7 @@ impl Store {
         if let Self::Folder(folder) = self {
             let path = folder.join(SEED);
             let wrong = |rule: &str| StateError::Seed { path: path.display().to_string(), rule: rule.into() };
-            match fs::read(&path) {
+            match fet_files::read(&path) {
                 Ok(bytes) => {
                     return OwnSeed::from_file(&bytes).ok_or_else(|| wrong("is damaged"));
                 }
@@ -154,7 +154,7 @@ impl Store {
     pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
         let (Self::Folder(folder), Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
         let path = folder.join(SEED);
-        match fs::read(&path) {
+        match fet_files::read(&path) {
             Ok(found) if found == bytes => Ok(()),
             Ok(_) => {
                 let rule = "holds another seed than this session began with".to_string();
@@ -196,7 +196,7 @@ impl Store {
             Self::Memory(kept) => {
                 kept.iter().find(|(kept, _)| *kept == epoch).map(|(_, bytes)| bytes.clone())
             }
-            Self::Folder(folder) => fs::read(folder.join(file_name(epoch))).ok(),
+            Self::Folder(folder) => fet_files::read(&folder.join(file_name(epoch))).ok(),
         };
         bytes.ok_or(missing)
     }

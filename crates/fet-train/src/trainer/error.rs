@@ -7,6 +7,7 @@ use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 use fet_core::data::DataError;
 use fet_core::linker::LinkError;
+use fet_core::memory::TooLarge;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 
@@ -17,6 +18,9 @@ pub enum RunError {
     /// A setting that is impossible with this data or another setting.
     #[error(transparent)]
     Settings(#[from] Violation),
+    /// The model is too large for this machine.
+    #[error("the model does not fit: {0} (make `method`, `encoder` or `train.batch_size` smaller)")]
+    Memory(#[from] TooLarge),
     /// The data cannot be used.
     #[error(transparent)]
     Data(#[from] DataError),

@@ -78,7 +78,7 @@ pub(super) fn protect_labels(
 ) -> Result<Box<dyn LabelProtection>, Violation> {
     let mut protection = experiment.labels.build(&())?;
     protection.prepare(exposure).map_err(|violation| violation.within("labels"))?;
-    let mut labels: Vec<f32> = split.train.iter().map(|&row| prepared.labels[row]).collect();
+    let mut labels: Vec<f64> = split.train.iter().map(|&row| prepared.labels[row]).collect();
     // The same in every process that continues the run: a second draw would cost ε once more.
     protection.labels(&mut labels, &mut prepared.objective, &mut own.stream(Purpose::Labels, 0));
     for (&row, label) in split.train.iter().zip(labels) {

@@ -1,20 +1,21 @@
 //! The primary's finished model: its best parameters and all that predictions for new records need besides the secondaries.
 
-use fet_core::data::{Keys, Matrix, Standardise, TextTable};
+use fet_core::data::{Keys, Matrix, Standardise, Task, TextTable};
 use fet_core::experiment::{Experiment, TrainSettings};
 use fet_core::message::Parts;
 use fet_core::objective::Objective;
 use fet_core::parameters::Parameters;
 use fet_core::party::Party;
-use fet_core::registry::Slot;
+use fet_core::registry::{Slot, Violation};
 use fet_core::rng::OwnSeed;
+use fet_core::trainable::Learner;
 use fet_scores::conformal::Conformal;
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, RunError, Similarities, Trainer};
 use crate::prepare::{PreparedParty, PreparedPrimary, Preparing, ScaledTable, Uniform};
 use crate::schedule::{self, Schedule};
-use crate::state_file::{StateError, StateFile};
+use crate::state_file::{StateError, StateFile, load_all};
 
 /// The primary's finished model.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ struct Header {
     standardise: Standardise,
     /// The records of the run.
     rows: usize,
+    /// The parties that the run lost, from 0.
+    gone: Vec<usize>,
     objective: Objective,
     class_names: Vec<String>,
     /// How the similarities of each secondary were standardised, where the method uses them.
@@ -58,6 +61,7 @@ impl SavedModel {
                 columns: [scaled.keys.columns(), scaled.features.columns()],
                 standardise: trainer.standardise,
                 rows: trainer.split().rows(),
+                gone: trainer.progress.gone.clone(),
                 objective: trainer.objective,
                 class_names: trainer.class_names.clone(),
                 similarities: trainer.similarities.iter().map(standard).collect(),
@@ -93,9 +97,47 @@ impl SavedModel {
         self.header.objective
     }
 
+    /// The parties that the run lost, from 0.
+    pub fn gone(&self) -> &[usize] {
+        &self.header.gone
+    }
+
     /// What the classes are called; empty where they are numbers.
     pub fn class_names(&self) -> &[String] {
         &self.header.class_names
+    }
+
+    /// Refuses to go on from this model where something else is predicted.
+    pub(super) fn check_beginning(
+        &self,
+        task: Task,
+        classes: usize,
+        names: &[String],
+    ) -> Result<(), Violation> {
+        let Header { objective, class_names, .. } = &self.header;
+        let outputs = if task == Task::Multiclass { classes } else { 1 };
+        let refuse = |rule: &str, value: String| Err(Violation::new("from", rule, value));
+        if (objective.task, objective.outputs) != (task, outputs) {
+            let name = |task, outputs| match task {
+                Task::Regression => "a regression".to_string(),
+                Task::Binary => "two classes".to_string(),
+                Task::Multiclass => format!("{outputs} classes"),
+            };
+            let rule = format!("must be a run that predicts {}", name(task, outputs));
+            return refuse(&rule, format!("one that predicts {}", name(objective.task, objective.outputs)));
+        }
+        if class_names != names {
+            let rule = format!("must be a run that predicts the classes {}", names.join(", "));
+            return refuse(&rule, format!("one that predicts {}", class_names.join(", ")));
+        }
+        Ok(())
+    }
+
+    /// Puts its parameters into a model, which must have the same ones.
+    pub(super) fn load(&self, learner: &mut dyn Learner) -> Result<(), Violation> {
+        let rule = "must be a run of a model with the same parameters (`method`, `encoder`, `aggregator` and their sizes)";
+        load_all(learner, &self.parameters)
+            .map_err(|error| Violation::new("from", rule, format!("one of another: {error}")))
     }
 
     /// The bound of intervals and sets of classes.

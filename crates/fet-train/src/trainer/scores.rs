@@ -104,7 +104,7 @@ impl Trainer {
         };
         Evaluated {
             rows: rows.clone(),
-            truth: rows.iter().map(|&row| f64::from(self.labels[row])).collect(),
+            truth: rows.iter().map(|&row| self.labels[row]).collect(),
             values: self.objective.predictions(outputs),
         }
     }
@@ -127,8 +127,7 @@ impl Trainer {
         let even = 1.0 / task.classes().max(1) as f64;
         let rows = self.split().validation.len();
         let outputs = vec![even; rows * task.width()];
-        let truth: Vec<f64> =
-            self.split().validation.iter().map(|&row| f64::from(self.labels[row])).collect();
+        let truth: Vec<f64> = self.split().validation.iter().map(|&row| self.labels[row]).collect();
         let Ok(predictions) = Predictions::new(task, &truth, &outputs) else { return Ok(()) };
         match predictions.score(self.metric) {
             Ok(_) => Ok(()),

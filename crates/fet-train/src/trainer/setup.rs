@@ -17,13 +17,25 @@ use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_privacy::secure_sum::{SEALED_SHARE, holders};
 
 use super::labels::{exposure, protect_labels};
-use super::{Machine, Progress, RunError, Similarities, Trainer};
+use super::{Machine, Progress, RunError, SavedModel, Similarities, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
 use crate::privacy::{protection, secret_sum};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::secondary::{Store, linking_seed};
+
+/// What the primary's side of a session begins with.
+#[derive(Debug)]
+pub struct Beginning {
+    /// The parties that an interrupted run had lost, from 0: they are not asked.
+    pub gone: Vec<usize>,
+    /// A seed that only the primary knows, as a deployment needs: the experiment's is in the terms, and who knows it could draw
+    /// the noise on labels again.
+    pub own: OwnSeed,
+    /// The finished model that training goes on from; nothing where it begins anew.
+    pub model: Option<SavedModel>,
+}
 
 impl Trainer {
     /// The primary's side of a run with these parties, which agree to the terms and link, in a simulation: the seed of the
@@ -37,19 +49,18 @@ impl Trainer {
         machine: &Machine,
     ) -> Result<Self, RunError> {
         let own = OwnSeed::simulated(experiment.seed, 0);
-        Self::with_own_seed(experiment, data, parties, gone, machine, own)
+        Self::begin(experiment, data, parties, machine, Beginning { gone, own, model: None })
     }
 
-    /// The same with a seed that only the primary knows, as a deployment needs: the experiment's is in the terms, and who
-    /// knows it could draw the noise on labels again.
-    pub fn with_own_seed(
+    /// The same from a given beginning.
+    pub fn begin(
         experiment: &Experiment,
         data: PrimaryData,
         parties: Vec<Box<dyn Party>>,
-        gone: Vec<usize>,
         machine: &Machine,
-        own: OwnSeed,
+        beginning: Beginning,
     ) -> Result<Self, RunError> {
+        let Beginning { gone, own, model } = beginning;
         let (seed, settings) = (experiment.seed, &experiment.train);
         let plan = experiment.method.build(&())?.plan();
         let split = schedule::split(&data.parts, data.table.rows(), seed)?;
@@ -58,13 +69,20 @@ impl Trainer {
         let Aside { class_names, rows: file_rows, columns } = data.aside.clone();
         let groups = columns.iter().find(|column| column.name == experiment.scores.groups);
         let groups = groups.map(|column| (column.name.clone(), column.values.texts()));
-        let prepared = PreparedPrimary::new(data, schedule.split())?;
+        if let Some(model) = &model {
+            model.check_beginning(data.task, classes, &class_names)?;
+        }
+        let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
+        let prepared = PreparedPrimary::new(data, schedule.split(), earlier)?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
         }
         let mut trainer =
             Self::assemble(experiment, prepared, schedule, classes, parties, gone, machine, own)?;
+        if let Some(model) = &model {
+            model.load(trainer.primary.learner_mut())?;
+        }
         (trainer.class_names, trainer.standardise) = (class_names, standardise);
         (trainer.groups, trainer.file_rows) = (groups, file_rows);
         trainer.check_metric()?;

@@ -125,6 +125,7 @@ impl<'a> Game<'a> {
                 computation: self.experiment.train.computation(self.machine.on_host),
                 store: Store::Memory(Vec::new()),
                 model: None,
+                start: None,
                 tell: Arc::new(|_| ()),
             });
             let tape = Tape::default();

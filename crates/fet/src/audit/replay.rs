@@ -64,6 +64,7 @@ impl<'a> Copies<'a> {
             computation: self.experiment.train.computation(self.machine.on_host),
             store: Store::Memory(Vec::new()),
             model: None,
+            start: None,
             tell: Arc::new(|_| ()),
         });
         let linker = self.experiment.linker.build(&())?;

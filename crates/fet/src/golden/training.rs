@@ -137,6 +137,7 @@ fn experiment(
         scores: ScoreSettings::default(),
         labels: Slot::of("none").map_err(|error| refused(&error))?,
         attack: None,
+        from: String::new(),
         origin: String::new(),
     })
 }
@@ -164,9 +165,9 @@ impl Tables {
         Ok(Self { source })
     }
 
-    fn labels(&self, golden: &GoldenFile) -> Result<Vec<f32>, GoldenError> {
+    fn labels(&self, golden: &GoldenFile) -> Result<Vec<f64>, GoldenError> {
         let labels = golden.floats("input.label")?;
-        Ok(self.source.iter().map(|&row| labels[row]).collect())
+        Ok(self.source.iter().map(|&row| f64::from(labels[row])).collect())
     }
 
     /// A party's table: of each row one record of the primary, or the K of a secondary.

@@ -29,18 +29,31 @@ pub(super) fn read(
     };
     let cells = read_texts(path, &[first.clone(), second.clone()]).map_err(input)?;
     let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
+    let once = |rows: &Vec<u32>, name: &str, id: &str| match rows.as_slice() {
+        [first, second, ..] => Err(input(format!(
+            "{}: the id \"{id}\" stands in data rows {} and {} of the {name} table; name a column whose ids occur once (--id)",
+            path.display(),
+            first + 1,
+            second + 1
+        ))),
+        _ => Ok(()),
+    };
     let mut truth = Truth::new();
     for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(1..) {
         let mut rows: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
         for (side, cell) in pair.iter().enumerate() {
             let (name, count) = [("primary", primary), ("secondary", secondary)][side];
             rows[side] = match &tables {
-                Some(tables) => tables[side].get(cell.as_str()).cloned().ok_or_else(|| {
-                    input(format!(
-                        "{} data row {row_number}: no row of the {name} table has the id \"{cell}\"",
-                        path.display()
-                    ))
-                })?,
+                Some(tables) => {
+                    let found = tables[side].get(cell.as_str()).ok_or_else(|| {
+                        input(format!(
+                            "{} data row {row_number}: no row of the {name} table has the id \"{cell}\"",
+                            path.display()
+                        ))
+                    })?;
+                    once(found, name, cell)?;
+                    found.clone()
+                }
                 None => {
                     let row =
                         cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use fet::run::{Log, Outcome, run};
+use fet::run::{Keep, Log, Outcome, run};
 use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, set};
 use fet_core::registry::SettingsError;
@@ -35,7 +35,7 @@ fn check(sets: &[&str]) {
     let experiment = experiment(sets).unwrap_or_else(|error| panic!("{sets:?}: {error}"));
     let folder = tempfile::tempdir().expect("a temporary folder");
     let place: &Path = &folder.path().join("run");
-    let outcome = run(&experiment, place, Log::Human, &AtomicBool::new(false));
+    let outcome = run(&experiment, place, Log::Human, Keep::Nothing, &AtomicBool::new(false));
     let outcome = outcome.unwrap_or_else(|error| panic!("{sets:?}: {error}"));
     let Outcome::Done(report) = outcome else { panic!("{sets:?}: {outcome:?}") };
     assert!(report.exists(), "{sets:?}");

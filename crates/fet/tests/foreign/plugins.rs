@@ -22,20 +22,18 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
 use fet_train::model::{Init, Perceptron};
 use rand::RngExt;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Settings without any, whose `build` is `$build`.
 macro_rules! recipe {
     ($slot:ty, $settings:ident, $kind:literal, |$context:ident: $known:ty| $build:expr) => {
-        #[derive(Debug, Clone, Default, Serialize, Deserialize)]
+        /// There are no settings.
+        #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
         #[serde(default, deny_unknown_fields)]
         struct $settings {}
 
         impl Recipe<$slot> for $settings {
-            fn check(&self) -> Result<(), Violation> {
-                Ok(())
-            }
-
             fn build(&self, $context: &$known) -> Result<Box<$slot>, Violation> {
                 Ok(Box::new($build))
             }
@@ -335,7 +333,7 @@ impl Dataset for Three {
         Ok(VerticalData {
             task: Task::Regression,
             classes: 1,
-            labels: keys.chunks(2).map(|key| (key[0] + key[1]) as f32).collect(),
+            labels: keys.chunks(2).map(|key| key[0] + key[1]).collect(),
             primary: party("one", 1.0),
             secondaries: vec![party("two", 2.0), party("three", 3.0)],
             standardise: fet_core::data::Standardise::ALL,
@@ -352,7 +350,7 @@ impl Source for Wave {
     fn read(&self) -> Result<Labelled, DataError> {
         let mut rng = stream(self.0, 0, Purpose::Parties, 1);
         let values: Vec<f32> = (0..60 * 8).map(|_| rng.random::<f32>()).collect();
-        let labels = values.chunks(8).map(|row| f32::from(u8::from(row[0] > row[1]))).collect();
+        let labels = values.chunks(8).map(|row| f64::from(u8::from(row[0] > row[1]))).collect();
         Ok(Labelled { task: Task::Binary, classes: 2, features: Matrix::new(8, values), labels })
     }
 }

@@ -127,7 +127,10 @@ fn an_experiment_names_its_attack() {
         refuse(folder.path(), "tiny.toml", &sets, parts);
     };
     check(&["attack.kind=gradient-clusters"], &["attack.kind", "did you mean \"gradient-clustering\""]);
-    check(&["attack.kind=reconstruction", "attack.known=1"], &["attack", "known", "0.05 to 0.95", "it is 1"]);
+    check(
+        &["attack.kind=reconstruction", "attack.known=1"],
+        &["attack", "known", "at least 0.05 and at most 0.95", "it is 1"],
+    );
     check(
         &["attack.kind=reconstruction", "method.kind=solo", "method.hidden=[4]"],
         &["attack", "no secondaries"],

@@ -44,11 +44,11 @@ fn settings() {
         refuse(folder.path(), "tiny.toml", &["--set", set], &parts);
     };
     check("encoder.kind=transfomer", &["encoder", "kind", "\"transfomer\"", "did you mean \"transformer\""]);
-    check("method.kind=42", &["method", "kind", "must be a string", "42"]);
-    check("method.hiden=8", &["method", "unknown field `hiden`", "expected one of", "`hidden`"]);
-    check("method.hidden=wide", &["method", "hidden", "invalid type", "\"wide\""]);
-    check("train.epoch=1", &["train", "unknown field `epoch`", "`epochs`"]);
-    check("traim.epochs=1", &["unknown field `traim`", "`train`"]);
+    check("method.kind=42", &["`method.kind` must be a text in quotes; it is 42"]);
+    check("method.hiden=8", &["`method.hiden` is no setting of \"fet\"; did you mean \"hidden\"?"]);
+    check("method.hidden=wide", &["`method.hidden` must be a whole number", "at least 1", "it is \"wide\""]);
+    check("train.epoch=1", &["`train.epoch` is no setting; did you mean \"epochs\"?"]);
+    check("traim.epochs=1", &["`traim` is no setting; did you mean \"train\"?"]);
     check("train.epochs=0", &["train.epochs", "must be at least 1", "0"]);
     check("train.epochs=-1", &["train.epochs", "-1"]);
     check("train.batch_size=1.5", &["train.batch_size", "1.5"]);
@@ -58,10 +58,13 @@ fn settings() {
     check("method.heads=0", &["method", "heads", "must be at least 1"]);
     check("method.party_dropout=1", &["method", "party_dropout", "below 1", "it is 1"]);
     check("method.dropout=-0.1", &["method", "dropout", "at least 0", "-0.1"]);
-    check("method.frequency_std=0", &["method", "frequency_std", "must be positive"]);
+    check("method.frequency_std=0", &["method", "frequency_std", "must be above 0"]);
     check("method.kind=fedsm", &["method", "kind", "did you mean \"fedsim\""]);
     check("aggregator.kind=averge", &["aggregator", "did you mean \"average\""]);
-    check("method.optimizer.learning_rate=-1", &["optimizer.learning_rate", "must be positive", "-1"]);
+    check(
+        "method.optimizer.learning_rate=-1",
+        &["`method.optimizer.learning_rate` must be above 0", "it is -1"],
+    );
 }
 
 #[test]

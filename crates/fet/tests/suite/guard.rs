@@ -37,6 +37,7 @@ fn own(sets: &[&str]) -> Own {
         computation: Default::default(),
         store: Store::Memory(Vec::new()),
         model: None,
+        start: None,
         tell: Arc::new(|_| ()),
     }
 }

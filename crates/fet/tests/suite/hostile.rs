@@ -192,6 +192,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
             computation: Default::default(),
             store: Store::Memory(Vec::new()),
             model: None,
+            start: None,
             tell: Arc::new(|_| ()),
         });
         let terms = Terms {

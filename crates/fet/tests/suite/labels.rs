@@ -200,14 +200,17 @@ fn wrong_use_is_refused() {
     };
     let response = "labels.kind=randomised-response";
     check(&["labels.kind=randomized-response"], &["labels.kind", "did you mean \"randomised-response\""]);
-    check(&[response, "labels.epsilon=0"], &["labels", "epsilon", "1e-3 to 20", "it is 0"]);
+    check(
+        &[response, "labels.epsilon=0"],
+        &["labels", "epsilon", "at least 0.001 and at most 20", "it is 0"],
+    );
     check(&[response, "labels.prior=[0.5, 0.6]"], &["labels", "prior", "add up to 1", "it is 1.1"]);
     check(&[response, "labels.prior=[0.5, 0.5]"], &["labels.prior", "each of 10 classes", "2 probabilities"]);
     check(&[response, "labels.sigma=1"], &["labels", "sigma"]);
     check(&["labels.kind=laplace", "labels.low=1"], &["labels", "high", "above `low`", "it is 1"]);
     check(&["labels.kind=laplace"], &["labels.kind", "randomised-response", "it is \"laplace\""]);
     let noise = "labels.kind=noisy-gradients";
-    check(&[noise, "labels.clip=0"], &["labels", "clip", "1e-6", "it is 0"]);
+    check(&[noise, "labels.clip=0"], &["labels", "clip", "at least 0.000001", "it is 0"]);
     check(&[noise, "labels.delta=1"], &["labels", "delta", "below 1", "it is 1"]);
     check(&[noise, "labels.target_epsilon=21"], &["labels", "target_epsilon", "it is 21"]);
     check(&[noise, "method.pe_average_every=1"], &["method.pe_average_every", "labels.kind", "it is 1"]);

@@ -25,20 +25,20 @@ fn train(task: Task, sets: &[&str], epochs: usize) -> Outcome {
         losses(&mut trainer);
     }
     let best = trainer.progress().best.expect("an epoch");
-    let validation: Vec<f32> = trainer.split().validation.iter().map(|&row| labels[row]).collect();
+    let validation: Vec<f64> = trainer.split().validation.iter().map(|&row| labels[row]).collect();
     Outcome { best: trainer.progress().epochs[best].validation, constant: constant(task, &validation) }
 }
 
 /// The metric of the best constant: the standard deviation of the labels, or the largest class's share.
-fn constant(task: Task, labels: &[f32]) -> f64 {
+fn constant(task: Task, labels: &[f64]) -> f64 {
     let n = labels.len() as f64;
     match task {
         Task::Regression => {
-            let mean = labels.iter().map(|&y| f64::from(y)).sum::<f64>() / n;
-            (labels.iter().map(|&y| (f64::from(y) - mean).powi(2)).sum::<f64>() / n).sqrt()
+            let mean = labels.iter().sum::<f64>() / n;
+            (labels.iter().map(|&y| (y - mean).powi(2)).sum::<f64>() / n).sqrt()
         }
         Task::Binary | Task::Multiclass => {
-            let count = |class: f32| labels.iter().filter(|&&y| y == class).count();
+            let count = |class: f64| labels.iter().filter(|&&y| y == class).count();
             [0.0, 1.0, 2.0].map(count).into_iter().max().unwrap_or(0) as f64 / n
         }
     }

@@ -1,6 +1,7 @@
 //! The program's tests, one binary: contract suites of the slots, golden figures, equivalence of devices,
 //! and the command itself.
 
+mod abused;
 mod account;
 mod attacks;
 mod audit;
@@ -10,10 +11,12 @@ mod contract;
 mod coverage;
 mod equivalence;
 mod errors;
+mod go_on;
 mod golden;
 mod guard;
 mod guides;
 mod hostile;
+mod init;
 mod labels;
 mod learning;
 mod link;
@@ -29,6 +32,8 @@ mod randomness;
 mod repeat;
 mod replies;
 mod restart;
+mod settings;
 mod splits;
 mod support;
 mod transformations;
+mod wrong_accepts;

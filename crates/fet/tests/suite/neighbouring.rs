@@ -47,6 +47,7 @@ fn party(
         computation: Default::default(),
         store: Store::Memory(Vec::new()),
         model: None,
+        start: None,
         tell: Arc::new(move |warning| heard.lock().expect("no panic").push(warning)),
     });
     let terms = Terms {

@@ -9,7 +9,7 @@ use fet_train::trainer::Trainer;
 use crate::support::{experiment, flex, losses, model, open, square};
 
 /// The test rows as if they were new records: their table and their labels.
-fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f32>) {
+fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f64>) {
     let rows = &trainer.split().test;
     let PartyTable { name, keys, features, .. } = &data.primary;
     let (keys, features) = (keys.select_rows(rows), features.select_rows(rows));
@@ -18,11 +18,12 @@ fn test_rows(trainer: &Trainer, data: &VerticalData) -> (PartyTable, Vec<f32>) {
 }
 
 /// The root mean square error of predictions in the label's unit.
-fn error(trainer: &Trainer, outputs: &[f32], labels: &[f32]) -> f64 {
+fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
     let objective = trainer.objective();
-    let squared = outputs.iter().zip(labels).map(|(&output, &label)| {
-        (f64::from(output) * objective.range + objective.minimum - f64::from(label)).powi(2)
-    });
+    let squared = outputs
+        .iter()
+        .zip(labels)
+        .map(|(&output, &label)| (f64::from(output) * objective.range + objective.minimum - label).powi(2));
     (squared.sum::<f64>() / labels.len() as f64).sqrt()
 }
 

@@ -215,14 +215,14 @@ fn wrong_use_is_refused() {
         &[noise],
         &["the features of \"party 1\"", "declared ranges", "`bounds` in `data`", "\"discrete-gaussian\""],
     );
-    check(&["data.bounds=[16, 0]"], &["`data`", "`bounds` must be a range [low, high]"]);
+    check(&["data.bounds=[16, 0]"], &["`data.bounds` must be a range [low, high]"]);
     check(&[noise, "privacy.delta=1"], &["privacy", "delta", "below 1", "it is 1"]);
     check(&[noise, "privacy.delta=0"], &["privacy", "delta", "above 0", "it is 0"]);
-    check(&[noise, "privacy.clip=0"], &["privacy", "clip", "1e-6", "it is 0"]);
+    check(&[noise, "privacy.clip=0"], &["privacy", "clip", "at least 0.000001", "it is 0"]);
     check(&[noise, "privacy.noise=-1"], &["privacy", "noise", "it is -1"]);
     check(&[noise, "privacy.sample_rate=0"], &["privacy", "sample_rate", "above 0"]);
     check(&[noise, "privacy.target_epsilon=-1"], &["privacy", "target_epsilon", "it is -1"]);
-    check(&[SECURE, "aggregator.bits=64"], &["aggregator", "bits", "8 to 32", "it is 64"]);
+    check(&[SECURE, "aggregator.bits=64"], &["aggregator", "bits", "at least 8 and at most 32", "it is 64"]);
     check(&[SECURE, noise, "aggregator.bits=12"], &["aggregator.bits", "need", "bits", "it is 12"]);
     check(&[SECURE, "aggregator.bits=8", "aggregator.range=1000"], &["aggregator.bits", "need", "it is 8"]);
     check(&[SECURE, "data.parties=2"], &["aggregator.kind", "at least two secondaries", "1 of 1"]);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fet::run::{Log, Outcome, run};
+use fet::run::{Keep, Log, Outcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::party::Party;
@@ -36,11 +36,11 @@ fn private(sets: &[&str]) -> Experiment {
 }
 
 fn train(experiment: &Experiment, folder: &Path) -> anyhow::Result<Outcome> {
-    run(experiment, folder, Log::Human, &AtomicBool::new(false))
+    run(experiment, folder, Log::Human, Keep::Nothing, &AtomicBool::new(false))
 }
 
 fn run_with(experiment: &Experiment, folder: &Path, stop: &AtomicBool) -> anyhow::Result<Outcome> {
-    run(experiment, folder, Log::Human, stop)
+    run(experiment, folder, Log::Human, Keep::Nothing, stop)
 }
 
 /// Stops within an epoch that has a checkpoint before it.
@@ -53,7 +53,7 @@ fn interrupt(experiment: &Experiment, folder: &Path) {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        let outcome = run(experiment, folder, Log::Human, &stop).expect("a run");
+        let outcome = run(experiment, folder, Log::Human, Keep::Nothing, &stop).expect("a run");
         assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
     });
 }
@@ -273,6 +273,7 @@ fn noise_follows_from_the_partys_own_seed() {
                 computation: experiment.train.computation(true),
                 store: Store::Memory(Vec::new()),
                 model: None,
+                start: None,
                 tell: Arc::clone(&simulation.tell),
             }))
         });

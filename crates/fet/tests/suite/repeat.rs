@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use fet::run::{Log, Outcome, run};
+use fet::run::{Keep, Log, Outcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
@@ -21,7 +21,7 @@ fn digits(device: &str, sets: &[&str]) -> Experiment {
 }
 
 fn train(experiment: &Experiment, folder: &Path) -> Outcome {
-    run(experiment, folder, Log::Human, &AtomicBool::new(false)).expect("a run")
+    run(experiment, folder, Log::Human, Keep::Nothing, &AtomicBool::new(false)).expect("a run")
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn an_interrupted_run_continues_bit_for_bit() {
             }
             stop.store(true, Ordering::Relaxed);
         });
-        let outcome = run(&experiment, &broken, Log::Human, &stop).expect("a run");
+        let outcome = run(&experiment, &broken, Log::Human, Keep::Nothing, &stop).expect("a run");
         assert!(matches!(outcome, Outcome::Interrupted(_)), "{outcome:?}");
     });
     assert!(!broken.join("report.json").exists(), "no report before the run is whole");

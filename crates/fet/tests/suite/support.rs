@@ -52,7 +52,7 @@ pub(crate) fn square(rows: usize, task: Task) -> VerticalData {
         Task::Binary => f32::from(u8::from(score(i) > 0.0)),
         Task::Multiclass => [0.0, 1.0, 2.0][usize::from(score(i) > -0.3) + usize::from(score(i) > 0.3)],
     };
-    let labels = (0..rows).map(label).collect();
+    let labels = (0..rows).map(|row| f64::from(label(row))).collect();
     let mut noise = stream(5, 0, Purpose::KeyNoise, 0);
     let mut secondary = |name: &str, column: &[f32]| {
         let keys = points.iter().map(|x| x + 0.001 * (noise.random::<f64>() - 0.5)).collect();

@@ -5,12 +5,17 @@ use fet_tables::{MISSING_CODE, Values};
 
 use crate::read::table::FileTable;
 
+/// The largest number that can be predicted: the square of an error is a number too.
+const LARGEST: f64 = 1e100;
+/// The most classes.
+const MOST_CLASSES: usize = 10_000;
+
 /// Takes the label's column out of the table: one label for each record, and the names of classes where they have names.
 pub(super) fn labels(
     table: &mut FileTable,
     label: &str,
     task: Task,
-) -> Result<(Vec<f32>, Vec<String>), DataError> {
+) -> Result<(Vec<f64>, Vec<String>), DataError> {
     if label.is_empty() {
         return Err(DataError::new(
             "`data.label`",
@@ -27,7 +32,17 @@ pub(super) fn labels(
     match column.values {
         Values::Number(values) => match values.iter().position(|value| value.is_nan()) {
             Some(row) => missing(row),
-            None => Ok((values.into_iter().map(|value| value as f32).collect(), Vec::new())),
+            None if task == Task::Regression => {
+                let beyond = |value: &f64| value.abs() > LARGEST;
+                match values.iter().position(beyond) {
+                    Some(row) => {
+                        let problem = format!("must be within ±{LARGEST:e}; it is {:e}", values[row]);
+                        Err(DataError::new(table.place(row, label), problem))
+                    }
+                    None => Ok((values, Vec::new())),
+                }
+            }
+            None => classes_of_numbers(table, label, task, values),
         },
         Values::Category { codes, names } if task != Task::Regression => {
             if task == Task::Binary && names.len() != 2 {
@@ -42,7 +57,7 @@ pub(super) fn labels(
             }
             match codes.iter().position(|code| *code == MISSING_CODE) {
                 Some(row) => missing(row),
-                None => Ok((codes.into_iter().map(|code| code as f32).collect(), names)),
+                None => Ok((codes.into_iter().map(f64::from).collect(), names)),
             }
         }
         values => {
@@ -56,4 +71,36 @@ pub(super) fn labels(
             Err(table.error(problem))
         }
     }
+}
+
+/// Numbers as classes: 0, 1, 2, ... without a gap are what they are; others are the names of classes, in their order.
+fn classes_of_numbers(
+    table: &FileTable,
+    label: &str,
+    task: Task,
+    values: Vec<f64>,
+) -> Result<(Vec<f64>, Vec<String>), DataError> {
+    let mut known: Vec<f64> = values.clone();
+    known.sort_unstable_by(f64::total_cmp);
+    known.dedup();
+    let wanted = if task == Task::Binary { "2 classes" } else { "at most 10000 classes" };
+    let fits = if task == Task::Binary { known.len() == 2 } else { known.len() <= MOST_CLASSES };
+    // One class of two is told by what it lacks, further below.
+    let plain = known.iter().enumerate().all(|(place, value)| *value == place as f64);
+    if plain && known.len() <= MOST_CLASSES && (known.len() <= 2 || task == Task::Multiclass) {
+        return Ok((values, Vec::new()));
+    }
+    if !fits {
+        let shown: Vec<String> = known.iter().take(5).map(f64::to_string).collect();
+        let problem = format!(
+            "column `{label}` must have {wanted} for this task; it has {} values: {}{}",
+            known.len(),
+            shown.join(", "),
+            if known.len() > shown.len() { ", ..." } else { "" }
+        );
+        return Err(table.error(problem));
+    }
+    let place = |value: f64| known.partition_point(|known| *known < value) as f64;
+    let codes = values.into_iter().map(place).collect();
+    Ok((codes, known.iter().map(f64::to_string).collect()))
 }

@@ -5,48 +5,67 @@ use std::collections::BTreeMap;
 use fet_core::data::{Bounds, DataError};
 use fet_core::registry::Violation;
 use fet_tables::prepare::{Declared, Rules, Scaling};
-use fet_tables::{Kind, Options, Values};
+use fet_tables::{Kind, Options, Values, delimiter};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::read::table::FileTable;
 
 /// One party's table.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TableSettings {
-    /// The party's name; empty for the file's name.
+    /// The party's name in reports; empty for the name of its file.
     pub name: String,
-    /// A table: CSV with any delimiter, Parquet or Arrow; may end in `.gz` or `.zst`.
+    /// The file of the table: CSV with any delimiter, Parquet or Arrow; may end in `.gz` or `.zst`. It is looked for beside
+    /// the experiment, then in the data folder.
     pub file: String,
-    /// The columns of the key, in the order that all parties share.
+    /// The names of the columns of the key, in the order that all parties share.
+    #[schemars(extend("x-rule" = "at least one column, each named once, as many as the primary's"))]
     pub keys: Vec<String>,
-    /// Columns to leave out.
+    /// The names of columns to leave out; empty to use all.
     pub drop: Vec<String>,
-    /// What columns are, where it is not what `fet data show` infers: "number", "category", "date", "date:%d/%m/%Y", "text".
+    /// What columns are, as `column = "kind"`, where it is not what `fet data show` infers; empty to infer all.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub columns: BTreeMap<String, Kind>,
-    /// What stands for a missing cell, besides the usual marks (an empty cell, NA, N/A, NaN, null, None, ?).
+    /// What stands between the cells of a line: one character, or "tab"; empty to detect it.
+    #[schemars(extend("x-rule" = "one character (no quote, no line end), \"tab\" or empty"))]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub delimiter: String,
+    /// What stands for a missing cell, besides the usual marks (an empty cell, NA, N/A, NaN, null, None, ?); empty if only
+    /// those do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
-    /// How numbers are scaled: "standard", "robust" (clipped to the quantiles of 1 % and 99 % first) or "none".
+    /// How columns of numbers are scaled, where `bounds` declares no range of theirs.
+    #[schemars(extend("default" = "standard"))]
     #[serde(skip_serializing_if = "is_default")]
     pub scaling: Scaling,
-    /// A category of at most so many values gets a column for each; one of more is hashed. If there is none, 32.
+    /// The names of columns that are clipped to their quantiles of 1 % and 99 % before they are scaled, as they have
+    /// wild values; empty for those of `scaling` "robust" alone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clip: Vec<String>,
+    /// A category of at most so many values gets a column for each value; one of more is hashed; 0 to hash every category.
+    #[schemars(range(min = 0, max = MOST_COLUMNS), extend("default" = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub one_hot: Option<usize>,
-    /// The columns that a hashed category, or a text, gets. If there is none, 32.
+    /// The number of columns that a hashed category, or a text, gets.
+    #[schemars(range(min = 1, max = MOST_COLUMNS), extend("default" = 32))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buckets: Option<usize>,
-    /// The range of each column of numbers of a secondary, keys included, as `column = [low, high]`: public knowledge, not
-    /// computed from the records. It scales by them. If a secondary declares nothing, it scales by the means and deviations
-    /// of its columns, which is refused beside a privacy mechanism; if it declares anything, it declares every column but
-    /// texts.
+    /// The range of each column of numbers of a secondary, keys included, as `column = [low, high]`, from public knowledge, by
+    /// which it scales; empty with `dates` and `categories` to scale by means and deviations, which is refused beside a
+    /// privacy mechanism. A secondary declares every column but texts, or none.
+    #[schemars(extend("x-rule" = "ranges [low, high]: finite, low below high"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bounds: BTreeMap<String, [f64; 2]>,
-    /// The same for each date, ISO 8601.
+    /// The range of each date of a secondary, as `column = [first, last]` in ISO 8601, from public knowledge; empty with
+    /// `bounds` and `categories` to declare nothing.
+    #[schemars(extend("x-rule" = "ranges [first, last] of dates in ISO 8601"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub dates: BTreeMap<String, [String; 2]>,
-    /// The same for each category: all its values. Any other value is prepared as an unknown one.
+    /// All values of each category of a secondary, as `column = [values]`, from public knowledge; empty with `bounds` and
+    /// `dates` to declare nothing. Any other value counts as unknown.
+    #[schemars(extend("x-rule" = "lists of at least one value"))]
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub categories: BTreeMap<String, Vec<String>>,
 }
@@ -68,10 +87,9 @@ impl TableSettings {
         if let Some((column, _)) = self.categories.iter().find(|(_, values)| values.is_empty()) {
             return Err(Violation::new(format!("categories.{column}"), "must name at least one value", "[]"));
         }
-        for (field, count, least) in [("one_hot", self.one_hot, 0), ("buckets", self.buckets, 1)] {
-            if let Some(count) = count.filter(|count| !(least..=MOST_COLUMNS).contains(count)) {
-                return Err(Violation::new(field, format!("must be {least} to {MOST_COLUMNS}"), count));
-            }
+        if !self.delimiter.is_empty() && delimiter(&self.delimiter).is_none() {
+            let rule = "must be one character (no quote, no line end) or \"tab\"";
+            return Err(Violation::new("delimiter", rule, format!("{:?}", self.delimiter)));
         }
         for (index, key) in self.keys.iter().enumerate() {
             if self.keys[..index].contains(key) {
@@ -98,7 +116,8 @@ impl TableSettings {
         let mut kinds = self.columns.clone();
         kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
-        let mut options = Options { kinds, drop, ..Options::default() };
+        let mut options =
+            Options { kinds, drop, delimiter: delimiter(&self.delimiter), ..Options::default() };
         options.missing.extend(self.missing.iter().cloned());
         options
     }
@@ -113,6 +132,7 @@ impl TableSettings {
             self.categories.iter().map(|(name, values)| (name.clone(), Declared::Categories(values.clone())));
         Rules {
             scaling: self.scaling,
+            clip: self.clip.clone(),
             one_hot: self.one_hot.unwrap_or(usual.one_hot),
             buckets: self.buckets.unwrap_or(usual.buckets),
             declared: ranges.chain(dates).chain(categories).collect(),

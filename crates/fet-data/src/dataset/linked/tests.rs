@@ -104,7 +104,6 @@ fn impossible_settings_are_refused() {
     };
     check("rows", 3.into(), "must not exceed the 2 rows of p.csv; it is 3");
     check("label", "price".into(), "has no column `price`");
-    check("task", "binary".into(), "p.csv data row 1 column `y`: the label must be 0 or 1");
     check("secondaries", toml::Value::Array(Vec::new()), "`data.secondaries` must hold at least one table");
     let keys = |text| toml::from_str::<toml::Table>(text).expect("TOML").into();
     let bounded = "file = 'p.csv'\nkeys = ['lon', 'lat']\ndrop = ['id']\nbounds = { area = [0, 9] }";
@@ -212,8 +211,8 @@ fn kinds_and_missing_marks_are_the_owners_to_say() {
         (", columns = { typ = 'text' }", "has no column `typ`"),
         (", columns = { type = 'texts' }", "is no kind"),
         (", columns = { built = 'number' }", "line 2 column `built`: must be a number; it is \"1990-05-01\""),
-        (", one_hot = 70000", "one_hot` must be 0 to 65536"),
-        (", buckets = 0", "buckets` must be 1 to 65536"),
+        (", one_hot = 70000", "one_hot` must be at least 0 and at most 65536"),
+        (", buckets = 0", "buckets` must be at least 1 and at most 65536"),
     ] {
         let error = read_typed(&typed_settings(settings), &[]).expect_err("refused");
         assert!(error.contains(part), "{part} in {error}");
@@ -234,4 +233,34 @@ fn a_label_or_a_key_that_is_missing_is_named() {
     assert!(error.contains("data row 1 column `size`: must be a number; it is missing"), "{error}");
     let twice = typed_settings("").replacen("['lon', 'lat']", "['lon', 'lon']", 1);
     assert!(read_typed(&twice, &[]).expect_err("refused").contains("must name each column once"));
+}
+
+#[test]
+fn numbers_without_a_gap_are_classes_and_others_are_their_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let classes = |labels: &[&str], task: &str| -> Result<(Vec<f64>, Vec<String>), String> {
+        let rows: String = labels.iter().enumerate().map(|(row, y)| format!("{row},{row},{y}\n")).collect();
+        std::fs::write(folder.path().join("p.csv"), format!("k,a,y\n{rows}")).expect("writable");
+        std::fs::write(folder.path().join("s.csv"), "k,b\n1,2\n2,3\n").expect("writable");
+        let text = format!(
+            "kind = 'linked'\nlabel = 'y'\ntask = '{task}'\nprimary = {{ file = 'p.csv', keys = ['k'] }}\n\
+             secondaries = [{{ file = 's.csv', keys = ['k'] }}]"
+        );
+        let slot = Slot::<dyn Dataset>::from_table(toml::from_str(&text).expect("TOML")).expect("a data set");
+        let folders = Folders::from(folder.path());
+        let context = DatasetContext { folders: &folders, seed: 0, aside: &[] };
+        let data = slot.build(&context).expect("sound").load().map_err(|error| error.to_string())?;
+        Ok((data.labels, data.aside.class_names))
+    };
+    let plain = classes(&["2", "0", "1"], "multiclass").expect("classes");
+    assert_eq!(plain, (vec![2.0, 0.0, 1.0], Vec::new()));
+    let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+    let codes = classes(&["9", "7", "-1", "7"], "multiclass").expect("classes");
+    assert_eq!(codes, (vec![2.0, 1.0, 0.0, 1.0], names(&["-1", "7", "9"])));
+    assert_eq!(classes(&["2", "1"], "binary").expect("classes"), (vec![1.0, 0.0], names(&["1", "2"])));
+    assert_eq!(classes(&["1", "0"], "binary").expect("classes").1, names(&[]));
+    let refused = classes(&["1", "0", "2"], "binary").expect_err("refused");
+    assert!(refused.contains("2 classes") && refused.contains("0, 1, 2"), "{refused}");
+    let refused = classes(&["1", "1"], "binary").expect_err("refused");
+    assert!(refused.contains("2 classes"), "{refused}");
 }

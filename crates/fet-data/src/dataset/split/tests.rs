@@ -6,8 +6,10 @@ use fet_core::data::Folders;
 fn load(change: impl Fn(&mut SplitSettings), seed: u64) -> Result<VerticalData, String> {
     let mut settings = SplitSettings::default();
     change(&mut settings);
-    settings.check().map_err(|e| e.to_string())?;
-    let dataset = settings
+    let mut table = toml::Table::try_from(&settings).expect("settings are a table");
+    table.insert("kind".into(), "split".into());
+    let slot = Slot::<dyn Dataset>::from_table(table).map_err(|e| e.to_string())?;
+    let dataset = slot
         .build(&DatasetContext { folders: &Folders::default(), seed, aside: &[] })
         .map_err(|e| e.to_string())?;
     dataset.load().map_err(|e| e.to_string())
@@ -150,10 +152,10 @@ fn impossible_settings_are_refused() {
         let error = load(change, 0).expect_err("refused");
         assert!(error.contains(part), "{part} in {error}");
     };
-    check(|s| s.parties = 1, "`parties` must be 2 to 128; it is 1");
+    check(|s| s.parties = 1, "`parties` must be at least 2 and at most 128; it is 1");
     check(|s| s.parties = 65, "must not exceed the 64 columns of the table; it is 65");
-    check(|s| s.key_noise = -1.0, "`key_noise` must not be negative; it is -1");
-    check(|s| s.key_noise = f64::NAN, "must not be negative; it is NaN");
+    check(|s| s.key_noise = -1.0, "`key_noise` must be at least 0; it is -1");
+    check(|s| s.key_noise = f64::NAN, "`key_noise` must be a number, at least 0; it is nan");
     check(|s| s.key_dims = 17, "must not exceed the 16 columns of the primary; it is 17");
     check(|s| s.key_dims = 0, "`key_dims` must be at least 1");
     check(|s| s.bounds = Some([16.0, 0.0]), "`bounds` must be a range [low, high]; it is [16.0, 0.0]");

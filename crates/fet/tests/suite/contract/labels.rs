@@ -32,7 +32,7 @@ fn epsilon(spent: &LabelPrivacy) -> f64 {
 fn what_is_sent_repeats_with_its_generator_and_fits() {
     for (name, exposure, protection) in prepared() {
         let labels = |round| {
-            let mut labels: Vec<f32> = (0..500).map(|row| (row % 5) as f32).collect();
+            let mut labels: Vec<f64> = (0..500).map(|row| f64::from(row % 5)).collect();
             let mut objective = Objective { task: exposure.task, outputs: 5, minimum: 0.0, range: 4.0 };
             protection.labels(&mut labels, &mut objective, &mut rng(round));
             assert!(objective.range > 0.0, "{name}");

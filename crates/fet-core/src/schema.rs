@@ -1,0 +1,51 @@
+//! What an experiment may say: the JSON schema of settings, as their Rust types declare it.
+//!
+//! One declaration serves three readers: the check of a file before it is read ([`check()`]), the help at the prompt
+//! ([`settings`]) and the schema for editors. Doc comments are the meaning, `#[schemars(range(...))]` is the range, `Default`
+//! is the default. Beside JSON Schema's own words there are two: `x-kinds`, the plug-ins of a slot with the schema of
+//! each, and `x-rule`, a rule in words that no other word says ("a power of two").
+
+mod check;
+mod settings;
+mod tidy;
+mod words;
+
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+pub use check::check;
+pub use settings::{Setting, settings};
+
+/// The plug-ins of a slot, by name, with the schema of each one's settings.
+pub const KINDS: &str = "x-kinds";
+/// What a setting must be, in words that follow "must be".
+pub const RULE: &str = "x-rule";
+/// The Rust module that the settings of a table come from.
+pub const SOURCE: &str = "x-source";
+/// What each value of `enum` means, in its order.
+pub const MEANINGS: &str = "x-meanings";
+
+/// The schema of a type of settings (JSON Schema, draft 7), without references.
+pub fn of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft07().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    tidy::tidy(&mut schema);
+    schema
+}
+
+/// Calls `visit` on the schemas directly below one.
+fn for_each_below(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
+    let Some(words) = schema.as_object_mut() else { return };
+    for (word, value) in words {
+        match (word.as_str(), value) {
+            ("properties" | KINDS, Value::Object(named)) => named.values_mut().for_each(&mut *visit),
+            ("oneOf" | "anyOf" | "allOf", Value::Array(list)) => list.iter_mut().for_each(&mut *visit),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => visit(value),
+            _ => {}
+        }
+    }
+}

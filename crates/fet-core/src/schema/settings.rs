@@ -1,0 +1,105 @@
+//! Every setting of a schema by itself, for people: path, meaning, what is allowed, default.
+
+use serde_json::Value;
+
+use super::words::allowed;
+use super::{KINDS, MEANINGS, SOURCE};
+
+/// One setting.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// Its name with those of the tables around it, and of the plug-in in a slot: `linker.clk.bits`.
+    pub path: String,
+    /// What it means.
+    pub meaning: String,
+    /// What it must be, as a phrase ("a whole number, at least 1").
+    pub allowed: String,
+    /// Its values with their meanings, if these are listed.
+    pub choices: Vec<(String, String)>,
+    /// The value without one in the file, as TOML; none where one must be given.
+    pub default: Option<String>,
+    /// The Rust module that it comes from; empty for those of the experiment itself.
+    pub source: String,
+    /// Its schema.
+    pub schema: Value,
+}
+
+/// Every setting of a schema, in the order of declaration; `path` is what stands before their names.
+pub fn settings(schema: &Value, path: &str) -> Vec<Setting> {
+    let mut found = Vec::new();
+    below(schema, &Place { path, defaults: None, source: "" }, &mut found);
+    found
+}
+
+/// Where a table of settings stands.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    path: &'a str,
+    defaults: Option<&'a Value>,
+    source: &'a str,
+}
+
+fn below(schema: &Value, place: &Place<'_>, found: &mut Vec<Setting>) {
+    let source = schema.get(SOURCE).and_then(Value::as_str).unwrap_or(place.source);
+    let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, property) in properties {
+        let path = if place.path.is_empty() { name.clone() } else { format!("{}.{name}", place.path) };
+        let default = place.defaults.and_then(|table| table.get(name)).or_else(|| property.get("default"));
+        if let Some(kinds) = property.get(KINDS).and_then(Value::as_object) {
+            let kind = setting(&format!("{path}.kind"), &property["properties"]["kind"], None, true);
+            found.push(Setting { source: source.to_string(), ..kind });
+            for (kind, settings) in kinds {
+                below(settings, &Place { path: &format!("{path}.{kind}"), defaults: None, source }, found);
+            }
+            continue;
+        }
+        let inner = match property.get("type").and_then(Value::as_str) {
+            Some("object") => Some(property),
+            Some("array") => property.get("items"),
+            _ => None,
+        };
+        match inner.filter(|inner| inner.get("properties").is_some()) {
+            Some(inner) => {
+                let defaults = default.filter(|default| default.is_object());
+                below(inner, &Place { path: &path, defaults, source }, found);
+            }
+            // It is told once, at the slot.
+            None if name == "kind" && schema.get(SOURCE).is_some() => {}
+            None => {
+                let required = required.iter().any(|word| word == name);
+                let setting = setting(&path, property, default, required);
+                found.push(Setting { source: source.to_string(), ..setting });
+            }
+        }
+    }
+}
+
+fn setting(path: &str, schema: &Value, default: Option<&Value>, required: bool) -> Setting {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
+    let list = |word: &str| schema.get(word).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let default =
+        match (default.or_else(|| schema.get("default")), schema.get("type").and_then(Value::as_str)) {
+            (Some(value), _) => Some(toml_text(value)),
+            _ if required => None,
+            // A setting that is left out where it is empty.
+            (None, Some("string")) if schema.get("enum").is_none() => Some("\"\"".into()),
+            (None, Some("array")) => Some("[]".into()),
+            (None, Some("object")) => Some("{}".into()),
+            (None, _) => Some("left out".into()),
+        };
+    Setting {
+        path: path.to_string(),
+        meaning: schema.get("description").map_or_else(String::new, text),
+        allowed: allowed(schema),
+        choices: list("enum").iter().map(text).zip(list(MEANINGS).iter().map(text)).collect(),
+        default,
+        source: String::new(),
+        schema: schema.clone(),
+    }
+}
+
+/// A value as it would stand in a file.
+fn toml_text(value: &Value) -> String {
+    toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
+}

@@ -1,0 +1,122 @@
+//! `fet help`: what a setting means, what it may be, its default and where it comes from.
+//!
+//! Everything said here is generated from the settings' types ([`fet_core::schema`]).
+
+use std::fmt::Write;
+
+use fet_core::experiment::Experiment;
+use fet_core::registry::did_you_mean;
+use fet_core::schema::{Setting, settings};
+
+/// The width of a terminal that everything fits in.
+pub const WIDTH: usize = 80;
+
+/// Up to so many settings are explained whole; of more, each has a line.
+const WHOLE: usize = 4;
+
+/// What is known of a topic: a setting (`train.decay`, `linker.clk.bits`, `bits`), a table of settings (`train`, `data.primary`) or a
+/// plug-in (`clk`). The error says that there is no such topic, and what comes near.
+pub fn text(topic: &str) -> Result<String, String> {
+    let all = all();
+    let found = find(&all, topic);
+    if found.is_empty() {
+        let names = all.iter().flat_map(|setting| [setting.path.as_str(), last(&setting.path)]);
+        let hint = did_you_mean(topic, names);
+        return Err(format!(
+            "there is no setting, plug-in or command \"{topic}\"{hint}; `fet list` names every setting"
+        ));
+    }
+    let mut out = String::new();
+    if found.len() <= WHOLE {
+        for setting in found {
+            if !out.is_empty() {
+                out.push('\n');
+            }
+            whole(setting, &mut out);
+        }
+    } else {
+        for setting in found {
+            line(setting, 0, &setting.path, &mut out);
+        }
+        let _ = writeln!(out, "\n`fet help SETTING` says what is allowed.");
+    }
+    Ok(out)
+}
+
+/// Every setting of an experiment, with every plug-in of this program.
+pub fn all() -> Vec<Setting> {
+    let mut all = settings(Experiment::schema(), "");
+    for setting in &mut all {
+        if setting.source.is_empty() {
+            setting.source = "fet_core::experiment".into();
+        }
+        if setting.path == "device" {
+            let names = fet_backends::NAMES.map(|name| format!("\"{name}\"")).join(", ");
+            setting.allowed = format!("one of {names}");
+        }
+        if matches!(setting.path.as_str(), "encoder.kind" | "aggregator.kind") {
+            setting.default = Some("what the method names".into());
+        }
+    }
+    all
+}
+
+/// The settings that a topic names: one by its path; else those that end in it; else the tables that it names.
+fn find<'a>(all: &'a [Setting], topic: &str) -> Vec<&'a Setting> {
+    let words: Vec<&str> = topic.split('.').map(|word| word.split('[').next().unwrap_or(word)).collect();
+    let parts = |setting: &'a Setting| setting.path.split('.').collect::<Vec<_>>();
+    let exact: Vec<_> = all.iter().filter(|setting| parts(setting) == words).collect();
+    if !exact.is_empty() {
+        return exact;
+    }
+    let ends = |setting: &&Setting| {
+        let parts = setting.path.split('.').collect::<Vec<_>>();
+        parts.last() == words.last() && in_order(&words, &parts)
+    };
+    let ending: Vec<_> = all.iter().filter(ends).collect();
+    if !ending.is_empty() {
+        return ending;
+    }
+    all.iter().filter(|setting| in_order(&words, &parts(setting))).collect()
+}
+
+/// Whether all words stand among the parts, in their order.
+fn in_order(words: &[&str], parts: &[&str]) -> bool {
+    let mut parts = parts.iter();
+    words.iter().all(|word| parts.any(|part| part == word))
+}
+
+fn last(path: &str) -> &str {
+    path.rsplit('.').next().unwrap_or(path)
+}
+
+/// Everything about a setting.
+fn whole(setting: &Setting, out: &mut String) {
+    let _ = writeln!(out, "{}", setting.path);
+    paragraph(&setting.meaning, "  ", "  ", out);
+    paragraph(&setting.allowed, "  allowed  ", "           ", out);
+    for (name, meaning) in &setting.choices {
+        let first = format!("    {name:<12} ");
+        paragraph(meaning, &first, &" ".repeat(17), out);
+    }
+    let default = setting.default.as_deref().unwrap_or("none; it must be given");
+    paragraph(default, "  default  ", "           ", out);
+    let _ = writeln!(out, "  source   {}", setting.source);
+}
+
+/// A setting with its default and the first sentence of its meaning.
+pub(crate) fn line(setting: &Setting, indent: usize, name: &str, out: &mut String) {
+    let default = setting.default.as_deref().unwrap_or("(must be given)");
+    let indent = " ".repeat(indent);
+    let _ = writeln!(out, "{indent}{name} = {default}");
+    let first = setting.meaning.split_inclusive(". ").next().unwrap_or_default();
+    paragraph(first.trim_end(), &format!("{indent}    "), &format!("{indent}    "), out);
+}
+
+/// Text in lines of [`WIDTH`].
+pub(crate) fn paragraph(text: &str, first: &str, others: &str, out: &mut String) {
+    let options = textwrap::Options::new(WIDTH).initial_indent(first).subsequent_indent(others);
+    for line in textwrap::wrap(text, options) {
+        let _ = writeln!(out, "{}", line.trim_end());
+    }
+}

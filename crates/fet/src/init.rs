@@ -1,0 +1,224 @@
+//! `fet init`: an experiment for a user's own tables, written by looking at them, with a comment on each choice.
+//!
+//! What it writes is a beginning that runs. It guesses the keys from the columns that all tables share, and the task from the label;
+//! it never guesses the label.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use fet_core::experiment::Experiment;
+use fet_core::registry::did_you_mean;
+use fet_tables::{ColumnSummary, Options, Summary, summary};
+
+use crate::input::input;
+use crate::output;
+
+/// The arguments of `fet init`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The primary's table, which has the label, then those of the other parties.
+    #[arg(required = true, num_args = 2.., value_name = "TABLE")]
+    pub tables: Vec<PathBuf>,
+    /// The column of the primary's table that is to be predicted.
+    #[arg(long)]
+    pub label: String,
+    /// The columns by which records are linked, of the same names in all tables [default: the columns that all share].
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub keys: Vec<String>,
+    /// The experiment to write; a file that is there is not replaced.
+    #[arg(long, default_value = "experiment.toml")]
+    pub out: PathBuf,
+}
+
+/// A table, and what it holds.
+struct Looked {
+    /// The party's name, that of the file.
+    name: String,
+    /// The file as the experiment names it.
+    file: String,
+    path: PathBuf,
+    summary: Summary,
+}
+
+/// Writes the experiment, and returns what to do next.
+pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
+    let out = &arguments.out;
+    output::check(out, &arguments.tables)?;
+    if out.symlink_metadata().is_ok() {
+        return Err(input(format!("--out {}: this is there already; name another file", out.display())));
+    }
+    let tables: Vec<Looked> =
+        arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
+    let text = experiment(arguments, &tables)?;
+    // What is written must be an experiment of this program.
+    Experiment::from_table(text.parse()?).map_err(|error| input(format!("{}: {error}", out.display())))?;
+    fet_files::write(out, text.as_bytes())?;
+    let out = out.display();
+    Ok(format!(
+        "written: {out}\nlook it over, then `fet data check {out}`, `fet run {out}` and `fet explain` its run\n"
+    ))
+}
+
+fn look(path: &Path, out: &Path) -> anyhow::Result<Looked> {
+    let table = fet_tables::read(path, &Options { keep_empty: true, ..Options::default() }).map_err(input)?;
+    let beside = out.parent().is_none_or(|folder| folder.as_os_str().is_empty());
+    let file = if beside || path.is_absolute() { path.to_path_buf() } else { path.canonicalize()? };
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = name.split('.').next().filter(|name| !name.is_empty()).unwrap_or("party").to_string();
+    let file =
+        file.to_str().ok_or_else(|| input(format!("{}: must have a name in UTF-8", path.display())))?;
+    Ok(Looked { name, file: file.to_string(), path: path.to_path_buf(), summary: summary(&table) })
+}
+
+impl Looked {
+    fn column(&self, name: &str) -> Option<&ColumnSummary> {
+        self.summary.columns.iter().find(|column| column.name == name)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.summary.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// The column, or what is there in its place.
+    fn find(&self, name: &str, argument: &str) -> anyhow::Result<&ColumnSummary> {
+        self.column(name).ok_or_else(|| {
+            let hint = did_you_mean(name, self.names());
+            let known = self.names().collect::<Vec<_>>().join(", ");
+            input(format!(
+                "{argument} {name}: {} has no such column{hint}; it has {known}",
+                self.path.display()
+            ))
+        })
+    }
+}
+
+/// The experiment as text.
+fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String> {
+    let [primary, others @ ..] = tables else {
+        return Err(input("name the primary's table first, then the others"));
+    };
+    let label = primary.find(&arguments.label, "--label")?;
+    let (keys, as_text) = keys(arguments, tables)?;
+    let task = match (label.kind.as_str(), label.distinct) {
+        (_, ..2) => return Err(input(format!("--label {}: has the same value in every row", label.name))),
+        (_, 2) => "binary",
+        ("number", _) => "regression",
+        ("date", _) => {
+            return Err(input(format!("--label {}: is a date; name a number or a category", label.name)));
+        }
+        (_, 3..=100) => "multiclass",
+        _ => {
+            let problem = format!("has {} values, too many for classes", label.distinct);
+            return Err(input(format!("--label {}: {problem}; name a number or a category", label.name)));
+        }
+    };
+    let least = others.iter().map(|table| table.summary.rows).min().unwrap_or(1);
+    let neighbours = least.div_ceil(4).clamp(1, 20);
+    let (linker, why) = match as_text {
+        false => (
+            "nearest",
+            "the closest keys; the primary's keys are sent in the clear, see docs/choosing-a-linker.md",
+        ),
+        true => ("clk", "texts that resemble each other, compared under a secret"),
+    };
+    let mut names: Vec<String> = Vec::new();
+    for table in tables {
+        let same = names.iter().filter(|name| name.split('#').next() == Some(table.name.as_str())).count();
+        names.push(if same == 0 { table.name.clone() } else { format!("{}#{}", table.name, same + 1) });
+    }
+    let name = arguments.out.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut text = String::from(
+        "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` names them all.\n",
+    );
+    let _ = writeln!(text, "name = {}\n", quoted(&name));
+    let _ = writeln!(text, "[data]\nkind = \"linked\"");
+    let _ = writeln!(text, "# `{}`: {}.", plain(&label.name), about(label));
+    let _ = writeln!(text, "task = \"{task}\"  # \"regression\", \"binary\" or \"multiclass\"");
+    let _ = writeln!(text, "label = {}", quoted(&label.name));
+    if as_text {
+        text += "key_kind = \"text\"\n";
+    }
+    for (at, (table, name)) in tables.iter().zip(&names).enumerate() {
+        let _ = writeln!(text, "\n# {} rows. Its columns, but for the keys:", table.summary.rows);
+        for column in table.summary.columns.iter().filter(|column| !keys.contains(&column.name)) {
+            let _ = writeln!(text, "#   {}: {}", plain(&column.name), about(column));
+        }
+        text += if at == 0 { "[data.primary]\n" } else { "[[data.secondaries]]\n" };
+        let _ =
+            writeln!(text, "name = {}\nfile = {}\nkeys = {}", quoted(name), quoted(&table.file), list(&keys));
+        let empty = table.summary.columns.iter().filter(|column| column.missing == table.summary.rows);
+        let empty: Vec<String> = empty.map(|column| column.name.clone()).collect();
+        if !empty.is_empty() {
+            let _ = writeln!(text, "drop = {}  # nothing but missing cells", list(&empty));
+        }
+    }
+    let _ = writeln!(text, "\n[linker]\n# {why}.\nkind = \"{linker}\"\nneighbours = {neighbours}");
+    let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or by a column or a file of your own.");
+    let _ = writeln!(text, "kind = \"{}\"", if task == "regression" { "random" } else { "stratified" });
+    text += "\n[method]\n# \"solo\" is the primary alone: what are the others worth?\nkind = \"fet\"\n";
+    text += "\n[train]\nepochs = 20\nearly_stopping = 5\n";
+    text += "\n# `cargo xtask ablate` compares both with three seeds.\n[ablation]\nseeds = [0, 1, 2]\n\
+             variants = [{ name = \"FeT\" }, { name = \"primary alone\", set = [\"method.kind=solo\"] }]\n";
+    Ok(text)
+}
+
+/// The columns by which records are linked, and whether they are texts.
+fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>, bool)> {
+    let is_number = |name: &str| {
+        tables.iter().all(|table| table.column(name).is_some_and(|column| column.kind == "number"))
+    };
+    if !arguments.keys.is_empty() {
+        for table in tables {
+            arguments.keys.iter().try_for_each(|key| table.find(key, "--keys").map(drop))?;
+        }
+        return Ok((arguments.keys.clone(), !arguments.keys.iter().all(|key| is_number(key))));
+    }
+    let (primary, others) = (&tables[0], &tables[1..]);
+    let shared =
+        |name: &&str| *name != arguments.label && others.iter().all(|table| table.column(name).is_some());
+    let shared: Vec<String> = primary.names().filter(shared).map(String::from).collect();
+    let is_text = |name: &&String| {
+        tables
+            .iter()
+            .all(|table| table.column(name).is_some_and(|c| c.kind == "category" || c.kind == "text"))
+    };
+    let numbers: Vec<String> = shared.iter().filter(|name| is_number(name)).cloned().collect();
+    if !numbers.is_empty() {
+        return Ok((numbers, false));
+    }
+    let texts: Vec<String> = shared.iter().filter(is_text).cloned().collect();
+    if !texts.is_empty() {
+        return Ok((texts, true));
+    }
+    let columns = |table: &Looked| {
+        format!("{} has {}", table.path.display(), table.names().collect::<Vec<_>>().join(", "))
+    };
+    let known: Vec<String> = tables.iter().map(columns).collect();
+    Err(input(format!(
+        "no column of one kind is in all tables; name the keys with --keys ({})",
+        known.join("; ")
+    )))
+}
+
+/// A column in a few words.
+fn about(column: &ColumnSummary) -> String {
+    let more = if column.distinct_more { "more than " } else { "" };
+    let mut text = format!("{}, {more}{} values", column.kind, column.distinct);
+    if column.missing > 0 {
+        let _ = write!(text, ", {:.1} % missing", 100.0 * column.missing_share);
+    }
+    text
+}
+
+/// A name in a comment: one line.
+fn plain(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+fn quoted(text: &str) -> String {
+    toml::Value::from(text).to_string()
+}
+
+fn list(names: &[String]) -> String {
+    toml::Value::from(names.to_vec()).to_string()
+}

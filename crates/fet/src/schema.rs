@@ -1,0 +1,108 @@
+//! `fet schema`: the JSON schema of an experiment file, for editors that complete, explain and underline.
+//!
+//! It is the schema by which files are read ([`Experiment::schema`]), in the words of JSON Schema alone: a slot's settings are
+//! chosen by its `kind` with `if` and `then`, and its `properties` name the settings of every plug-in, by which editors
+//! complete. What a file must hold is not asked of tables, since a file may extend another.
+
+use fet_core::experiment::Experiment;
+use fet_core::schema::{KINDS, MEANINGS, RULE, SOURCE};
+use serde_json::{Map, Value, json};
+
+/// The schema (JSON Schema, draft 7).
+pub fn for_editors() -> Value {
+    let mut schema = Experiment::schema().clone();
+    plain(&mut schema);
+    let properties = &mut schema["properties"];
+    properties["device"]["enum"] = fet_backends::NAMES.into();
+    properties["extends"] = json!({
+        "type": "string",
+        "description": "An experiment beside this file: this one says only what differs from it.",
+    });
+    properties["ablation"] = json!({
+        "type": "object",
+        "description": "The study that `cargo xtask ablate` runs: seeds, variants, axes.",
+    });
+    properties["profile"] = json!({
+        "type": "object",
+        "description": "Smaller forms of the study, by name, such as `quick`.",
+    });
+    schema["title"] = "An experiment of fet".into();
+    let required = json!({ "required": ["name", "data"] });
+    schema["if"] = json!({ "required": ["extends"] });
+    schema["then"] = Value::Bool(true);
+    schema["else"] = required;
+    let mut whole = json!({ "$schema": "http://json-schema.org/draft-07/schema#" });
+    if let (Some(whole), Value::Object(words)) = (whole.as_object_mut(), schema) {
+        whole.extend(words);
+    }
+    whole
+}
+
+/// Puts our own words into those of JSON Schema, below and here.
+fn plain(schema: &mut Value) {
+    let Some(words) = schema.as_object_mut() else { return };
+    words.remove("required");
+    words.remove(SOURCE);
+    if let Some(Value::String(rule)) = words.remove(RULE) {
+        let description = words.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{description} It must be {rule}.");
+        words.insert("description".into(), description.trim_start().into());
+    }
+    if let Some(meanings) = words.remove(MEANINGS) {
+        words.insert("x-taplo".into(), json!({ "docs": { "enumValues": meanings } }));
+    }
+    let kinds = words.remove(KINDS);
+    for (word, value) in words.iter_mut() {
+        match (word.as_str(), value) {
+            ("properties", Value::Object(named)) => named.values_mut().for_each(plain),
+            ("oneOf" | "anyOf" | "allOf", Value::Array(list)) => list.iter_mut().for_each(plain),
+            ("items" | "additionalProperties", value @ Value::Object(_)) => plain(value),
+            _ => {}
+        }
+    }
+    if let Some(Value::Object(kinds)) = kinds {
+        by_kind(words, kinds);
+    }
+}
+
+/// The settings of a slot by its `kind`: a chain of `if`, `then` and `else`. Where `kind` is left out, its default counts.
+fn by_kind(words: &mut Map<String, Value>, kinds: Map<String, Value>) {
+    let default = words["properties"]["kind"].get("default").cloned();
+    let mut chain = Value::Bool(true);
+    let mut properties = words["properties"].clone();
+    for (kind, mut settings) in kinds.into_iter().rev() {
+        plain(&mut settings);
+        if let Some(own) = settings["properties"].as_object() {
+            for (name, setting) in own.iter().filter(|(name, _)| *name != "kind") {
+                let known = &mut properties[name.as_str()];
+                if known.is_null() {
+                    *known = explained(setting, &kind);
+                }
+            }
+        }
+        let is_it = if default.as_ref().and_then(Value::as_str) == Some(kind.as_str()) {
+            json!({ "properties": { "kind": { "const": kind } } })
+        } else {
+            json!({ "properties": { "kind": { "const": kind } }, "required": ["kind"] })
+        };
+        chain = json!({ "if": is_it, "then": settings, "else": chain });
+    }
+    words.insert("properties".into(), properties);
+    if let Value::Object(chain) = chain {
+        words.extend(chain);
+    }
+}
+
+/// What an editor shows of a setting before it knows the plug-in: nothing that a value must obey.
+fn explained(setting: &Value, kind: &str) -> Value {
+    let meaning = setting.get("description").and_then(Value::as_str).unwrap_or_default();
+    let mut shown = json!({ "description": format!("({kind}) {meaning}") });
+    if let Some(default) = setting.get("default") {
+        shown["default"] = default.clone();
+    }
+    // Tables within are completed too.
+    if let Some(properties) = setting.get("properties") {
+        shown["properties"] = properties.clone();
+    }
+    shown
+}

@@ -1,0 +1,114 @@
+//! `fet init`: an experiment for tables that nobody has described yet, which runs as it is.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::command::fet;
+use crate::support::report;
+
+/// Shops with a place and takings, and stops near them; names of people with and without an accent.
+fn tables(folder: &Path) {
+    let mut shops = String::from("lon,lat,kind,\"note, or none\",busy,takings\n");
+    let mut stops = String::from("lon,lat,lines,empty\n");
+    let (mut people, mut others) = (String::from("name,age,city\n"), String::from("name,income\n"));
+    for i in 0..60 {
+        let (x, y) = (i % 8, i / 8);
+        let kind = ["cafe", "bar", "shop"][i % 3];
+        let _ = writeln!(
+            shops,
+            "{x}.1,{y}.2,{kind},{},{},{}",
+            if i % 4 == 0 { "" } else { "x" },
+            i % 2,
+            i * 7 % 50
+        );
+        let _ = writeln!(stops, "{x}.2,{y}.1,{},", i % 5);
+        let _ = writeln!(people, "Ann {i} Smith,{},{}", 20 + i, ["Ulm", "Bern", "Graz"][i % 3]);
+        let _ = writeln!(others, "An {i} Smith,{}", 1000 + i * 13 % 700);
+    }
+    for (name, text) in
+        [("shops.csv", shops), ("stops.csv", stops), ("people.csv", people), ("register.csv", others)]
+    {
+        fs::write(folder.join(name), text).expect("written");
+    }
+}
+
+#[test]
+fn an_experiment_is_written_that_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tables(folder);
+    for (name, first, second, label, parts) in [
+        (
+            "takings",
+            "shops.csv",
+            "stops.csv",
+            "takings",
+            ["task = \"regression\"", "keys = [\"lon\", \"lat\"]", "drop = [\"empty\"]"],
+        ),
+        (
+            "busy",
+            "shops.csv",
+            "stops.csv",
+            "busy",
+            ["task = \"binary\"", "kind = \"stratified\"", "# 60 rows."],
+        ),
+        (
+            "city",
+            "people.csv",
+            "register.csv",
+            "city",
+            ["task = \"multiclass\"", "key_kind = \"text\"", "kind = \"clk\""],
+        ),
+    ] {
+        let file = format!("{name}.toml");
+        let made = fet(folder, &["init", first, second, "--label", label, "--out", &file]);
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let text = fs::read_to_string(folder.join(&file)).expect("written");
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+        let check = fet(folder, &["data", "check", &file]);
+        assert!(check.status.success(), "{}\n{text}", String::from_utf8_lossy(&check.stderr));
+        let run = fet(folder, &["run", &file, "--set=train.epochs=1", "--out", name]);
+        assert!(run.status.success(), "{}\n{text}", String::from_utf8_lossy(&run.stderr));
+        assert_eq!(report(&folder.join(name)).secondaries, 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_guessed_is_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    tables(folder);
+    fs::write(folder.join("mine.toml"), "name = \"mine\"\n").expect("written");
+    for (arguments, parts) in [
+        (
+            &["shops.csv", "stops.csv", "--label=taking"][..],
+            &["--label taking", "shops.csv", "did you mean \"takings\""][..],
+        ),
+        (
+            &["shops.csv", "register.csv", "--label=takings"],
+            &["no column", "--keys", "register.csv has name, income"],
+        ),
+        (
+            &["shops.csv", "stops.csv", "--label=takings", "--keys=lon,lines"],
+            &["--keys lines", "shops.csv", "lon, lat"],
+        ),
+        (
+            &["shops.csv", "stops.csv", "--label=takings", "--out=mine.toml"],
+            &["mine.toml", "is there already"],
+        ),
+        (
+            &["shops.csv", "stops.csv", "--label=takings", "--out=shops.csv"],
+            &["shops.csv", "overwrite an input"],
+        ),
+        (&["shops.csv", "none.csv", "--label=takings"], &["none.csv"]),
+        (&["people.csv", "register.csv", "--label=name"], &["--label name", "values, too many for classes"]),
+    ] {
+        let output = fet(folder, &[&["init"], arguments].concat());
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(parts.iter().all(|part| message.contains(part)), "{parts:?} in {message}");
+    }
+    assert_eq!(fs::read_to_string(folder.join("mine.toml")).expect("kept"), "name = \"mine\"\n");
+    assert!(!folder.join("experiment.toml").exists());
+}
