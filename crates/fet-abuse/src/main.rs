@@ -19,8 +19,6 @@ mod judge;
 #[cfg(unix)]
 mod message;
 #[cfg(unix)]
-mod mutate;
-#[cfg(unix)]
 mod snapshot;
 #[cfg(unix)]
 mod tally;

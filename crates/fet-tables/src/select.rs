@@ -8,7 +8,7 @@ use crate::options::{Kind, Options};
 pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<Vec<usize>, TableError> {
     let place = |name: &String, setting: Option<&str>| {
         names.iter().position(|known| known == name).ok_or_else(|| {
-            let hint = did_you_mean(name, names.iter().map(String::as_str)) + &wrong_delimiter(names);
+            let hint = hint(name, names);
             let named = setting.map_or(String::new(), |setting| format!(", which `{setting}` names"));
             TableError::file(file, format!("has no column `{name}`{named}{hint}"))
         })
@@ -16,7 +16,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     names.iter().try_for_each(|name| check_name(name)).map_err(|problem| TableError::file(file, problem))?;
     for (name, kind) in &options.kinds {
         let Some(_) = names.iter().find(|known| *known == name) else {
-            let hint = did_you_mean(name, names.iter().map(String::as_str)) + &wrong_delimiter(names);
+            let hint = hint(name, names);
             let problem = format!("has no column `{name}`, which is to be read{hint}");
             return Err(TableError::file(file, problem));
         };
@@ -45,13 +45,13 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     Ok(chosen)
 }
 
-/// What to look at where the whole header is one name with a delimiter in it.
-fn wrong_delimiter(names: &[String]) -> String {
+/// What to look at: the delimiter where the whole header is one name with one in it, else the nearest name.
+fn hint(name: &str, names: &[String]) -> String {
     match names {
-        [only] if only.contains([',', ';', '\t', '|']) => {
+        [only] if only.contains([',', ';', '\t', '|', ':', '^', '~']) => {
             format!("; its header is the one name \"{}\": see `delimiter`", shortened(only))
         }
-        _ => String::new(),
+        _ => did_you_mean(name, names.iter().map(String::as_str)),
     }
 }
 

@@ -1,8 +1,10 @@
-//! What a test does where a part that it needs is absent: it is left out, with a line that says so; or it fails, where the
-//! environment variable `FET_REQUIRE` names the part.
+//! What tests share: seeded changes of inputs ([`mutate`]), and what a test does where a part that it needs is absent.
 //!
-//! `.ci/run` names what it has set up, so that a test which finds nothing to test there does not pass. This crate does not
-//! look for the parts: a test does, and calls [`left_out`] where there is none.
+//! Such a test is left out, with a line that says so; or it fails, where the environment variable `FET_REQUIRE` names the
+//! part. `.ci/run` names what it has set up, so that a test which finds nothing to test there does not pass. This crate does
+//! not look for the parts: a test does, and calls [`left_out`] where there is none.
+
+pub mod mutate;
 
 /// The parts that a test may need: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
 /// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, and a `fet` beside `xtask`.

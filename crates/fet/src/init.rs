@@ -51,7 +51,9 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
         arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
     let text = experiment(arguments, &tables)?;
     // What is written must be an experiment of this program.
-    Experiment::from_table(text.parse()?).map_err(|error| input(format!("{}: {error}", out.display())))?;
+    let mut table: toml::Table = text.parse()?;
+    table.remove("ablation");
+    Experiment::from_table(table).map_err(|error| input(format!("{}: {error}", out.display())))?;
     fet_files::write(out, text.as_bytes())?;
     let out = out.display();
     Ok(format!(
@@ -98,7 +100,9 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         return Err(input("name the primary's table first, then the others"));
     };
     let label = primary.find(&arguments.label, "--label")?;
-    let (keys, as_text) = keys(arguments, tables)?;
+    if arguments.keys.contains(&label.name) {
+        return Err(input(format!("--keys {}: is the label, which the others must not see", label.name)));
+    }
     let task = match (label.kind.as_str(), label.distinct) {
         (_, ..2) => return Err(input(format!("--label {}: has the same value in every row", label.name))),
         (_, 2) => "binary",
@@ -106,12 +110,14 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         ("date", _) => {
             return Err(input(format!("--label {}: is a date; name a number or a category", label.name)));
         }
-        (_, 3..=100) => "multiclass",
+        (_, classes @ 3..=100) if 2 * classes <= primary.summary.rows => "multiclass",
         _ => {
-            let problem = format!("has {} values, too many for classes", label.distinct);
+            let rows = primary.summary.rows;
+            let problem = format!("has {} values in {rows} rows, too many for classes", label.distinct);
             return Err(input(format!("--label {}: {problem}; name a number or a category", label.name)));
         }
     };
+    let (keys, as_text) = keys(arguments, tables)?;
     let least = others.iter().map(|table| table.summary.rows).min().unwrap_or(1);
     let neighbours = least.div_ceil(4).clamp(1, 20);
     let (linker, why) = match as_text {

@@ -2,7 +2,7 @@
 
 use crate::areas::run_folder::flip;
 use crate::case::{Base, Case, Expect, Step};
-use crate::mutate;
+use fet_testing::mutate;
 use rand::RngExt;
 
 use Expect::{Accepted, Either};

@@ -2,7 +2,7 @@
 
 use crate::base::SHOPS;
 use crate::case::{Base, Case, Expect, Step};
-use crate::mutate;
+use fet_testing::mutate;
 
 use Expect::{Accepted, Any, Either, Refused};
 

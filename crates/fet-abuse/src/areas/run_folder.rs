@@ -1,7 +1,7 @@
 //! Folders of runs with a damaged file, and each command that reads them.
 
 use crate::case::{Base, Case, Expect, Step};
-use crate::mutate;
+use fet_testing::mutate;
 use rand::RngExt;
 
 use Expect::{Accepted, Any, Either, Refused};

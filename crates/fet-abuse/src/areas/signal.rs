@@ -7,7 +7,7 @@ use rustix::process::Signal;
 
 use crate::case::{Base, Case, Expect, Send, Step};
 use crate::judge::IN_USE;
-use crate::mutate;
+use fet_testing::mutate;
 
 use Expect::{Accepted, Code, Signalled};
 

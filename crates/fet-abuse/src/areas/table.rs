@@ -2,7 +2,7 @@
 
 use crate::base::{shops, streets};
 use crate::case::{Base, Case, Expect, Step};
-use crate::mutate;
+use fet_testing::mutate;
 
 use Edit::{Bytes, Cell, Column, First, Row, Swap, Tail};
 

@@ -84,11 +84,14 @@ fn read(
     let bad = |problem: String| DataError::new(path.display(), problem);
     let header = 4 + 4 * dimensions;
     let magic = [0, 0, 8, dimensions as u8];
-    if bytes.len() < header || bytes[..4] != magic {
+    if !bytes.starts_with(&magic) {
         let found = &bytes[..bytes.len().min(4)];
         return Err(bad(format!(
             "is no idx file of {dimensions} dimensions: it begins with {found:?}, not {magic:?}"
         )));
+    }
+    if bytes.len() < header {
+        return Err(bad(format!("is cut off: it has {} bytes; its header alone has {header}", bytes.len())));
     }
     let sizes = bytes[4..header].as_chunks::<4>().0;
     let shape: Vec<usize> = sizes.iter().map(|size| u32::from_be_bytes(*size) as usize).collect();
@@ -136,6 +139,7 @@ mod tests {
         check(&good[..good.len() - 1], &file(&[2], &[0, 1]), "promises [2, 1, 2] values; 3 are there");
         check(b"PK\x03\x04", &file(&[2], &[0, 1]), "no idx file of 3 dimensions");
         check(b"", &file(&[2], &[0, 1]), "no idx file");
+        check(&good[..7], &file(&[2], &[0, 1]), "is cut off: it has 7 bytes; its header alone has 16");
         check(&good, &file(&[3], &[0, 1, 2]), "has 3 labels");
         check(&good, &good, "no idx file of 1 dimensions");
     }

@@ -58,12 +58,22 @@ impl Source for Libsvm {
 fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled, DataError> {
     let place = |line: usize| format!("{} line {}", path.display(), line + 1);
     let (mut labels, mut rows, mut widest) = (Vec::new(), Vec::new(), 0);
+    // Both stand for the class that is not 1, but not in the same file.
+    let (mut zero, mut minus) = (false, false);
     for (line, row) in text.lines().enumerate().filter(|(_, row)| !row.trim().is_empty()) {
         let mut words = row.split_ascii_whitespace();
         let label = words.next().unwrap_or_default();
         let label = finite::<f64>(label).ok_or_else(|| {
             DataError::new(place(line), format!("the label must be a finite number; it is \"{label}\""))
         })?;
+        if settings.task == Task::Binary {
+            zero |= label == 0.0;
+            minus |= label == -1.0;
+            if zero && minus {
+                let problem = "labels of two classes are 1 and 0, or 1 and -1; the file has both 0 and -1";
+                return Err(DataError::new(place(line), problem));
+            }
+        }
         labels.push(if settings.task == Task::Binary && label == -1.0 { 0.0 } else { label });
         let mut cells: Vec<(usize, f32)> = Vec::new();
         for word in words {
@@ -143,6 +153,10 @@ mod tests {
         check("1 5:1\n", "must not exceed `columns` (4); one is 5");
         check("1 1:NaN\n", "index:number; it is \"1:NaN\"");
         check("3 1:1\n", "must be 0 or 1");
+        check(
+            "1 1:1\n-1 1:1\n0 1:1\n",
+            "line 3: labels of two classes are 1 and 0, or 1 and -1; the file has both",
+        );
         let huge = read("1 18446744073709551615:1\n", 0, Task::Binary).expect_err("refused").to_string();
         assert!(huge.contains("x.svm") && huge.contains("memory"), "{huge}");
     }

@@ -11,7 +11,7 @@ use crate::support::report;
 fn tables(folder: &Path) {
     let mut shops = String::from("lon,lat,kind,\"note, or none\",busy,takings\n");
     let mut stops = String::from("lon,lat,lines,empty\n");
-    let (mut people, mut others) = (String::from("name,age,city\n"), String::from("name,income\n"));
+    let (mut people, mut others) = (String::from("name,age,city,code\n"), String::from("name,income\n"));
     for i in 0..60 {
         let (x, y) = (i % 8, i / 8);
         let kind = ["cafe", "bar", "shop"][i % 3];
@@ -23,7 +23,7 @@ fn tables(folder: &Path) {
             i * 7 % 50
         );
         let _ = writeln!(stops, "{x}.2,{y}.1,{},", i % 5);
-        let _ = writeln!(people, "Ann {i} Smith,{},{}", 20 + i, ["Ulm", "Bern", "Graz"][i % 3]);
+        let _ = writeln!(people, "Ann {i} Smith,{},{},c{i}x", 20 + i, ["Ulm", "Bern", "Graz"][i % 3]);
         let _ = writeln!(others, "An {i} Smith,{}", 1000 + i * 13 % 700);
     }
     for (name, text) in
@@ -102,7 +102,14 @@ fn what_cannot_be_guessed_is_asked_for() {
             &["shops.csv", "overwrite an input"],
         ),
         (&["shops.csv", "none.csv", "--label=takings"], &["none.csv"]),
-        (&["people.csv", "register.csv", "--label=name"], &["--label name", "values, too many for classes"]),
+        (
+            &["people.csv", "register.csv", "--label=code"],
+            &["--label code", "60 values in 60 rows, too many for classes"],
+        ),
+        (
+            &["people.csv", "register.csv", "--label=city", "--keys=name,city"],
+            &["--keys city", "is the label"],
+        ),
     ] {
         let output = fet(folder, &[&["init"], arguments].concat());
         let message = String::from_utf8_lossy(&output.stderr).into_owned();

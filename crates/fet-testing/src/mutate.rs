@@ -35,13 +35,13 @@ const NASTY: [&str; 26] = [
 ];
 
 /// A generator of its own for each case, so that one can be repeated alone.
-pub(crate) fn generator(seed: u64, area: &str, number: u64) -> ChaCha8Rng {
+pub fn generator(seed: u64, area: &str, number: u64) -> ChaCha8Rng {
     let own = area.bytes().fold(number, |sum, byte| sum.wrapping_mul(257).wrapping_add(u64::from(byte)));
     ChaCha8Rng::seed_from_u64(seed ^ own.wrapping_mul(0x9E37_79B9_7F4A_7C15))
 }
 
 /// One to three changes: bytes flipped, cut, doubled, moved, or a nasty text in their place.
-pub(crate) fn bytes(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
+pub fn bytes(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut text = original.to_vec();
     for _ in 0..rng.random_range(1..=3) {
         if text.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn bytes(original: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
 }
 
 /// One to three changes to whole values: the text behind `=`, or between delimiters, becomes a nasty one; lines are lost or doubled.
-pub(crate) fn values(original: &str, ends: &[char], rng: &mut ChaCha8Rng) -> String {
+pub fn values(original: &str, ends: &[char], rng: &mut ChaCha8Rng) -> String {
     let mut lines: Vec<String> = original.lines().map(String::from).collect();
     for _ in 0..rng.random_range(1..=3) {
         if lines.is_empty() {
