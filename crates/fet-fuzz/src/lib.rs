@@ -97,3 +97,9 @@ pub fn unclear(message: &str) -> Option<&'static str> {
     }
     INSIDE.into_iter().find(|part| message.contains(part))
 }
+
+/// A line on standard output; a reader that has gone is no fault.
+pub fn print(line: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stdout(), "{line}");
+}

@@ -130,11 +130,15 @@ impl StateFile {
     /// Reads a file and its header; refuses one that is not as it was written.
     pub fn read<H: DeserializeOwned>(bytes: &[u8]) -> Result<(H, Self), StateError> {
         let damaged = |error: &dyn std::fmt::Display| StateError::Damaged(error.to_string());
-        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|e| damaged(&e))?;
+        // The words of the reader are about its own types.
+        let header = "its header is not that of safetensors, or is cut off";
+        let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged(&header))?;
         let entry = metadata.metadata().as_ref().and_then(|map| map.get(ENTRY));
         let entry = entry.ok_or_else(|| damaged(&"it has no header of this program"))?;
-        let Entry { sha256, header } = serde_json::from_str(entry).map_err(|e| damaged(&e))?;
-        let tensors = SafeTensors::deserialize(bytes).map_err(|e| damaged(&e))?;
+        let no_entry = "its header is not one of this program";
+        let Entry { sha256, header } = serde_json::from_str(entry).map_err(|_| damaged(&no_entry))?;
+        let tensors = SafeTensors::deserialize(bytes)
+            .map_err(|_| damaged(&"its header and its tensors do not fit each other"))?;
         let mut names = tensors.names();
         names.sort_unstable();
         let views = names.into_iter().map(|name| Ok((name, tensors.tensor(name).map_err(|e| damaged(&e))?)));
@@ -154,7 +158,9 @@ impl StateFile {
                 _ => return Err(damaged(&format!("`{name}` holds other numbers than 32-bit floats"))),
             }
         }
-        let header = serde_json::from_value(file.header.clone()).map_err(|e| damaged(&e))?;
+        let header = serde_json::from_value(file.header.clone()).map_err(|_| {
+            damaged(&"its header is of another kind of file, or of another version of this program")
+        })?;
         Ok((header, file))
     }
 }

@@ -38,13 +38,14 @@ pub(super) fn read(bytes: &[u8]) -> Outcome {
         table.columns.iter().find_map(|column| {
             let sound = match &column.values {
                 Values::Number(numbers) => numbers.iter().all(|number| !number.is_infinite()),
-                Values::Category { codes, names } => codes
-                    .iter()
-                    .all(|&code| code == MISSING_CODE || names.get(code as usize).is_some_and(|name| !name.is_empty())),
+                Values::Category { codes, names } => codes.iter().all(|&code| {
+                    code == MISSING_CODE || names.get(code as usize).is_some_and(|name| !name.is_empty())
+                }),
                 Values::Date(_) | Values::Text(_) => true,
             };
             let rows = column.values.len();
-            (!sound || rows != table.rows).then(|| format!("`{}` has {rows} of {} rows", column.name, table.rows))
+            (!sound || rows != table.rows)
+                .then(|| format!("`{}` has {rows} of {} rows", column.name, table.rows))
         })
     }))
 }

@@ -43,14 +43,20 @@ fn wrong(bytes: &[u8], table: &Table) -> Option<String> {
     let Some((header, rows)) = records.split_first() else { return Some("there is nothing".into()) };
     if rows.len() != table.rows || header.len() != table.columns.len() {
         let [rows, columns] = [rows.len(), header.len()];
-        return Some(format!("{rows} rows of {columns} cells became {} of {}", table.rows, table.columns.len()));
+        return Some(format!(
+            "{rows} rows of {columns} cells became {} of {}",
+            table.rows,
+            table.columns.len()
+        ));
     }
     for (number, row) in rows.iter().enumerate() {
         if row.len() != header.len() {
             return Some(format!("row {number} has {} cells", row.len()));
         }
         for (cell, column) in row.iter().zip(&table.columns) {
-            let Ok(cell) = std::str::from_utf8(cell) else { return Some(format!("row {number} is not UTF-8")) };
+            let Ok(cell) = std::str::from_utf8(cell) else {
+                return Some(format!("row {number} is not UTF-8"));
+            };
             if !is(cell.trim(), &column.values, number) {
                 return Some(format!("row {number}, `{}`: {cell:?} became {:?}", column.name, column.values));
             }

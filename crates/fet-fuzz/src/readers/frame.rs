@@ -3,8 +3,8 @@
 
 use fet_core::data::{Keys, Matrix, Sealed, TextTable};
 use fet_core::message::{
-    Answer, Backward, Block, Epoch, Forward, LARGEST_FRAME, LinkKeys, LoadParameters, Message, Request, Round, decode,
-    encode,
+    Answer, Backward, Block, Epoch, Forward, LARGEST_FRAME, LinkKeys, LoadParameters, Message, Request,
+    Round, decode, encode,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -13,7 +13,9 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::Outcome;
 
 /// Where length, checksum and body begin.
-const [LENGTH, SUM, BODY]: [usize; 3] = [8, 16, 24];
+const LENGTH: usize = 8;
+const SUM: usize = 16;
+const BODY: usize = 24;
 
 pub(super) fn messages() -> Vec<Vec<u8>> {
     let mut parameters = Parameters::default();
@@ -32,7 +34,7 @@ pub(super) fn messages() -> Vec<Vec<u8>> {
         Request::Save(Epoch { epoch: 3 }),
         Request::Finish,
     ];
-    let refused: Answer = Err(Refusal::Spent("x".into()));
+    let refused: Answer = Err(Refusal::spent("x"));
     let mut all: Vec<Vec<u8>> = requests.iter().map(|request| encode(request).expect("small")).collect();
     all.push(encode(&refused).expect("small"));
     all
@@ -40,7 +42,8 @@ pub(super) fn messages() -> Vec<Vec<u8>> {
 
 pub(super) fn read(bytes: &[u8]) -> Outcome {
     let known = messages();
-    let plain = either(bytes, &|again| (!known.contains(again)).then(|| "an altered frame is read".to_string()));
+    let plain =
+        either(bytes, &|again| (!known.contains(again)).then(|| "an altered frame is read".to_string()));
     if let Outcome::Wrong(_) = plain {
         return plain;
     }

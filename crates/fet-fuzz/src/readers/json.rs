@@ -36,10 +36,14 @@ pub(super) fn read(bytes: &[u8]) -> Outcome {
 }
 
 fn again<T: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<Option<String>, String> {
-    let words = |error: serde_json::Error| format!("line {}: {}", error.line(), if error.is_data() { "another record" } else { "no JSON" });
+    let words = |error: serde_json::Error| {
+        format!("line {}: {}", error.line(), if error.is_data() { "another record" } else { "no JSON" })
+    };
     let first: T = serde_json::from_slice(bytes).map_err(words)?;
     let written = serde_json::to_string(&first).map_err(words)?;
-    let Ok(second) = serde_json::from_str::<T>(&written) else { return Ok(Some(format!("{written} is refused"))) };
+    let Ok(second) = serde_json::from_str::<T>(&written) else {
+        return Ok(Some(format!("{written} is refused")));
+    };
     if serde_json::to_string(&second).map_err(words)? != written {
         return Ok(Some(format!("{written} is read as something else")));
     }

@@ -28,14 +28,19 @@ pub(super) fn experiments() -> Vec<Vec<u8>> {
         }
         Some(all.to_string().into_bytes())
     };
-    paths.iter().filter(|path| path.extension().is_some_and(|e| e == "toml")).filter_map(|p| whole(p)).collect()
+    paths
+        .iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "toml"))
+        .filter_map(|p| whole(p))
+        .collect()
 }
 
 /// An assignment for every setting that has a default, and some that choose a plug-in.
 pub(super) fn assignments() -> Vec<Vec<u8>> {
-    let mut all: Vec<String> = ["linker.kind=\"clk\"", "method.kind=solo", "encoder.kind=\"mlp\"", "name=x", "seed=3"]
-        .map(String::from)
-        .to_vec();
+    let mut all: Vec<String> =
+        ["linker.kind=\"clk\"", "method.kind=solo", "encoder.kind=\"mlp\"", "name=x", "seed=3"]
+            .map(String::from)
+            .to_vec();
     let plain = ["train", "split", "scores", "seed", "policy"];
     for setting in schema::settings(Experiment::schema(), "") {
         let first = setting.path.split('.').next().unwrap_or_default();
@@ -73,7 +78,9 @@ pub(super) fn set(bytes: &[u8]) -> Outcome {
 }
 
 fn experiment(table: toml::Table) -> Result<Option<String>, fet_core::registry::SettingsError> {
-    let given = table.clone();
+    let mut given = table.clone();
+    // Words for people, which change no result.
+    given.remove("origin");
     let first = Experiment::from_table(table)?;
     if let Some(path) = lost(&given, &first.to_table(), "") {
         return Ok(Some(format!("`{path}` was given and is not among the settings")));
@@ -94,8 +101,13 @@ fn lost(given: &toml::Table, made: &toml::Table, path: &str) -> Option<String> {
     given.iter().find_map(|(name, value)| {
         let path = format!("{path}{name}");
         match (value, made.get(name)) {
-            (toml::Value::Table(given), Some(toml::Value::Table(made))) => lost(given, made, &format!("{path}.")),
+            (toml::Value::Table(given), Some(toml::Value::Table(made))) => {
+                lost(given, made, &format!("{path}."))
+            }
             (given, Some(made)) if same(given, made) => None,
+            // As if it were not given.
+            (toml::Value::String(text), None) if text.is_empty() => None,
+            (toml::Value::Array(values), None) if values.is_empty() => None,
             _ => Some(path),
         }
     })

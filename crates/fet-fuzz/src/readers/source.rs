@@ -48,7 +48,8 @@ pub(super) fn idx(bytes: &[u8]) -> Outcome {
         source(&settings, folder)
     });
     outcome(read.map(|data| {
-        let size = |at: usize| u32::from_be_bytes([first[at], first[at + 1], first[at + 2], first[at + 3]]) as usize;
+        let size =
+            |at: usize| u32::from_be_bytes([first[at], first[at + 1], first[at + 2], first[at + 3]]) as usize;
         let (rows, columns) = (size(4), size(8) * size(12));
         let pixels = &first[16..];
         let same = pixels.len() == rows * columns
@@ -56,12 +57,17 @@ pub(super) fn idx(bytes: &[u8]) -> Outcome {
             && data.features.values().iter().copied().eq(pixels.iter().copied().map(f32::from))
             && data.labels.iter().copied().eq(second[8..].iter().copied().map(f64::from))
             && data.labels.len() == rows;
-        (!same || first[..4] != [0, 0, 8, 3] || second[..4] != [0, 0, 8, 1]).then(|| "other values".to_string())
+        (!same || first[..4] != [0, 0, 8, 3] || second[..4] != [0, 0, 8, 1])
+            .then(|| "other values".to_string())
     }))
 }
 
 pub(super) fn rows() -> Vec<Vec<u8>> {
-    let rows = ["1 1:0.5 3:-2\n0 2:7\n1 1:1e-3 2:1 3:4\n", "+1 1:1\n-1 2:3.5e2 5:2\n", "2.5 1:1\r\n\r\n-7e3 1:2 4:0\r\n"];
+    let rows = [
+        "1 1:0.5 3:-2\n0 2:7\n1 1:1e-3 2:1 3:4\n",
+        "+1 1:1\n-1 2:3.5e2 5:2\n",
+        "2.5 1:1\r\n\r\n-7e3 1:2 4:0\r\n",
+    ];
     rows.map(|text| text.as_bytes().to_vec()).to_vec()
 }
 

@@ -22,7 +22,10 @@ fn files() -> Vec<StateFile> {
     let mut small = Parameters::default();
     small.push("w", &[1], &[f32::INFINITY]);
     vec![
-        StateFile::new(&json!({"epoch": 3, "steps": [1, 2], "settings": "a = 1\n", "loss": null}), parameters),
+        StateFile::new(
+            &json!({"epoch": 3, "steps": [1, 2], "settings": "a = 1\n", "loss": null}),
+            parameters,
+        ),
         StateFile::new(&json!([]), small),
     ]
 }
@@ -46,12 +49,11 @@ fn keys(scale: f64) -> Keys {
 }
 
 fn link() -> (Links, Vec<String>) {
-    let slot = Slot::<dyn Linker>::of("nearest").expect("a linker");
-    let linker = slot.build(&()).expect("its defaults are sound");
+    let table = "kind = \"nearest\"\nneighbours = 3".parse().expect("TOML");
+    let slot = Slot::<dyn Linker>::from_table(table).expect("a linker");
+    let linker = slot.build(&()).expect("sound");
     in_folder(|folder| {
-        let mut settings = slot.settings();
-        settings.insert("neighbours".into(), 3.into());
-        let linker = Cached::new(linker, &settings, folder.join("links"));
+        let linker = Cached::new(linker, &slot.settings(), folder.join("links"));
         let mut owner = linker.owner(1);
         let links = link_between(linker.asker(1).as_mut(), owner.as_mut(), &keys(1.0), &keys(0.9), &|_| ());
         (links.expect("keys of numbers"), owner.warnings())
@@ -64,7 +66,8 @@ fn kept() -> &'static (Links, Vec<u8>, String) {
     KEPT.get_or_init(|| {
         let (links, _) = link();
         in_folder(|folder| {
-            let entry = std::fs::read_dir(folder.join("links")).expect("a folder").flatten().next().expect("a file");
+            let entry =
+                std::fs::read_dir(folder.join("links")).expect("a folder").flatten().next().expect("a file");
             let name = entry.file_name().to_string_lossy().into_owned();
             (links, std::fs::read(entry.path()).expect("readable"), name)
         })

@@ -7,6 +7,7 @@ mod header;
 mod pieces;
 mod survey;
 
+use std::io::Read;
 use std::ops::Range;
 
 use csv::{ByteRecord, ReaderBuilder};
@@ -23,6 +24,9 @@ use survey::Survey;
 
 /// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
 pub(crate) const PIECE: usize = 1 << 20;
+
+/// Goes before each piece: the crate `csv` takes U+FEFF off the beginning of what it reads, which would be off the first cell.
+const BLANK: &[u8] = b"\n";
 
 /// The text of a file, and what is known of its rows.
 struct Text<'a> {
@@ -203,11 +207,12 @@ impl Text<'_> {
             .delimiter(self.delimiter)
             .has_headers(false)
             .flexible(true)
-            .from_reader(&self.bytes[piece.clone()]);
+            .from_reader(BLANK.chain(&self.bytes[piece.clone()]));
         let mut record = ByteRecord::new();
         let unreadable = |error: csv::Error| TableError::file(self.file, format!("cannot be read: {error}"));
         while reader.read_byte_record(&mut record).map_err(unreadable)? {
-            let offset = piece.start + record.position().map_or(0, |at| at.byte() as usize);
+            let offset = piece.start
+                + record.position().map_or(0, |at| at.byte() as usize).saturating_sub(BLANK.len());
             if record.len() != self.header.len() {
                 return Err(self.ragged(&record, offset));
             }

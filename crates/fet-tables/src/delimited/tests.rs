@@ -108,3 +108,12 @@ fn an_error_is_the_same_wherever_the_text_is_cut() {
     check(b"a,b\n1,2\n3,\"4\n5,6\n", None, "t line 3: opens a quote that is never closed");
     check(b"a,b\r1,2\r3\r", None, "t line 3: has 1 cells");
 }
+
+#[test]
+fn a_cell_may_begin_with_a_byte_order_mark_wherever_it_is_cut() {
+    let text = "a,b\n\u{feff}x,1\n\u{feff}y,2\nz,3\n";
+    for piece in 1..40 {
+        let table = read(text.as_bytes(), "x.csv", &Options::default(), piece).expect("a table");
+        assert_eq!(table.columns[0].values.texts(), ["\u{feff}x", "\u{feff}y", "z"], "in pieces of {piece}");
+    }
+}

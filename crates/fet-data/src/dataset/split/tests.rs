@@ -154,8 +154,11 @@ fn impossible_settings_are_refused() {
     };
     check(|s| s.parties = 1, "`parties` must be at least 2 and at most 128; it is 1");
     check(|s| s.parties = 65, "must not exceed the 64 columns of the table; it is 65");
-    check(|s| s.key_noise = -1.0, "`key_noise` must be at least 0; it is -1");
-    check(|s| s.key_noise = f64::NAN, "`key_noise` must be a number, at least 0; it is nan");
+    check(|s| s.key_noise = -1.0, "`key_noise` must be at least 0 and at most 1000000; it is -1");
+    check(
+        |s| s.key_noise = f64::NAN,
+        "`key_noise` must be a number, at least 0 and at most 1000000; it is nan",
+    );
     check(|s| s.key_dims = 17, "must not exceed the 16 columns of the primary; it is 17");
     check(|s| s.key_dims = 0, "`key_dims` must be at least 1");
     check(|s| s.bounds = Some([16.0, 0.0]), "`bounds` must be a range [low, high]; it is [16.0, 0.0]");

@@ -1,0 +1,199 @@
+//! Many cases of one reader, in a process of its own, so that a case which ends the process or never ends is counted too.
+//!
+//! The child writes the number of each case into a file before it reads the input, and its counts beside it; the parent takes
+//! both from there when the child is no more, and goes on with the next case.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Resource, Rlimit, setrlimit};
+
+use crate::{Outcome, Reader, unclear};
+
+/// A case that takes longer is a hang.
+const HANG: Duration = Duration::from_secs(20);
+/// One that takes longer is named.
+const SLOW: Duration = Duration::from_secs(1);
+/// What no reader needs for inputs of this size, in bytes.
+const MOST_MEMORY: u64 = 4 << 30;
+
+/// What a range of cases came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Read, and rightly so.
+    pub accepted: u64,
+    /// Refused with a message.
+    pub refused: u64,
+    /// What went wrong: the case's number, the kind of fault, and how.
+    pub faults: Vec<(u64, Fault, String)>,
+}
+
+/// What a reader must not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// It panics.
+    Panic,
+    /// It ends the process.
+    Abort,
+    /// It takes more than 20 seconds.
+    Hang,
+    /// It takes more than one second.
+    Slow,
+    /// It accepts what is wrong.
+    Wrong,
+    /// It refuses in words that nobody understands.
+    Unclear,
+}
+
+impl Fault {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [Self::Panic, Self::Abort, Self::Hang, Self::Slow, Self::Wrong, Self::Unclear];
+
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Panic => "panic",
+            Self::Abort => "abort",
+            Self::Hang => "hang",
+            Self::Slow => "slow",
+            Self::Wrong => "wrong",
+            Self::Unclear => "unclear",
+        }
+    }
+
+    fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|fault| fault.name() == name)
+    }
+}
+
+/// Which cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// The seed of the campaign.
+    pub seed: u64,
+    /// The number of the first case.
+    pub from: u64,
+    /// The number behind the last.
+    pub to: u64,
+}
+
+/// One case in this process: what it came to, and what went wrong.
+pub fn one(reader: &Reader, input: &[u8]) -> (Option<Outcome>, Option<(Fault, String)>) {
+    let start = Instant::now();
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| (reader.read)(input)));
+    let took = start.elapsed();
+    let fault = match &outcome {
+        Err(payload) => Some((Fault::Panic, words(payload.as_ref()))),
+        Ok(Outcome::Wrong(how)) => Some((Fault::Wrong, how.clone())),
+        Ok(_) if took > SLOW => Some((Fault::Slow, format!("{:.1} s", took.as_secs_f64()))),
+        Ok(Outcome::Refused(message)) => {
+            unclear(message).map(|part| (Fault::Unclear, format!("{part:?} in {message}")))
+        }
+        Ok(Outcome::Accepted) => None,
+    };
+    (outcome.ok(), fault)
+}
+
+fn words(payload: &(dyn std::any::Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_string());
+    text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic".to_string())
+}
+
+/// The child: reads the cases one after another and prints what went wrong, a line each.
+pub fn child(reader: &Reader, range: Range, progress: &Path) -> anyhow::Result<()> {
+    let most = Some(MOST_MEMORY);
+    setrlimit(Resource::As, Rlimit { current: most, maximum: most })
+        .context("no limit of memory can be set")?;
+    panic::set_hook(Box::new(|_| ()));
+    let progress = File::options().write(true).open(progress)?;
+    let beginnings = reader.beginnings();
+    let (mut accepted, mut refused) = (0u64, 0u64);
+    for number in range.from..range.to {
+        progress.write_all_at(&[number, accepted, refused].map(u64::to_le_bytes).concat(), 0)?;
+        let input = reader.case(&beginnings, range.seed, number);
+        let (outcome, fault) = one(reader, &input);
+        match outcome {
+            Some(Outcome::Accepted) => accepted += 1,
+            Some(Outcome::Refused(_)) => refused += 1,
+            _ => {}
+        }
+        if let Some((fault, how)) = fault {
+            let how: String = how.escape_debug().take(300).collect();
+            crate::print(&format!("{number} {} {how}", fault.name()));
+        }
+    }
+    progress.write_all_at(&[range.to, accepted, refused].map(u64::to_le_bytes).concat(), 0)?;
+    Ok(())
+}
+
+/// The parent: has children read the cases. `most` faults end it early.
+pub fn run(reader: &Reader, range: Range, most: usize) -> anyhow::Result<Counts> {
+    let folder = tempfile::tempdir().context("no folder for progress")?;
+    let progress = folder.path().join("progress");
+    let mut counts = Counts::default();
+    let mut next = range.from;
+    while next < range.to && counts.faults.len() < most {
+        std::fs::write(&progress, [0; 24])?;
+        let numbers = [next, range.to, range.seed].map(|number| number.to_string());
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg("child")
+            .arg(reader.name)
+            .args(&numbers)
+            .arg(&progress)
+            .env("RAYON_NUM_THREADS", "1")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("no child can be started")?;
+        let out = child.stdout.take().context("it is piped")?;
+        let lines =
+            std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).collect::<Vec<_>>());
+        let file = File::open(&progress)?;
+        let mut moved = (Instant::now(), u64::MAX);
+        let fault = loop {
+            if let Some(status) = child.try_wait()? {
+                break (!status.success()).then(|| (Fault::Abort, status.to_string()));
+            }
+            let [number, ..] = read(&file)?;
+            if number != moved.1 {
+                moved = (Instant::now(), number);
+            } else if moved.0.elapsed() > HANG {
+                child.kill()?;
+                child.wait()?;
+                break Some((Fault::Hang, format!("more than {} s", HANG.as_secs())));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        for line in lines.join().unwrap_or_default() {
+            let mut parts = line.splitn(3, ' ');
+            let parts = [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default);
+            if let (Ok(number), Some(fault)) = (parts[0].parse(), Fault::of(parts[1])) {
+                counts.faults.push((number, fault, parts[2].to_string()));
+            }
+        }
+        let [number, accepted, refused] = read(&file)?;
+        counts.accepted += accepted;
+        counts.refused += refused;
+        next = match fault {
+            Some((fault, how)) => {
+                counts.faults.push((number, fault, how));
+                number.max(next) + 1
+            }
+            None => number,
+        };
+    }
+    Ok(counts)
+}
+
+fn read(file: &File) -> anyhow::Result<[u64; 3]> {
+    let mut bytes = [0; 24];
+    file.read_exact_at(&mut bytes, 0)?;
+    let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * at + i]));
+    Ok([word(0), word(1), word(2)])
+}
