@@ -172,7 +172,7 @@ impl Bases {
                 Base::Finished => "run shops.toml --out result",
                 Base::Reference => "run long.toml --out reference",
             };
-            let place = Place { fet, folder: &folder, logs };
+            let place = Place { fet, folder: &folder, logs, patience: 1 };
             let ended = place.run(&Step::new(command, Expect::Accepted).seconds(120))?;
             ensure!(ended.code == Some(0), "`{}` {command} fails: {}", fet.display(), ended.stderr);
             std::fs::rename(&folder, bases.folder(base))?;

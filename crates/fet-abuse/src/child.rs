@@ -36,6 +36,8 @@ pub(crate) struct Place<'a> {
     pub(crate) folder: &'a Path,
     /// A folder for what commands print.
     pub(crate) logs: &'a Path,
+    /// How many times longer than on an idle machine a command may take.
+    pub(crate) patience: u64,
 }
 
 impl Place<'_> {
@@ -122,7 +124,7 @@ impl Place<'_> {
                     sent += 1;
                 }
             }
-            if start.elapsed() > Duration::from_secs(step.seconds) {
+            if start.elapsed() > Duration::from_secs(step.seconds * self.patience) {
                 child.kill()?;
                 return Ok((child.wait()?, true));
             }

@@ -134,7 +134,8 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     // A run that fails in its midst keeps what it can go on from; a process that is killed cannot tidy up.
     let keeps = match (ended.code, step.command.starts_with("run")) {
         (Some(2), _) => false,
-        (Some(1), run) => run,
+        // Where nothing can be said, what was asked for is written nevertheless.
+        (Some(1), run) => run || step.before.contains("exec > /dev/full"),
         (None, _) => ended.hung || ended.signal.is_some(),
         _ => true,
     };

@@ -45,6 +45,9 @@ struct Arguments {
     /// The seed of the generated cases.
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// How many times longer than on an idle machine a command may take.
+    #[arg(long, default_value_t = 1)]
+    patience: u64,
     /// Keep the folder of each failing case.
     #[arg(long)]
     keep: bool,

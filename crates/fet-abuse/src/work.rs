@@ -40,7 +40,7 @@ pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
     for case in &cases {
         let folder = root.path().join("case");
         bases.copy(case.base, &folder)?;
-        let place = Place { fet: &fet, folder: &folder, logs: &logs };
+        let place = Place { fet: &fet, folder: &folder, logs: &logs, patience: arguments.patience };
         let began = Instant::now();
         let found = run(&place, case).with_context(|| case.title())?;
         let faults: Vec<Fault> = found.iter().flat_map(|(_, _, faults)| faults.clone()).collect();
@@ -163,7 +163,7 @@ fn excerpt(bytes: &[u8]) -> String {
 
 /// The output of a sound command, for cases that are made from it.
 pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
-    let place = Place { fet, folder, logs };
+    let place = Place { fet, folder, logs, patience: 1 };
     let ended = place.run(&Step::new(command, crate::case::Expect::Accepted))?;
     ensure!(ended.code == Some(0), "`fet {command}` fails: {}", ended.stderr);
     Ok(ended.stdout)

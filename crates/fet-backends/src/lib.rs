@@ -122,8 +122,6 @@ fn libtorch(name: &str) -> Result<Device, BackendError> {
 
 fn unknown(name: &str) -> BackendError {
     let known = NAMES.map(|name| format!("\"{name}\"")).join(", ");
-    let nearest = NAMES.iter().map(|known| (strsim::jaro_winkler(name, known), known));
-    let nearest = nearest.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
-    let hint = nearest.map(|(_, name)| format!("; did you mean \"{name}\"?")).unwrap_or_default();
+    let hint = fet_files::did_you_mean(name, NAMES);
     BackendError::Unknown { name: name.to_string(), known, hint }
 }

@@ -27,7 +27,7 @@ use crate::privacy::{PrivacyMechanism, Selection};
 use crate::registry::{SettingsError, Slot, Violation};
 use crate::schema;
 
-pub use changes::{overlay, set};
+pub use changes::{overlay, set, syntax};
 pub use common::CommonSettings;
 pub use fet_records::Randomness;
 pub use scores::ScoreSettings;

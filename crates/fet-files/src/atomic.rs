@@ -4,8 +4,8 @@
 //! disturb each other: each has a temporary file of its own, and the last rename wins. A process that is killed while it
 //! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it.
 //!
-//! A symbolic link is followed: the file that it names is replaced, not the link. What is no file, such as a device or a FIFO, is
-//! written to as it is, and stays.
+//! A symbolic link is followed: the file that it names is replaced, not the link. What is no file, such as a device or a FIFO, stays;
+//! [`write_with`] writes to it as it is.
 //!
 //! The crate `tempfile` would do the same, but it and what it depends on would be built before every `cargo xtask`.
 
@@ -14,8 +14,12 @@ use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes `bytes` to `path`; creates the folder where it is missing.
+/// Writes `bytes` to the file `path`; creates the folder where it is missing. A device or a FIFO that stands there is an error:
+/// a program that writes its own files would wait for somebody to read them.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if is_stream(path) {
+        return Err(io::Error::new(ErrorKind::InvalidInput, "what stands there is no file"));
+    }
     write_with(path, |file| file.write_all(bytes))
 }
 

@@ -78,7 +78,9 @@ impl Reader {
 
 /// What is wrong with a message for people, if anything: it is empty, or it shows the inside of the program.
 pub fn unclear(message: &str) -> Option<&'static str> {
-    const INSIDE: [&str; 12] = [
+    const INSIDE: [&str; 14] = [
+        "invalid type",
+        "unknown variant",
         "expected usize",
         "expected u8",
         "expected u32",

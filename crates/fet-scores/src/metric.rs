@@ -9,10 +9,9 @@ mod show;
 
 use std::fmt;
 
+use fet_files::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::names::did_you_mean;
 
 /// What is predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,10 +17,9 @@ pub use folds::folds;
 pub use fractions::Fractions;
 pub use strata::{codes, quantile_strata};
 
+use fet_files::did_you_mean;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
-
-use crate::names::did_you_mean;
 
 /// Row indices of the three parts. No row is in two of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -112,8 +112,10 @@ fn yes() -> bool {
 impl File {
     /// Reads and checks a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text =
-            fet_files::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fet_files::read_to_string(path).with_context(|| {
+            let hint = if path.exists() { String::new() } else { fet_files::similar_experiment(path) };
+            format!("cannot read {}{hint}", path.display())
+        })?;
         Self::parse(&text).with_context(|| path.display().to_string())
     }
 

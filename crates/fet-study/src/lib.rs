@@ -51,7 +51,7 @@ use crate::output::answer;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The experiment file with its table `ablation`.
+    /// The experiment file with its table `ablation`, or its name alone, as `hdb`.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
     /// Change a setting of the base; can be given many times. A variant's own change wins.
@@ -156,9 +156,10 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         "--poll: must be from 0.1 to 3600 seconds, but is {}",
         arguments.poll
     );
-    let grid = Grid::read(&arguments.file, &scope)?;
+    let file = fet_files::experiment(&arguments.file);
+    let grid = Grid::read(&file, &scope)?;
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
-    let base = Base { file: &arguments.file, sets: &sets, device: arguments.device.as_deref() };
+    let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
     let fet = locate()?;
     // All are checked before the first one starts.
     let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;

@@ -125,14 +125,3 @@ pub fn shortened(value: &str) -> String {
         start.chars().map(|c| if c.is_control() { c.escape_default().to_string() } else { c.into() });
     escaped.chain([more.to_string()]).collect()
 }
-
-/// "; did you mean ..?", or nothing if no known name is near.
-pub(crate) fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    known
-        .into_iter()
-        .map(|name| (strsim::jaro_winkler(given, name), name))
-        .filter(|(score, _)| *score > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| format!("; did you mean \"{name}\"?"))
-        .unwrap_or_default()
-}

@@ -1,7 +1,9 @@
 //! Which columns of a file are read, for all formats.
 
+use fet_files::did_you_mean;
+
 use crate::date;
-use crate::error::{TableError, did_you_mean, shortened};
+use crate::error::{TableError, shortened};
 use crate::options::{Kind, Options};
 
 /// The places of the columns to read, in the order of `Options::columns` or of the file.

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use crate::error::{TableError, did_you_mean};
+use fet_files::did_you_mean;
+
+use crate::error::TableError;
 use crate::texts::Texts;
 
 /// The code of a missing cell in a column of categories.

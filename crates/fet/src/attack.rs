@@ -1,10 +1,12 @@
 //! `fet attack`, and the attack that an experiment names: what a party learns that the others keep to themselves.
 
+use std::fmt::Write;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use fet_attacks::Stage;
 use fet_backends::Backend;
-use fet_core::attack::{Attack, AttackError, AttackRecord};
+use fet_core::attack::{Attack, AttackError, AttackRecord, Attacker, Target};
 use fet_core::data::VerticalData;
 use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
@@ -13,12 +15,13 @@ use crate::experiment_file::data_folders;
 use crate::input::{input, machine};
 
 /// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
-/// that fits it.
+/// that fits it. Standard error is told which one is under way; `found` gets what each has found.
 pub fn attack(
     experiment: &Experiment,
     name: Option<&str>,
     stop: &AtomicBool,
-) -> anyhow::Result<Vec<AttackRecord>> {
+    mut found: impl FnMut(&AttackRecord) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let slots = match (name, &experiment.attack) {
         (Some(name), _) => vec![Slot::<dyn Attack>::of(name).map_err(input)?],
@@ -30,16 +33,61 @@ pub fn attack(
     };
     let sole = slots.len() == 1;
     let data = load(experiment)?;
-    let mut records = Vec::new();
-    for slot in slots {
-        match one(experiment, &backend, data.clone(), &slot, stop) {
-            Ok(record) => records.push(record),
+    let all = slots.len();
+    for (slot, number) in slots.iter().zip(1..) {
+        let began = Instant::now();
+        fet_files::note!("attack {number}/{all}  {}", slot.kind());
+        match one(experiment, &backend, data.clone(), slot, stop) {
+            Ok(record) => {
+                let seconds = began.elapsed().as_secs_f64();
+                let runs =
+                    if record.runs == 1 { "1 run".to_string() } else { format!("{} runs", record.runs) };
+                fet_files::note!("attack {number}/{all}  {}  {runs}, {seconds:.1} s", slot.kind());
+                found(&record)?;
+            }
             // Of all attacks, those that are for other tasks are left out.
-            Err(AttackError::Refused(_)) if !sole => {}
+            Err(AttackError::Refused(why)) if !sole => {
+                fet_files::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
+            }
             Err(error) => return Err(failed(error)),
         }
     }
-    Ok(records)
+    Ok(())
+}
+
+/// A record for people: who learned what, and each figure between what the attacker reaches without the run and a complete
+/// success.
+pub fn words(record: &AttackRecord) -> String {
+    let what = match record.target {
+        Target::Labels => "of the training labels",
+        Target::Features => "of the features",
+        Target::Membership => "of which records a table holds",
+        Target::Links => "of which records were linked",
+        Target::Predictions => "to change predictions",
+    };
+    let who = match record.attacker {
+        Attacker::Primary => format!("the primary, attacking secondary {}", record.party),
+        Attacker::Secondary => format!("secondary {}", record.party),
+    };
+    let mut text = format!("{}: what {who} learns {what}\n", record.attack);
+    let widest = record.measures.iter().map(|measure| measure.name.chars().count()).max().unwrap_or(0).max(6);
+    let _ = writeln!(
+        text,
+        "  {:widest$}  {:>9}  {:>11}  {:>8}  {:>7}",
+        "figure", "reached", "without run", "complete", "leaked"
+    );
+    for measure in &record.measures {
+        let _ = writeln!(
+            text,
+            "  {:widest$}  {:>9.4}  {:>11.4}  {:>8.4}  {:>5.1} %",
+            measure.name,
+            measure.value,
+            measure.baseline,
+            measure.perfect,
+            100.0 * measure.leakage()
+        );
+    }
+    text
 }
 
 /// The attack that an experiment names, checked against its data before anything trains.

@@ -5,14 +5,15 @@
 
 use std::path::{Path, PathBuf};
 
+use fet_backends::{BackendError, NAMES};
 use fet_core::data::Folders;
-use fet_core::experiment::{Experiment, overlay, set};
+use fet_core::experiment::{Experiment, overlay, set, syntax};
 use fet_core::registry::SettingsError;
 
 /// The command-line arguments of an experiment.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct ExperimentArguments {
-    /// The experiment, a TOML file.
+    /// The experiment: a TOML file, or the name of one here or in the folder `experiments`, as `hdb`.
     pub file: PathBuf,
     /// Changes a setting, as in `--set train.epochs=5`; can be given many times.
     #[arg(long = "set", value_name = "PATH=VALUE")]
@@ -30,7 +31,7 @@ pub struct ExperimentArguments {
 #[non_exhaustive]
 pub enum FileError {
     /// The file cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}{}", path.display(), if path.exists() { String::new() } else { fet_files::similar_experiment(path) })]
     Io {
         /// The file.
         path: PathBuf,
@@ -38,7 +39,7 @@ pub enum FileError {
         source: std::io::Error,
     },
     /// The file is not valid TOML.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {}", path.display(), syntax(source))]
     Syntax {
         /// The file.
         path: PathBuf,
@@ -53,11 +54,19 @@ pub enum FileError {
         /// Which and why.
         source: SettingsError,
     },
+    /// No device has the name that it gives.
+    #[error("{}: {source}", path.display())]
+    Device {
+        /// The file.
+        path: PathBuf,
+        /// Which there are.
+        source: BackendError,
+    },
 }
 
 /// Reads and checks an experiment.
 pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
-    let path = arguments.file.clone();
+    let path = fet_files::experiment(&arguments.file);
     let mut table = read(&path)?;
     let refused = |source| FileError::Settings { path: path.clone(), source };
     for assignment in &arguments.sets {
@@ -74,6 +83,13 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
         table.insert("seed".into(), seed.into());
     }
     let mut experiment = Experiment::from_table(table).map_err(refused)?;
+    // One that is known and not here is refused where it is opened.
+    let is_known = |name: &str| NAMES.contains(&name) || name.starts_with("libtorch-cuda:");
+    if !is_known(&experiment.device)
+        && let Err(source) = fet_backends::open(&experiment.device)
+    {
+        return Err(FileError::Device { path, source });
+    }
     let folder = path.parent().map(Path::to_path_buf);
     experiment.folder = folder.map(|folder| if folder.as_os_str().is_empty() { ".".into() } else { folder });
     Ok(experiment)

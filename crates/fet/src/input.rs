@@ -22,8 +22,8 @@ pub fn machine(backend: &Backend) -> Machine {
 /// What is wrong with JSON, without the names of Rust's types.
 pub(crate) fn of_json(error: &serde_json::Error) -> String {
     let text = error.to_string();
-    let of_types =
-        text.contains("invalid type") || text.contains("invalid value") || text.contains("expected struct");
+    let types = ["invalid type", "invalid value", "expected struct", "unknown variant"];
+    let of_types = types.iter().any(|part| text.contains(part));
     if error.is_data() && of_types {
         return format!("line {} column {} is not what this program writes", error.line(), error.column());
     }

@@ -144,7 +144,7 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     let out = &arguments.out;
     let tables = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
     output::check(out, tables)?;
-    let other = ["parquet", "arrow", "feather", "tsv", "zst"];
+    let other = ["parquet", "arrow", "feather", "tsv", "zst", "zip", "xlsx", "xls", "ods", "json"];
     if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
         let problem = "links are written as CSV; name a .csv or .csv.gz file";
         return Err(input(format!("--out {}: {problem}", out.display())));
@@ -190,9 +190,11 @@ fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Key
     }
     if primary.kind_name() != secondary.kind_name() {
         return Err(input(format!(
-            "--keys: {} has {}, {} has {}; name columns of one kind, or a linker for texts, as --linker clk",
+            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or a linker for texts, as --linker clk",
+            names.join(", "),
             arguments.primary.display(),
             primary.kind_name(),
+            others.join(", "),
             arguments.secondary.display(),
             secondary.kind_name()
         )));

@@ -116,6 +116,9 @@ enum Command {
         /// The attack, by name; without it, that of the experiment, or every attack that fits it. `fet list attack`.
         #[arg(long)]
         attack: Option<String>,
+        /// Print a record in JSON for each attack, as in the report, in place of words.
+        #[arg(long)]
+        json: bool,
     },
     /// Train an experiment many times with canaries in a secondary's table, and hold the ε that its releases betray against the
     /// ε that it claims. Exits with 1 if the claim is refuted.
@@ -240,11 +243,12 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             answer(&format!("{}\n", account::answer(&question).map_err(|e| InputError(e.to_string()))?))?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Attack { experiment, attack } => {
+        Command::Attack { experiment, attack, json } => {
             let experiment = experiment_file::load(&experiment).map_err(|e| InputError(e.to_string()))?;
-            for record in attack::attack(&experiment, attack.as_deref(), &AtomicBool::new(false))? {
-                answer(&format!("{}\n", serde_json::to_string(&record)?))?;
-            }
+            attack::attack(&experiment, attack.as_deref(), &AtomicBool::new(false), |record| {
+                let text = if json { serde_json::to_string(record)? } else { attack::words(record) };
+                Ok(answer(&format!("{}\n", text.trim_end()))?)
+            })?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Audit { experiment, settings, table } => {
@@ -279,17 +283,28 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 
 /// A message as a terminal shows it: what input may have put into it does not steer the terminal, and does not fill it.
 fn in_lines(message: &str) -> String {
-    const LONGEST: usize = 2_000;
-    let mut shown = String::new();
-    for c in message.chars().take(LONGEST) {
-        match c {
-            '\n' => shown.push(c),
-            c if c.is_control() => shown.extend(c.escape_unicode()),
-            c => shown.push(c),
+    const LONGEST: usize = 1_500;
+    // A word of which nobody reads more: longer than a path should be.
+    const WORD: usize = 200;
+    let (mut shown, mut length, mut word) = (String::new(), 0, 0);
+    for c in message.chars() {
+        let escaped =
+            if c.is_control() && c != '\n' { c.escape_unicode().to_string() } else { c.to_string() };
+        let width = escaped.chars().count();
+        let before = word;
+        word = if c.is_whitespace() { 0 } else { word + width };
+        if word > WORD {
+            if before <= WORD {
+                shown.push('…');
+            }
+            continue;
         }
-    }
-    if message.chars().count() > LONGEST {
-        shown += "…";
+        shown += &escaped;
+        length += width;
+        if length > LONGEST {
+            shown.push('…');
+            break;
+        }
     }
     shown
 }

@@ -19,6 +19,7 @@ use fet_records::Report;
 use crate::finished::data_folder;
 use crate::folder::{MODEL, PARTIES, REPORT};
 use crate::input::{InputError, of_json};
+use crate::output;
 
 /// A finished run.
 pub(crate) struct Run {
@@ -40,16 +41,32 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some((run, party)) = runs.iter().find_map(|run| Some((run, mask::party(run)?))) {
         files.push(("mask.svg", mask::draw(run, party)?));
     }
+    output::plain(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
+    let was_there = out.exists();
     std::fs::create_dir_all(out)
         .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;
     let mut written = Vec::new();
     for (name, svg) in files {
         let path = out.join(name);
-        fet_files::write(&path, svg.as_bytes())
-            .with_context(|| format!("cannot write {}", path.display()))?;
-        written.push(path);
+        let is_new = !path.exists();
+        if let Err(error) = fet_files::write(&path, svg.as_bytes()) {
+            withdraw(&written, (!was_there).then_some(out));
+            return Err(error).with_context(|| format!("cannot write {}", path.display()));
+        }
+        written.push((path, is_new));
     }
-    Ok(written)
+    Ok(written.into_iter().map(|(path, _)| path).collect())
+}
+
+/// Removes charts that were not there before, and the folder if that is new: some of the charts would look like all of them.
+fn withdraw(written: &[(PathBuf, bool)], folder: Option<&Path>) {
+    for (path, _) in written.iter().filter(|(_, is_new)| *is_new) {
+        let _ = std::fs::remove_file(path);
+    }
+    if let Some(folder) = folder {
+        // Not if somebody has put something into it since.
+        let _ = std::fs::remove_dir(folder);
+    }
 }
 
 /// More parties than this are a damaged report.

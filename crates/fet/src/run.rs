@@ -26,7 +26,7 @@ use crate::card;
 use crate::data::check_files;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
+use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
 pub use crate::input::{InputError, machine};
 use crate::input::{input, of_json};
 use crate::lock;
@@ -77,6 +77,7 @@ pub fn run(
     if let Some(outcome) = existing(folder, &made_from, goes_on, keeps)? {
         return Ok(outcome);
     }
+    folder::check(folder).map_err(input)?;
     let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
     let mut warned = warn(&trainer, 0);

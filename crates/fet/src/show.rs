@@ -3,13 +3,13 @@
 //! Each file is read and checksummed once per process, so that a thousand cells cost little more than one.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, ErrorKind, Write};
 
 use fet_records::{Answer, Identity, Question};
 
 use crate::data::check_files;
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
-use crate::input::input;
+use crate::input::{input, of_json};
 use crate::provenance::Provenance;
 
 /// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
@@ -21,7 +21,14 @@ pub fn batch(
     // Opening a device takes time; its error holds for every cell that names it.
     let mut devices: BTreeMap<String, Option<String>> = BTreeMap::new();
     for line in questions.lines() {
-        let line = line.map_err(|error| input(format!("standard input: {error}")))?;
+        let line = line.map_err(|error| {
+            let is_text = error.kind() != ErrorKind::InvalidData;
+            input(if is_text {
+                format!("standard input: {error}")
+            } else {
+                "standard input: must be UTF-8".into()
+            })
+        })?;
         if line.trim().is_empty() {
             continue;
         }
@@ -29,9 +36,14 @@ pub fn batch(
             Ok(identity) => Answer::Identity(identity),
             Err(error) => Answer::Refused(error),
         };
-        writeln!(answers, "{}", serde_json::to_string(&answer)?)?;
+        let written = writeln!(answers, "{}", serde_json::to_string(&answer)?).and_then(|()| answers.flush());
+        match written {
+            // Whoever asked has read what it wanted.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => return Ok(()),
+            written => written?,
+        }
     }
-    Ok(answers.flush()?)
+    Ok(())
 }
 
 fn identity(
@@ -40,7 +52,7 @@ fn identity(
     devices: &mut BTreeMap<String, Option<String>>,
 ) -> Result<Identity, String> {
     let question: Question =
-        serde_json::from_str(line).map_err(|e| format!("standard input: not a question: {e}"))?;
+        serde_json::from_str(line).map_err(|e| format!("standard input: not a question: {}", of_json(&e)))?;
     let mut arguments = base.clone();
     arguments.sets.extend(question.set);
     arguments.seed = question.seed.or(arguments.seed);

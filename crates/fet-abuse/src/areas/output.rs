@@ -20,7 +20,14 @@ const PLACES: &[Line] = &[
     ("below a file", ":", "shops.csv/new.csv", Refused, Refused, ""),
     ("a device that takes all", "mknod dev c 1 3", "dev", Either, Refused, "test ! -f dev"),
     ("a device that is full", "mknod dev c 1 7", "dev", Stopped, Refused, ""),
-    ("a FIFO", "mkfifo pipe", "pipe", Refused, Refused, ""),
+    (
+        "a FIFO",
+        "mkfifo pipe; (timeout 10 cat pipe > /dev/null 2>&1 &)",
+        "pipe",
+        Either,
+        Refused,
+        "test -p pipe",
+    ),
     (
         "a link to a file",
         "echo old > target.csv; ln -s target.csv link.csv",
@@ -77,11 +84,13 @@ pub(crate) fn cases() -> Vec<Case> {
                 _ => *of_file,
             };
             let step = Step::new(format!("{command} --out {}", crate::case::quoted(place)), expect);
-            let step = step
-                .prepare(*prepare)
-                .names(format!("{}|--out", place.trim()))
-                .check(*check)
-                .place(if name.starts_with("a link to") { "target" } else { place });
+            let step = step.prepare(*prepare).names(format!("{}|--out", place.trim())).check(*check).place(
+                match *name {
+                    "a link to a folder" => "target",
+                    "a link to a file" | "a link to nothing" => "target.csv",
+                    _ => place,
+                },
+            );
             cases.push(Case::new(AREA, format!("{name}: {by}"), *base).step(step));
         }
     }

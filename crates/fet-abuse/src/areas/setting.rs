@@ -108,7 +108,9 @@ fn of_setting(setting: &Setting) -> Vec<Case> {
     };
     // How many classes there are is known once the data are read.
     let known = |(value, _): &&(&str, Expect)| name != "class_weights" || *value != "[]";
-    values.iter().filter(known).map(case).collect()
+    // What is the default already is no change.
+    let changes = |(value, _): &&(&str, Expect)| *value != default;
+    values.iter().filter(known).filter(changes).map(case).collect()
 }
 
 /// The settings of an experiment, as `fet show` prints them. Those in tables of an array cannot be reached by name.

@@ -64,9 +64,33 @@ pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
     }
 }
 
+/// What is wrong with a text that is no TOML: where, and why.
+pub fn syntax(error: &toml::de::Error) -> String {
+    let text = error.to_string();
+    let text = match text.split_once("invalid type: integer") {
+        Some((place, _)) => format!("{place}a whole number must lie between -2^63 and 2^63 - 1"),
+        None => text.trim_end().to_string(),
+    };
+    // The line itself, with a mark below it, only where it is of a length that is read.
+    match (text.lines().next(), text.lines().last()) {
+        (Some(place), Some(reason)) if text.len() > 600 => format!("{place}: {reason}"),
+        _ => text,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_no_toml_is_told_in_words() {
+        let told = |text: &str| syntax(&text.parse::<toml::Table>().expect_err("no TOML"));
+        assert!(
+            told("a = 99999999999999999999").ends_with("a whole number must lie between -2^63 and 2^63 - 1")
+        );
+        let long = told(&format!("a = \"{}", "x".repeat(5_000)));
+        assert!(long.len() < 200 && long.contains("line 1, column 5006: "), "{long}");
+    }
 
     #[test]
     fn assignments_change_tables() {

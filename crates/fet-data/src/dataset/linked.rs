@@ -77,6 +77,10 @@ impl Recipe<dyn Dataset> for LinkedSettings {
                 "must be left out: the primary scales by its training rows, and nothing of it is protected";
             return Err(Violation::new(format!("primary.{field}"), rule, value));
         }
+        if self.primary.keys.contains(&self.label) {
+            let rule = "must not be a key of the primary: the keys are what the other parties are asked by";
+            return Err(Violation::new("label", rule, format!("{:?}", self.label)));
+        }
         for (place, table) in tables.chain(others) {
             table.check().map_err(|violation| violation.within(&place))?;
             if table.keys.len() != self.primary.keys.len() {

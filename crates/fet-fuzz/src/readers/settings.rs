@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use fet_core::experiment::{Experiment, overlay, set as change};
+use fet_core::experiment::{Experiment, overlay, set as change, syntax};
 use fet_core::schema;
 
 use super::outcome;
@@ -63,7 +63,7 @@ pub(super) fn toml(bytes: &[u8]) -> Outcome {
     let Ok(text) = std::str::from_utf8(bytes) else { return Outcome::Refused("is not UTF-8".into()) };
     match text.parse::<toml::Table>() {
         Ok(table) => outcome(experiment(table)),
-        Err(error) => Outcome::Refused(error.to_string()),
+        Err(error) => Outcome::Refused(syntax(&error)),
     }
 }
 
@@ -108,6 +108,7 @@ fn lost(given: &toml::Table, made: &toml::Table, path: &str) -> Option<String> {
             // As if it were not given.
             (toml::Value::String(text), None) if text.is_empty() => None,
             (toml::Value::Array(values), None) if values.is_empty() => None,
+            (toml::Value::Table(values), None) if values.is_empty() => None,
             _ => Some(path),
         }
     })

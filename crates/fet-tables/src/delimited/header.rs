@@ -1,9 +1,11 @@
 //! The names of the columns of a text file.
 
 use std::collections::HashSet;
+use std::io::Read;
 
 use csv::{ByteRecord, ReaderBuilder};
 
+use super::BLANK;
 use crate::error::{Place, TableError};
 use crate::number::number;
 
@@ -31,8 +33,11 @@ pub(super) fn read(
     delimiter: u8,
     notes: &mut Vec<String>,
 ) -> Result<Header, TableError> {
-    let mut reader =
-        ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(bytes);
+    let mut reader = ReaderBuilder::new()
+        .delimiter(delimiter)
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(BLANK.chain(bytes));
     let mut record = ByteRecord::new();
     let found = reader
         .read_byte_record(&mut record)
@@ -61,5 +66,5 @@ pub(super) fn read(
     if names.iter().all(|name| number(name).is_some()) {
         notes.push("every name in the header is a number; if the file has no header, add one".into());
     }
-    Ok(Header { names, end: reader.position().byte() as usize })
+    Ok(Header { names, end: reader.position().byte() as usize - BLANK.len() })
 }

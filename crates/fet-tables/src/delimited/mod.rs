@@ -25,7 +25,7 @@ use survey::Survey;
 /// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// Goes before each piece: the crate `csv` takes U+FEFF off the beginning of what it reads, which would be off the first cell.
+/// Goes before what is read: the crate `csv` takes U+FEFF off the beginning of what it reads, which would be off the first cell.
 const BLANK: &[u8] = b"\n";
 
 /// The text of a file, and what is known of its rows.

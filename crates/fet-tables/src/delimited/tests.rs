@@ -111,9 +111,11 @@ fn an_error_is_the_same_wherever_the_text_is_cut() {
 
 #[test]
 fn a_cell_may_begin_with_a_byte_order_mark_wherever_it_is_cut() {
-    let text = "a,b\n\u{feff}x,1\n\u{feff}y,2\nz,3\n";
+    let text = "\u{feff}\u{feff}a,b\n\u{feff}x,1\n\u{feff}y,2\nz,3\n";
     for piece in 1..40 {
         let table = read(text.as_bytes(), "x.csv", &Options::default(), piece).expect("a table");
         assert_eq!(table.columns[0].values.texts(), ["\u{feff}x", "\u{feff}y", "z"], "in pieces of {piece}");
+        // The first mark is the file's, the second belongs to the name.
+        assert_eq!(table.columns[0].name, "\u{feff}a");
     }
 }

@@ -30,7 +30,9 @@ pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
     check(&file, table)?;
     match encode(path, &file, table)? {
         Encoded::Text { delimiter, compressed } => text(path, &file, table, delimiter, compressed),
-        Encoded::Bytes(bytes) => fet_files::write(path, &bytes).map_err(|error| unwritten(&file, &error)),
+        Encoded::Bytes(bytes) => {
+            fet_files::write_with(path, |out| out.write_all(&bytes)).map_err(|error| unwritten(&file, &error))
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use fet_train::schedule;
 
 use super::Run;
 use crate::experiment_file::data_folders;
+use crate::input::input;
 
 /// How many rows are shown.
 const ROWS: usize = 4;
@@ -47,7 +48,8 @@ struct Row {
 fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
-    let data = fet_train::data::read(experiment, &folders)?;
+    let data = fet_train::data::read(experiment, &folders)
+        .map_err(|error| input(format!("{}: {error}", run.name)))?;
     let (primary, secondaries) = fet_train::data::divided(experiment, data)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();

@@ -119,7 +119,11 @@ fn keys_choose_a_linker_only_where_they_agree() {
     refused(folder.path(), &link(["bad.csv", "streets.csv"], &[]), &wrong);
     assert!(fet(folder.path(), &link(["bad.csv", "streets.csv"], &["--linker=clk"])).status.success());
     let other = link(["shops.csv", "streets.csv"], &["--secondary-keys=lon,kind"]);
-    refused(folder.path(), &other, &["shops.csv has numbers", "streets.csv has text", "--linker clk"]);
+    refused(
+        folder.path(),
+        &other,
+        &["lon, lat of shops.csv are numbers", "lon, kind of streets.csv are text", "--linker clk"],
+    );
     fs::write(folder.path().join("truth.csv"), "a,b\nd,z\n").expect("written");
     let twice = ["the id \"d\" stands in data rows 4 and 5 of the primary table", "--id"];
     let truth = ["--truth=truth.csv", "--id=name,kind"];

@@ -119,7 +119,17 @@ fn an_experiment_names_its_attack() {
     assert_eq!(open.attack, None);
     let found = attacked.attack.expect("an attack");
     assert_eq!((found.attack.as_str(), found.party, found.runs), ("gradient-clustering", 1, 1));
-    let output = fet(folder.path(), &["attack", "tiny.toml", "--attack", "gradient-clustering"]);
+    let words = fet(folder.path(), &["attack", "tiny.toml", "--attack", "gradient-clustering"]);
+    let words = [words.stdout, words.stderr].map(|bytes| String::from_utf8(bytes).expect("text"));
+    assert!(
+        words[0].starts_with("gradient-clustering: what secondary 1 learns of the training labels\n"),
+        "{}",
+        words[0]
+    );
+    assert!(words[0].lines().all(|line| line.chars().count() <= 80), "{}", words[0]);
+    assert!(words[0].contains(&format!("{:.4}", found.measures[0].value)), "{}", words[0]);
+    assert!(words[1].contains("attack 1/1  gradient-clustering  1 run, "), "{}", words[1]);
+    let output = fet(folder.path(), &["attack", "tiny.toml", "--attack", "gradient-clustering", "--json"]);
     let told: AttackRecord = serde_json::from_slice(&output.stdout).expect("a record");
     assert_eq!(told, found);
     let check = |sets: &[&str], parts: &[&str]| {

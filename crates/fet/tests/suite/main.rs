@@ -11,6 +11,7 @@ mod contract;
 mod coverage;
 mod equivalence;
 mod errors;
+mod findings;
 mod go_on;
 mod golden;
 mod guard;

@@ -1,0 +1,73 @@
+//! What is said about a name that nobody knows, and where an experiment is that is called by its name alone.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// "; did you mean ...?" for the candidate most similar to `given`, or nothing if none is similar.
+pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    known
+        .into_iter()
+        .map(|name| (strsim::jaro_winkler(given, name), name))
+        .filter(|(score, _)| *score > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| format!("; did you mean \"{name}\"?"))
+        .unwrap_or_default()
+}
+
+/// Where the experiments of a clone are, seen from its folder.
+const FOLDER: &str = "experiments";
+
+/// The file of an experiment: `given`; or, where there is none and it is a bare name such as `hdb`, `hdb.toml` here or in the
+/// folder `experiments`. If nothing is found it is `given`.
+pub fn experiment(given: &Path) -> PathBuf {
+    let bare = given.components().count() == 1 && !given.as_os_str().is_empty();
+    if given.symlink_metadata().is_ok() || !bare {
+        return given.to_path_buf();
+    }
+    let mut name = given.as_os_str().to_os_string();
+    if given.extension() != Some(OsStr::new("toml")) {
+        name.push(".toml");
+    }
+    let candidates = [PathBuf::from(&name), Path::new(FOLDER).join(&name)];
+    candidates.into_iter().find(|path| path.is_file()).unwrap_or_else(|| given.to_path_buf())
+}
+
+/// "; did you mean ...?" for a file that is not there: the experiment of the most similar name beside it or in `experiments`.
+pub fn similar_experiment(missing: &Path) -> String {
+    let beside = missing.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let mut known: Vec<String> = [beside, Path::new(FOLDER)]
+        .into_iter()
+        .flat_map(fs::read_dir)
+        .flat_map(|entries| entries.flatten())
+        .map(|entry| entry.path())
+        .filter(|path| path.extension() == Some(OsStr::new("toml")))
+        .filter_map(|path| stem(&path))
+        .collect();
+    known.sort();
+    did_you_mean(&stem(missing).unwrap_or_default(), known.iter().map(String::as_str))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_meant() {
+        assert_eq!(did_you_mean("neares", ["exact", "nearest"]), "; did you mean \"nearest\"?");
+        assert_eq!(did_you_mean("qqq", ["exact", "nearest"]), "");
+    }
+
+    #[test]
+    fn what_is_there_is_itself_and_the_nearest_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("house.toml");
+        fs::write(&path, "").expect("written");
+        assert_eq!(experiment(&path), path);
+        let missing = folder.path().join("hose.toml");
+        assert_eq!(experiment(&missing), missing);
+        assert_eq!(similar_experiment(&missing), "; did you mean \"house\"?");
+        assert_eq!(similar_experiment(&folder.path().join("zzz")), "");
+    }
+}

@@ -1,0 +1,278 @@
+//! What people who wanted to break the program found, a line each: what they saw, what they did, how it must end.
+//!
+//! Each line is run in a folder of its own with the same files. Two plug-ins of one name are in a unit test of the registry, and what
+//! a damaged file may become is for `fet-fuzz`.
+#![cfg(unix)]
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::command::TINY;
+
+const LINKED: &str = r#"
+name = "linked"
+data = { kind = "linked", task = "regression", label = "takings", primary = { file = "shops.csv", keys = ["lon", "lat"] }, secondaries = [{ name = "streets", file = "streets.csv", keys = ["lon", "lat"] }] }
+linker = { kind = "nearest", neighbours = 3 }
+method = { kind = "fet", hidden = 8, heads = 2 }
+train = { epochs = 1 }
+"#;
+
+/// What was seen; lines of the shell, in which `$FET` is the program; the exit code; what standard error says.
+type Finding = (&'static str, &'static str, i32, &'static [&'static str]);
+
+/// The beginning of a command that links, up to the name of the output.
+const FINDINGS: &[Finding] = &[
+    (
+        "link --out replaced a FIFO",
+        r#"mkfifo pipe; cat pipe > got & $LINK --out pipe && wait && test -p pipe && test $(wc -l < got) = 61"#,
+        0,
+        &[],
+    ),
+    (
+        "link --out replaced a symbolic link",
+        "ln -s real.csv l.csv; $LINK --out l.csv && test -L l.csv && test -s real.csv",
+        0,
+        &[],
+    ),
+    (
+        "link --out - made a file of that name",
+        "$LINK --out - | grep -q ^primary_row && test ! -e ./-",
+        0,
+        &[],
+    ),
+    (
+        "two processes shared a temporary file",
+        "for i in 1 2 3 4; do $LINK --out l.csv & done; wait; test $(wc -l < l.csv) = 61 && test \"$(ls | grep -c part)\" = 0",
+        0,
+        &[],
+    ),
+    (
+        "an output was found impossible after the work",
+        "$LINK --out none/l.csv",
+        2,
+        &["--out none/l.csv", "does not exist"],
+    ),
+    (
+        "a full disk left a part behind",
+        "trap '' XFSZ; ulimit -f 1; $FET link shops.csv streets.csv --keys=lon,lat --set=k=60 --out l.csv; code=$?; ls | grep -q l.csv && exit 9; exit $code",
+        1,
+        &["l.csv"],
+    ),
+    (
+        "one bad cell in a key turned the linker to text",
+        "sed -i '5s/^[^,]*/x/' shops.csv; $FET link shops.csv streets.csv --keys=lon,lat --out l.csv",
+        2,
+        &["shops.csv", "line 5", "\"x\""],
+    ),
+    (
+        "an unclosed quote cut a table to 20 rows",
+        "sed -i '21s/,cafe,/,\"cafe,/;21s/,bar,/,\"bar,/;21s/,shop,/,\"shop,/' shops.csv; $FET run linked.toml --out r",
+        2,
+        &["shops.csv", "line 21", "never closed"],
+    ),
+    (
+        "a run whose keys never match trained without a word",
+        "sed -i 's/^\\([0-9]\\)\\./9\\1./' streets.csv; $FET run linked.toml --out r --set=linker.kind=exact",
+        0,
+        &["warning: streets: 60 of the primary's 60 records have no link with it"],
+    ),
+    (
+        "a flipped bit in a checkpoint was accepted",
+        r#"$FET run tiny.toml --out r 2>/dev/null || exit 8
+        size=$(wc -c < r/checkpoint.safetensors); refused=0
+        for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
+            cp -r r r$i; at=$(( (size - 1) * i / 11 )); old=$(od -An -tu1 -j $at -N 1 r$i/checkpoint.safetensors)
+            printf "\\$(printf %03o $((old ^ 4)))" | dd of=r$i/checkpoint.safetensors bs=1 seek=$at conv=notrunc 2>/dev/null
+            $FET run tiny.toml --out r$i --set=train.epochs=3 2>/dev/null; [ $? = 2 ] && refused=$((refused + 1))
+        done; test $refused = 12"#,
+        0,
+        &[],
+    ),
+    (
+        "a report that cannot be read was overwritten",
+        "mkdir r; echo mine > r/report.json; $FET run tiny.toml --out r; code=$?; grep -q mine r/report.json || exit 9; exit $code",
+        2,
+        &["r/report.json", "move it away"],
+    ),
+    (
+        "ids of the truth that occur twice were counted twice",
+        "printf 'a,b\\ncafe,0\\n' > truth.csv; $LINK --truth=truth.csv --id=kind,lines --out l.csv",
+        2,
+        &["shops.csv", "kind", "cafe"],
+    ),
+    (
+        "a key was named twice",
+        "sed -i 's/keys = \\[\"lon\", \"lat\"\\]/keys = [\"lon\", \"lon\"]/' linked.toml; $FET run linked.toml --out r",
+        2,
+        &["`data.primary.keys` must name each column once", "lon"],
+    ),
+    ("x.csv.gz was written plain", "$LINK --out l.csv.gz && gzip -t l.csv.gz", 0, &[]),
+    (
+        "a line end in a column's name",
+        "printf '\"a\\nb\",lon,lat\\n1,1,1\\n' > shops.csv; $FET data show shops.csv",
+        2,
+        &["shops.csv", "control character"],
+    ),
+    (
+        "an escape sequence in a party's name",
+        "sed -i 's/name = \"streets\"/name = \"a\\\\u001bb\"/' linked.toml; $FET run linked.toml --out r",
+        2,
+        &["name", "u{1b}"],
+    ),
+    (
+        "--set carried a second setting",
+        "$FET show tiny.toml --set \"train.epochs=3\nseed=9\"",
+        2,
+        &["train.epochs=3\\nseed=9"],
+    ),
+    (
+        "a folder with a party's name changed the checksum of the data",
+        r#"ask() { echo '{"set":[],"seed":null}' | $FET show linked.toml --batch; }; before=$(ask); mkdir streets; echo 1 > streets/x; test "$(ask)" = "$before""#,
+        0,
+        &[],
+    ),
+    ("a closed pipe was a panic", "$FET list | head -1 > /dev/null; $FET help | head -1 > /dev/null", 0, &[]),
+    (
+        "a closed pipe stopped a training",
+        "$FET run tiny.toml --log json --out r | head -1 > /dev/null; test -f r/report.json",
+        0,
+        &["done"],
+    ),
+    (
+        "a huge width aborted",
+        "$FET run tiny.toml --out r --set=method.hidden=1000000000",
+        2,
+        &["tiny.toml", "`method.hidden`", "1000000000"],
+    ),
+    (
+        "many blocks aborted",
+        "$FET run tiny.toml --out r --set=encoder.blocks=1000000000",
+        2,
+        &["`encoder.blocks`", "1000000000"],
+    ),
+    (
+        "many neighbours aborted",
+        "$FET run tiny.toml --out r --set=linker.neighbours=1000000000000",
+        2,
+        &["`linker.neighbours`"],
+    ),
+    (
+        "a huge index of libsvm aborted",
+        "echo '1 999999999999:1' > x.svm; $FET run tiny.toml --out r --set='data.source={kind=\"libsvm\",file=\"x.svm\"}'",
+        2,
+        &["x.svm", "999999999999", "GB"],
+    ),
+    (
+        "a folder as data",
+        "rm streets.csv; mkdir streets.csv; $FET run linked.toml --out r",
+        2,
+        &["streets.csv"],
+    ),
+    (
+        "a FIFO as data waited for ever",
+        "rm streets.csv; mkfifo streets.csv; timeout 9 $FET run linked.toml --out r",
+        2,
+        &["streets.csv", "FIFO"],
+    ),
+    (
+        "links in a circle as data",
+        "rm streets.csv; ln -s streets.csv streets.csv; timeout 9 $FET run linked.toml --out r",
+        2,
+        &["streets.csv"],
+    ),
+    (
+        "20,000 columns",
+        "awk 'BEGIN { for (r = 0; r < 4; r++) { for (i = 0; i < 20000; i++) printf \"%s%d,\", r ? \"\" : \"c\", i; print r ? r : \"y\" } }' > w.csv; timeout 20 $FET data show w.csv > /dev/null",
+        0,
+        &[],
+    ),
+    (
+        "cells of 100,000 characters",
+        "awk 'BEGIN { print \"a,b\"; for (r = 0; r < 9; r++) { for (i = 0; i < 100000; i++) printf \"%d\", r; print \",\" r } }' > w.csv; timeout 20 $FET data show w.csv | awk 'length > 100 { exit 1 }'",
+        0,
+        &[],
+    ),
+    (
+        "a value beyond 32 bits was called a learning rate",
+        "sed -i '7s/,[^,]*$/,1e300/' shops.csv; sed -i 's/label = \"takings\"/label = \"lat\"/;s/keys = \\[\"lon\", \"lat\"\\]/keys = [\"lon\"]/g' linked.toml; $FET run linked.toml --out r",
+        2,
+        &["shops.csv", "1e300 in data row 6 column `takings`", "1e38"],
+    ),
+    (
+        "\"expected usize\"",
+        "$FET show tiny.toml --set 'train.epochs=\"x\"'",
+        2,
+        &["`train.epochs` must be a whole number", "\"x\""],
+    ),
+    ("\"struct TrainSettings\"", "$FET show tiny.toml --set train=5", 2, &["`train` must be a table", "5"]),
+    (
+        "\"`.`: missing field\"",
+        "sed -i /^name/d tiny.toml; $FET show tiny.toml",
+        2,
+        &["tiny.toml", "`name` is missing"],
+    ),
+    (
+        "no word about the delimiter",
+        "sed -i 's/,/:/g' streets.csv; $LINK --out l.csv",
+        2,
+        &["streets.csv", "`delimiter`"],
+    ),
+    (
+        "a label that is a key as well",
+        "sed -i 's/label = \"takings\"/label = \"lon\"/' linked.toml; $FET run linked.toml --out r",
+        2,
+        &["`data.label` must not be a key", "lon"],
+    ),
+    (
+        "\"begins with [0,0,8,3], not [0,0,8,3]\"",
+        "printf '\\0\\0\\010\\003\\0' > i; printf '\\0\\0\\010\\001\\0\\0\\0\\001\\0' > l; $FET run tiny.toml --out r --set='data.source={kind=\"idx\",images=[\"i\"],labels=[\"l\"]}'",
+        2,
+        &["i: is cut off", "5 bytes", "16"],
+    ),
+];
+
+fn files(folder: &Path) {
+    let (mut shops, mut streets) = (String::from("lon,lat,kind,takings\n"), String::from("lon,lat,lines\n"));
+    for i in 0..60 {
+        let (x, y) = (i % 8, i / 8);
+        let kind = ["cafe", "bar", "shop"][i % 3];
+        let _ = writeln!(shops, "{x}.1,{y}.2,{kind},{}", i * 7 % 50);
+        let _ = writeln!(streets, "{x}.1,{y}.2,{}", i % 5);
+    }
+    for (name, text) in [
+        ("shops.csv", shops.as_str()),
+        ("streets.csv", &streets),
+        ("tiny.toml", TINY),
+        ("linked.toml", LINKED),
+    ] {
+        fs::write(folder.join(name), text).expect("written");
+    }
+}
+
+#[test]
+fn what_was_found_is_mended() {
+    let mut wrong = String::new();
+    for (finding, lines, code, parts) in FINDINGS {
+        let folder = tempfile::tempdir().expect("a folder");
+        files(folder.path());
+        let script = format!("LINK=\"$FET link shops.csv streets.csv --keys=lon,lat --set=k=1\"; {lines}");
+        let ended = Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(folder.path())
+            .env("FET", env!("CARGO_BIN_EXE_fet"))
+            .env("FET_DATA", folder.path())
+            .output()
+            .expect("there is a shell");
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let told = parts.iter().all(|part| said.contains(part));
+        // A refusal is one line, and leaves nothing.
+        let plain =
+            *code != 2 || (said.lines().count() == 1 && !folder.path().join("r/model.safetensors").exists());
+        if ended.status.code() != Some(*code) || !told || !plain || said.contains("panicked") {
+            let _ = writeln!(wrong, "{finding}: {}, not {code} and {parts:?}: {said}", ended.status);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
