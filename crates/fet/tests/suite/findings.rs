@@ -100,7 +100,7 @@ const FINDINGS: &[Finding] = &[
         "ids of the truth that occur twice were counted twice",
         "printf 'a,b\\ncafe,0\\n' > truth.csv; $LINK --truth=truth.csv --id=kind,lines --out l.csv",
         2,
-        &["shops.csv", "kind", "cafe"],
+        &["\"cafe\" stands in data rows 1 and 4 of the primary table", "--id"],
     ),
     (
         "a key was named twice",
