@@ -110,7 +110,7 @@ impl Workload {
             bounds: None,
         };
         let multiclass = self.preset == "mnist";
-        let label = |row: usize| if multiclass { (row % 10) as f32 } else { row as f32 };
+        let label = |row: usize| if multiclass { (row % 10) as f64 } else { row as f64 };
         VerticalData {
             task: if multiclass { Task::Multiclass } else { Task::Regression },
             classes: if multiclass { 10 } else { 1 },
