@@ -37,7 +37,7 @@ pub trait SlotKind: 'static {
 ///
 /// Implementors derive `Deserialize` with `#[serde(default, deny_unknown_fields)]`: every field has a
 /// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error. They derive `JsonSchema`: doc comments are
-/// the help, `#[schemars(range(...))]` the range that is enforced ([`schema`](crate::schema)).
+/// the help, `#[schemars(range(...))]` the range that is enforced ([`crate::schema`]).
 pub trait Recipe<T: SlotKind + ?Sized>:
     Serialize + DeserializeOwned + JsonSchema + Default + Clone + Debug + Send + Sync + 'static
 {
