@@ -28,8 +28,11 @@ pub(super) fn parquet() -> Vec<Vec<u8>> {
     written("parquet")
 }
 
+/// A file, and the stream within it.
 pub(super) fn arrow() -> Vec<Vec<u8>> {
-    written("arrow")
+    let mut files = written("arrow");
+    files.push(files[0][8..].to_vec());
+    files
 }
 
 pub(super) fn read(bytes: &[u8]) -> Outcome {

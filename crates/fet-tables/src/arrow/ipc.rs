@@ -4,6 +4,7 @@ use std::io::Cursor;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_ipc::{Block, root_as_footer};
 use arrow_schema::{ArrowError, SchemaRef};
 use rayon::prelude::*;
 
@@ -15,9 +16,32 @@ use crate::table::Table;
 /// Reads an Arrow file that is in memory.
 pub(crate) fn read_file(bytes: &[u8], file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || {
+        if !is_within(bytes) {
+            return Err(damaged(file, "its parts are not where it says"));
+        }
         let reader = FileReader::try_new(Cursor::new(bytes), None).map_err(|error| damaged(file, error))?;
         read(reader.schema(), reader, file, options)
     })
+}
+
+/// Whether every part that the file's footer names lies in the file: the reader asks for as much memory as is named there.
+fn is_within(bytes: &[u8]) -> bool {
+    let Some((rest, [a, b, c, d, magic @ ..])) = bytes.split_last_chunk::<10>() else { return false };
+    let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
+    if magic != b"ARROW1" || length > rest.len() {
+        return false;
+    }
+    let Ok(footer) = root_as_footer(&rest[rest.len() - length..]) else { return false };
+    let fits = |block: &Block| {
+        let sizes = [block.offset(), i64::from(block.metaDataLength()), block.bodyLength()];
+        let sizes: Option<Vec<u64>> = sizes.into_iter().map(|size| u64::try_from(size).ok()).collect();
+        let end = sizes.and_then(|sizes| sizes.into_iter().try_fold(0u64, u64::checked_add));
+        end.is_some_and(|end| end <= bytes.len() as u64)
+    };
+    [footer.dictionaries(), footer.recordBatches()]
+        .into_iter()
+        .flatten()
+        .all(|blocks| blocks.iter().all(fits))
 }
 
 /// Reads an Arrow stream that is in memory.

@@ -33,9 +33,19 @@ fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Resul
     })
 }
 
-/// The error of a reader of other authors.
+/// The error of a reader of other authors. Its words are of use where they say what it does not read; of damaged bytes they tell
+/// which of its own types they are not.
 fn damaged(file: &str, error: impl std::fmt::Display) -> TableError {
-    TableError::file(file, format!("is damaged or of a kind that is not read: {error} (is the file whole?)"))
+    let error = error.to_string();
+    let lower = error.to_lowercase();
+    let says_what = ["support", "feature", "implemented", "compression", "encrypt"]
+        .iter()
+        .any(|word| lower.contains(word));
+    let why = if says_what { format!(" ({error})") } else { String::new() };
+    TableError::file(
+        file,
+        format!("is damaged, cut off, or of a kind that is not read{why}: write the file anew"),
+    )
 }
 
 /// The wanted columns with their places in the file, empty as yet.
