@@ -67,6 +67,10 @@ impl Format {
     pub(crate) fn date(&self, cell: &str) -> Option<i64> {
         let mut parsed = Parsed::new();
         parse(&mut parsed, cell, self.0.iter()).ok()?;
+        // The year of four digits takes fewer, too: 20 would be the year of Tiberius.
+        if parsed.year().is_some_and(|year| year < 1_000) {
+            return None;
+        }
         let offset = parsed.offset().unwrap_or(0);
         let at = match parsed.to_naive_datetime_with_offset(offset) {
             Ok(local) => local.and_utc().timestamp_micros() - i64::from(offset) * SECOND,
@@ -206,6 +210,9 @@ mod tests {
         check("%d/%m/%Y", "05/03/2024", Some("2024-03-05"));
         check("%m/%d/%Y", "05/03/2024", Some("2024-05-03"));
         check("%d/%m/%Y", "05/13/2024", None);
+        check("%d/%m/%Y", "05/03/24", None);
+        check("%d/%m/%Y", "05/03/024", None);
+        check("%d/%m/%y", "05/03/24", Some("2024-03-05"));
         check("%d/%m/%Y %H:%M", "05/03/2024 10:20", Some("2024-03-05T10:20:00Z"));
         check("%d/%m/%Y %H:%M %z", "05/03/2024 10:20 +0200", Some("2024-03-05T08:20:00Z"));
         check("%s", "86400", Some("1970-01-02"));

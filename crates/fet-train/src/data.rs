@@ -23,6 +23,12 @@ pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, 
         let part = part_of(&experiment.split.file, folders, &data)?;
         data.aside.columns.push(part);
     }
+    // What part a record is in is no feature: it is the same in all that a model learns from.
+    if experiment.split.kind == SplitKind::Column
+        && let Features::Columns(columns) = &mut data.primary.features
+    {
+        columns.table.columns.retain(|column| column.name != experiment.split.column);
+    }
     Ok(data)
 }
 
@@ -44,12 +50,32 @@ fn check_names(data: &VerticalData) -> Result<(), DataError> {
     Ok(())
 }
 
+/// The column of a file of parts that numbers its rows, where it has one.
+const ROW: &str = "row";
+
 /// The column of a file of parts, for the records of the primary.
 fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column, DataError> {
     let path = folders.find(file);
     let place = || format!("`split.file` {}", path.display());
-    let options = Options { columns: Some(vec![PART.to_string()]), ..Options::default() };
-    let table = fet_tables::read(&path, &options).map_err(|error| DataError::new("`split.file`", error))?;
+    let read = |columns: &[&str]| {
+        let columns = Some(columns.iter().map(|name| (*name).to_string()).collect());
+        fet_tables::read(&path, &Options { columns, ..Options::default() })
+    };
+    let table = read(&[PART, ROW])
+        .or_else(|_| read(&[PART]))
+        .map_err(|error| DataError::new("`split.file`", error))?;
+    // The file goes by position: numbers that say otherwise are not passed over.
+    if let Ok(rows) = table.column(ROW)
+        && let Values::Number(numbers) = &rows.values
+        && let Some(at) = (0..table.rows).find(|&at| ![at as f64, at as f64 + 1.0].contains(&numbers[at]))
+    {
+        let problem = format!(
+            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {}: sort the file by it",
+            numbers[at],
+            at + 1
+        );
+        return Err(DataError::new(place(), problem));
+    }
     let column = table.column(PART).map_err(|error| DataError::new(place(), error))?;
     let all: Vec<usize>;
     let rows = if data.aside.rows.is_empty() {

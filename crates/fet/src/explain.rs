@@ -23,6 +23,7 @@ use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::input::{InputError, input};
 use crate::predict::Served;
+use crate::provenance::Provenance;
 
 /// The file of an explanation, in the folder of its run.
 const FILE: &str = "explanation.json";
@@ -144,6 +145,14 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
 fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> anyhow::Result<Explanation> {
     let metric = run.report.metric;
     let tested = tested(run, rows)?;
+    let files = Provenance::of(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
+    if files != run.report.data.files {
+        return Err(input(format!(
+            "{}: the data files are not as they were when the run read them, so that its test rows cannot be told from those it \
+             was trained on; put them back, or run anew",
+            run.folder.display()
+        )));
+    }
     let mut served = Served::new(run, model)?;
     served.warnings.iter().for_each(|warning| fet_files::note!("warning: {warning}"));
     let new = served.trainer.link_new(tested.table.clone()).map_err(input)?;
@@ -261,8 +270,13 @@ fn text(found: &Explanation) -> String {
     }
     let _ = writeln!(
         out,
-        "\nWhat each column adds: how much worse {} gets when it is shuffled (mean and deviation of {repeats} shuffles)",
-        metric.name()
+        "\nWhat each column adds: how much worse {} gets when it is shuffled ({})",
+        metric.name(),
+        if *repeats > 1 {
+            format!("mean and deviation of {repeats} shuffles")
+        } else {
+            "one shuffle".to_string()
+        }
     );
     let label = |column: &ColumnImportance| format!("{}: {}", column.party, column.column);
     let shown = columns.iter().take(20);
@@ -271,10 +285,11 @@ fn text(found: &Explanation) -> String {
         let Importance { mean, deviation, .. } = &column.importance;
         let _ = writeln!(
             out,
-            "  {:<width$}  {:>10} ± {}",
+            "  {:<width$}  {:>10}{}",
             label(column),
             metric.show(*mean),
-            metric.show(*deviation)
+            // One shuffle has none.
+            if *repeats > 1 { format!(" ± {}", metric.show(*deviation)) } else { String::new() }
         );
     }
     if columns.len() > 20 {

@@ -1,6 +1,6 @@
 //! The files in the folder of a run.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::output;
 
@@ -19,18 +19,37 @@ pub(crate) const DATA_FOLDER: &str = "data-folder";
 /// The primary's state while the run goes on.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 
-/// Refuses a folder in which something else has the name of a file that a run writes: a FIFO there would end the run where it
-/// is nearly done.
-pub(crate) fn check(folder: &Path) -> Result<(), String> {
+/// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
+/// of it, a file that no run has written, a FIFO, which would wait for a reader.
+pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
     output::plain(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
+    let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     for name in [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT] {
         let path = folder.join(name);
-        if let Ok(found) = path.metadata()
-            && !found.is_file()
-        {
+        let Ok(found) = path.metadata() else { continue };
+        if !found.is_file() {
             let what = if found.is_dir() { "is a folder" } else { "is neither a file nor a folder" };
             return Err(format!("{} {what}; it must be a file, or absent: move it away", path.display()));
         }
+        if path.canonicalize().is_ok_and(|path| inputs.contains(&path)) {
+            return Err(format!(
+                "--out {}: {} is read by this run and would be overwritten; name another folder",
+                folder.display(),
+                path.display()
+            ));
+        }
     }
-    Ok(())
+    let parties = folder.join(PARTIES);
+    if parties.exists() && !parties.is_dir() {
+        return Err(format!("{} must be a folder, or absent: move it away", parties.display()));
+    }
+    // A run that has begun has a report or a checkpoint before it writes these.
+    let begun = [REPORT, CHECKPOINT].iter().any(|name| folder.join(name).exists());
+    match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
+        Some(path) if !begun => Err(format!(
+            "{} is there, and no run that has written it; move it away, or name another folder (--out)",
+            path.display()
+        )),
+        _ => Ok(()),
+    }
 }

@@ -153,9 +153,14 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         let _ =
             writeln!(text, "name = {}\nfile = {}\nkeys = {}", quoted(name), quoted(&table.file), list(&keys));
         let empty = table.summary.columns.iter().filter(|column| column.missing == table.summary.rows);
-        let empty: Vec<String> = empty.map(|column| column.name.clone()).collect();
-        if !empty.is_empty() {
-            let _ = writeln!(text, "drop = {}  # nothing but missing cells", list(&empty));
+        let mut drop: Vec<String> = empty.map(|column| column.name.clone()).collect();
+        let mut why = vec!["nothing but missing cells"; usize::from(!drop.is_empty())];
+        if at > 0 && table.column(&label.name).is_some() && !keys.contains(&label.name) {
+            drop.push(label.name.clone());
+            why.push("the label, which this party must not show");
+        }
+        if !drop.is_empty() {
+            let _ = writeln!(text, "drop = {}  # {}", list(&drop), why.join("; "));
         }
     }
     let _ = writeln!(text, "\n[linker]\n# {why}.\nkind = \"{linker}\"\nneighbours = {neighbours}");

@@ -21,11 +21,11 @@ pub fn machine(backend: &Backend) -> Machine {
 
 /// What is wrong with JSON, without the names of Rust's types.
 pub(crate) fn of_json(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    let types = ["invalid type", "invalid value", "expected struct", "unknown variant"];
-    let of_types = types.iter().any(|part| text.contains(part));
-    if error.is_data() && of_types {
-        return format!("line {} column {} is not what this program writes", error.line(), error.column());
+    let place = format!("line {} column {}", error.line(), error.column());
+    match error.classify() {
+        serde_json::error::Category::Eof => format!("it is cut off at {place}"),
+        serde_json::error::Category::Syntax => format!("it is no JSON at {place}"),
+        serde_json::error::Category::Data => format!("what is at {place} is not what this program writes"),
+        serde_json::error::Category::Io => error.to_string(),
     }
-    text
 }

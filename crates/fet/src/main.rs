@@ -143,6 +143,9 @@ enum Command {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    // A file that may grow no further (`ulimit -f`) is then an error of the write, and what was begun is tidied up.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {

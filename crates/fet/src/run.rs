@@ -32,7 +32,7 @@ use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::predictions;
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, files};
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
@@ -77,7 +77,9 @@ pub fn run(
     if let Some(outcome) = existing(folder, &made_from, goes_on, keeps)? {
         return Ok(outcome);
     }
-    folder::check(folder).map_err(input)?;
+    let read: Vec<PathBuf> =
+        files(experiment, &data_folders(experiment)).into_iter().map(|(_, path)| path).collect();
+    folder::check(folder, &read).map_err(input)?;
     let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
     let mut warned = warn(&trainer, 0);

@@ -81,10 +81,21 @@ pub enum WeightingRule {
     Balanced,
 }
 
+/// As in a file.
+impl std::fmt::Display for Weighting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Rule(WeightingRule::None) => f.write_str("\"none\""),
+            Self::Rule(WeightingRule::Balanced) => f.write_str("\"balanced\""),
+            Self::Given(weights) => write!(f, "{weights:?}"),
+        }
+    }
+}
+
 impl Weighting {
     /// The weights of classes, given the classes of the training rows; nothing where all rows count the same.
     pub fn of(&self, labels: &[usize], classes: usize) -> Result<Option<ClassWeights>, Violation> {
-        let refuse = |rule: String| Violation::new("train.class_weights", rule, format!("{self:?}"));
+        let refuse = |rule: String| Violation::new("train.class_weights", rule, self);
         match self {
             Self::Rule(WeightingRule::None) => Ok(None),
             Self::Rule(WeightingRule::Balanced) => ClassWeights::balanced(labels, classes)

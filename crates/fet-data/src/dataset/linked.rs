@@ -3,7 +3,7 @@
 mod labels;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use fet_core::data::{
     Aside, Columns, DataError, Dataset, DatasetContext, Features, Folders, Keys, PartyTable, Reading,
@@ -11,7 +11,7 @@ use fet_core::data::{
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
-use fet_tables::{Kind, Options};
+use fet_tables::{Column, Kind, Options, Values};
 use rand::seq::SliceRandom;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,6 +81,12 @@ impl Recipe<dyn Dataset> for LinkedSettings {
             let rule = "must not be a key of the primary: the keys are what the other parties are asked by";
             return Err(Violation::new("label", rule, format!("{:?}", self.label)));
         }
+        for (field, names) in [("drop", &self.primary.drop), ("clip", &self.primary.clip)] {
+            if names.contains(&self.label) {
+                let rule = "must not name the label, which is no feature";
+                return Err(Violation::new(format!("primary.{field}"), rule, format!("{:?}", self.label)));
+            }
+        }
         for (place, table) in tables.chain(others) {
             table.check().map_err(|violation| violation.within(&place))?;
             if table.keys.len() != self.primary.keys.len() {
@@ -126,6 +132,7 @@ impl Dataset for Linked {
         for name in &self.aside {
             aside.push(table.column(name)?.clone());
         }
+        let label = table.column(&settings.label)?.clone();
         let (labels, class_names) = labels(&mut table, &settings.label, settings.task)?;
         let classes = crate::read::classes(settings.task, &labels, |row| table.place(row, &settings.label))?;
         for name in self.aside.iter().filter(|name| settings.primary.drop.contains(name)) {
@@ -144,6 +151,8 @@ impl Dataset for Linked {
             primary.features = primary.features.select_rows(&chosen);
             aside.iter_mut().for_each(|column| column.values = column.values.select(&chosen));
         }
+        let secondaries = self.secondaries()?;
+        secondaries.iter().try_for_each(|party| refuse_label(party, &label))?;
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         Ok(VerticalData {
             task: settings.task,
@@ -151,7 +160,7 @@ impl Dataset for Linked {
             classes: classes.max(class_names.len()),
             primary,
             labels,
-            secondaries: self.secondaries()?,
+            secondaries,
             standardise: Standardise { keys: settings.standardise_keys, features: true },
             aside: Aside { rows: chosen, class_names, columns: aside },
         })
@@ -204,6 +213,31 @@ impl Linked {
         let features = Features::Columns(Columns { rules: settings.rules(), table: table.into_rest() });
         Ok(PartyTable { name: name.clone(), keys, features, bounds })
     }
+}
+
+/// Refuses a party with a column that is called as the label and could be it.
+fn refuse_label(party: &PartyTable, label: &Column) -> Result<(), DataError> {
+    let Features::Columns(Columns { table, .. }) = &party.features else { return Ok(()) };
+    match table.column(&label.name) {
+        Ok(column) if may_be_the_same(label, column) => Err(DataError::new(
+            &party.name,
+            format!(
+                "has the column `{}`, which is the primary's label and has its values here: leave it out there (`drop`), or rename \
+                 it if it is something else",
+                label.name
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a column could hold labels: numbers where these are numbers, else nothing but their values.
+fn may_be_the_same(label: &Column, column: &Column) -> bool {
+    if let (Values::Number(_), Values::Number(_)) = (&label.values, &column.values) {
+        return true;
+    }
+    let known: HashSet<String> = label.values.texts().into_iter().collect();
+    column.values.texts().iter().all(|text| text.is_empty() || known.contains(text))
 }
 
 #[cfg(test)]

@@ -74,6 +74,13 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         options,
         wanted.iter().zip(&surveys).filter(|(w, s)| !s.any() && w.kind.is_none()).map(|(w, _)| w.name),
     )?;
+    if let Some((column, _)) =
+        wanted.iter().zip(&surveys).find(|(column, survey)| column.kind.is_none() && survey.has_thousands())
+    {
+        let problem = "has commas before three digits in its larger numbers and in no other: if they separate thousands, take them \
+                       out of the file; if they stand before decimals, set the column's kind to number";
+        return Err(TableError::column(file, column.name, problem));
+    }
     for (column, survey) in wanted.iter().zip(&surveys) {
         survey.notes(column.name, column.kind, &mut notes);
     }

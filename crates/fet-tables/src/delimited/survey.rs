@@ -27,6 +27,12 @@ pub(super) struct Survey {
     slashed: bool,
     /// Every comma has three digits behind it.
     thousands: bool,
+    /// Some cell has one comma, with one to three digits before it, the first no zero, and three behind.
+    grouped: bool,
+    /// Some cell is a whole number without a comma.
+    bare: bool,
+    /// Every whole number without a comma has at most three digits.
+    short: bool,
     leading_zero: bool,
     rounded: bool,
     dotted: bool,
@@ -48,6 +54,9 @@ impl Survey {
             date: true,
             slashed: true,
             thousands: true,
+            grouped: false,
+            bare: false,
+            short: true,
             leading_zero: false,
             rounded: false,
             dotted: false,
@@ -79,7 +88,19 @@ impl Survey {
         }
         if self.comma {
             self.comma = comma_number(cell).is_some();
-            self.thousands &= cell.split_once(',').is_none_or(|(_, decimals)| decimals.len() == 3);
+            match cell.trim_start_matches(['-', '+']).split_once(',') {
+                Some((whole, decimals)) => {
+                    let grouped =
+                        decimals.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0');
+                    self.thousands &= decimals.len() == 3;
+                    self.grouped |= grouped;
+                    self.short &= grouped;
+                }
+                None => {
+                    self.bare = true;
+                    self.short &= cell.trim_start_matches(['-', '+']).len() <= 3;
+                }
+            }
         }
         if self.date {
             match date::date(cell) {
@@ -107,6 +128,9 @@ impl Survey {
         self.date &= other.date;
         self.slashed &= other.slashed;
         self.thousands &= other.thousands;
+        self.grouped |= other.grouped;
+        self.bare |= other.bare;
+        self.short &= other.short;
         self.leading_zero |= other.leading_zero;
         self.rounded |= other.rounded;
         self.dotted |= other.dotted;
@@ -131,6 +155,12 @@ impl Survey {
             return Some(Kind::Number);
         }
         most(self.dates).then_some(Kind::Date { format: None })
+    }
+
+    /// Whether 996 stands beside 1,033 in a column whose kind nobody has given: a comma that stands before three digits in every number
+    /// of more than three and in no other separates thousands, and is not read as one.
+    pub(super) fn has_thousands(&self) -> bool {
+        self.comma && !self.point && self.grouped && self.bare && self.short
     }
 
     /// The kind, given or inferred, and whether numbers have a comma. None: categories or texts, by their number.

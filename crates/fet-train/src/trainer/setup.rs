@@ -131,8 +131,7 @@ impl Trainer {
             Task::Regression if settings.class_weights == Weighting::Rule(WeightingRule::None) => None,
             Task::Regression => {
                 let rule = "must be \"none\" for a regression, which has no classes";
-                let value = format!("{:?}", settings.class_weights);
-                return Err(Violation::new("train.class_weights", rule, value).into());
+                return Err(Violation::new("train.class_weights", rule, &settings.class_weights).into());
             }
             Task::Binary | Task::Multiclass => {
                 let class = |&row: &usize| prepared.labels[row] as usize;

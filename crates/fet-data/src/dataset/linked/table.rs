@@ -96,6 +96,13 @@ impl TableSettings {
                 return Err(Violation::new("keys", "must name each column once", format!("{:?}", self.keys)));
             }
         }
+        if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {
+            let rule = "must not name a key: keys are no features anyway";
+            return Err(Violation::new("drop", rule, format!("{key:?}")));
+        }
+        if let Some(key) = self.clip.iter().find(|name| self.keys.contains(name)) {
+            return Err(Violation::new("clip", "must name features, not a key", format!("{key:?}")));
+        }
         Ok(())
     }
 
