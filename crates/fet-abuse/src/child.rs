@@ -7,10 +7,10 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rustix::process::{Pid, kill_process};
 
-use crate::case::{Stdout, Step};
+use crate::case::{Expect, Stdout, Step};
 
 /// What no command of these sizes needs, in KiB: a fault must not take the whole machine's memory.
 const MOST_MEMORY: u64 = 8 << 20;
@@ -137,4 +137,12 @@ fn printed(path: &Path) -> anyhow::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MOST_OUTPUT).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The output of a sound command, for cases that are made from it.
+pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
+    let place = Place { fet, folder, logs, patience: 1 };
+    let ended = place.run(&Step::new(command, Expect::Accepted))?;
+    ensure!(ended.code == Some(0), "`fet {command}` fails: {}", ended.stderr);
+    Ok(ended.stdout)
 }

@@ -1,6 +1,5 @@
 //! Runs the cases one after another, prints those that fail, and counts.
 
-use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
@@ -159,12 +158,4 @@ fn excerpt(bytes: &[u8]) -> String {
         "{}{more}",
         text[..end].trim_end().escape_debug().to_string().replace("\\'", "'").replace("\\\"", "\"")
     )
-}
-
-/// The output of a sound command, for cases that are made from it.
-pub(crate) fn asked(fet: &Path, folder: &Path, logs: &Path, command: &str) -> anyhow::Result<String> {
-    let place = Place { fet, folder, logs, patience: 1 };
-    let ended = place.run(&Step::new(command, crate::case::Expect::Accepted))?;
-    ensure!(ended.code == Some(0), "`fet {command}` fails: {}", ended.stderr);
-    Ok(ended.stdout)
 }

@@ -8,10 +8,11 @@
 //! inventory drops a crate that nothing references: a binary references a plug-in crate by `use that_crate as _;`.
 //! inventory has no order either: [`plugins`] sorts by name.
 
+pub(crate) mod error;
 mod slot;
 
 use std::collections::BTreeMap;
-use std::fmt::{Debug, Display};
+use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
 use schemars::JsonSchema;
@@ -20,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::schema;
 
+pub use error::{SettingsError, Violation};
 pub use fet_scores::did_you_mean;
 pub use slot::Slot;
 
@@ -48,89 +50,6 @@ pub trait Recipe<T: SlotKind + ?Sized>:
 
     /// Builds the component; refuses settings that are impossible in the context.
     fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation>;
-}
-
-/// A value that breaks a rule: the field, the rule and the value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{field}` {rule}; it is {value}")]
-pub struct Violation {
-    /// The field, with dots between the names of nested tables.
-    pub field: String,
-    /// The rule, as a phrase that follows the field's name.
-    pub rule: String,
-    /// The value that was given.
-    pub value: String,
-}
-
-impl Violation {
-    /// A violation of `rule` by `field`.
-    pub fn new(field: impl Into<String>, rule: impl Into<String>, value: impl Display) -> Self {
-        Self { field: field.into(), rule: rule.into(), value: value.to_string() }
-    }
-
-    /// The same violation, with the path of the enclosing table.
-    #[must_use]
-    pub fn within(mut self, table: &str) -> Self {
-        self.field = format!("{table}.{}", self.field);
-        self
-    }
-}
-
-/// Why a table of settings was refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SettingsError {
-    /// No plug-in of that name is linked into this program.
-    #[error("`{slot}.kind` must be one of {known}; it is \"{kind}\"{hint}")]
-    UnknownKind {
-        /// The slot.
-        slot: &'static str,
-        /// The name that was given.
-        kind: String,
-        /// The known names, sorted.
-        known: String,
-        /// "; did you mean ...?" if a name is similar.
-        hint: String,
-    },
-    /// The table does not name its plug-in.
-    #[error("`{slot}.kind` is missing; it must be one of {known}")]
-    MissingKind {
-        /// The slot.
-        slot: &'static str,
-        /// The known names, sorted.
-        known: String,
-    },
-    /// A setting that there is not.
-    #[error("`{field}` is no setting{of}{}", if hint.is_empty() { format!("; there are {known}") } else { hint.clone() })]
-    Unknown {
-        /// The field, with dots between the names of nested tables.
-        field: String,
-        /// " of" the plug-in whose settings they are, if any.
-        of: String,
-        /// "; did you mean ...?" if a name is similar.
-        hint: String,
-        /// The settings that there are.
-        known: String,
-    },
-    /// A setting without a default is not there.
-    #[error("`{field}` is missing{}", if what.is_empty() { String::new() } else { format!("; it must be {what}") })]
-    Missing {
-        /// The field, with dots between the names of nested tables.
-        field: String,
-        /// What it must be.
-        what: String,
-    },
-    /// A field cannot be read.
-    #[error("`{field}`: {message}")]
-    Field {
-        /// The field, with dots between the names of nested tables.
-        field: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// A value breaks a rule.
-    #[error(transparent)]
-    Violation(#[from] Violation),
 }
 
 /// One implementation of the slot `T`, as registered by its file.

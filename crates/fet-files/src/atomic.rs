@@ -9,10 +9,12 @@
 //!
 //! The crate `tempfile` would do the same, but it and what it depends on would be built before every `cargo xtask`.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Writes `bytes` to the file `path`; creates the folder where it is missing. A device or a FIFO that stands there is an error:
 /// a program that writes its own files would wait for somebody to read them.
@@ -59,13 +61,36 @@ fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io:
         stream.flush()?;
         return Ok(result);
     }
-    let (temporary, file) = create_beside(path, private)?;
+    let (temporary, file) = {
+        let mut under_way = under_way();
+        let (temporary, file) = create_beside(path, private)?;
+        under_way.insert(temporary.clone());
+        (temporary, file)
+    };
     let written = fill_and_rename(file, &temporary, path, fill);
+    under_way().remove(&temporary);
     if written.is_err() {
         // The first error is the one to report; a temporary file that stays does no harm.
         let _ = fs::remove_file(&temporary);
     }
     written
+}
+
+/// The temporary files that are being written.
+static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Ends the process with this exit code and leaves no temporary file of its own behind: for whoever is told to stop.
+pub fn leave(code: i32) -> ! {
+    // Held to the end: no other file is begun meanwhile.
+    let under_way = under_way();
+    for temporary in under_way.iter() {
+        let _ = fs::remove_file(temporary);
+    }
+    std::process::exit(code)
 }
 
 /// Finds out whether [`write_with`] could begin to write to `path`, and leaves nothing behind. A device or a FIFO is not opened.

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{Features, Folders, Keys, PartyTable, Task};
+use fet_core::data::{Features, Keys, PartyTable, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
 use fet_tables::prepare::{Preparation, Rules};
@@ -14,8 +14,8 @@ use fet_train::prepare::by_statistics;
 use fet_train::schedule;
 
 use crate::experiment_file::data_folders;
-use crate::input::{InputError, input};
-use crate::provenance::files;
+use crate::input::input;
+use crate::provenance::check_files;
 use crate::run;
 
 /// The commands.
@@ -114,32 +114,6 @@ fn counted(count: usize, one: &str, more: &str) -> String {
 
 fn numbers(count: usize) -> String {
     if count == 1 { "1 number of each record".into() } else { format!("{count} numbers of each record") }
-}
-
-/// The files that an experiment names and where they are; an error that says where missing ones come from.
-pub(crate) fn check_files(
-    experiment: &Experiment,
-    folders: &Folders,
-) -> Result<Vec<(String, PathBuf)>, InputError> {
-    let (found, missing): (Vec<_>, Vec<_>) =
-        files(experiment, folders).into_iter().partition(|(_, path)| path.exists());
-    if missing.is_empty() {
-        return Ok(found);
-    }
-    let origin = match experiment.origin.trim() {
-        "" => String::new(),
-        origin => {
-            format!("; where they come from: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
-        }
-    };
-    let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
-    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
-    Err(InputError(format!(
-        "missing: {} (relative names are looked for in {}: the folder of the experiment, then that of the environment variable \
-         FET_DATA, or `data`){origin}",
-        names.join(", "),
-        places.join(" and "),
-    )))
 }
 
 /// What an experiment would read, as text; an error if it cannot be read.

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::output;
-
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.json";
 /// The model of its best epoch.
@@ -19,10 +17,20 @@ pub(crate) const DATA_FOLDER: &str = "data-folder";
 /// The primary's state while the run goes on.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 
+/// Refuses a name that a terminal would not show as it is.
+pub(crate) fn plain(out: &Path) -> Result<(), String> {
+    match out.to_string_lossy().chars().find(|c| c.is_control()) {
+        Some(found) => {
+            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
+        }
+        None => Ok(()),
+    }
+}
+
 /// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
 /// of it, a file that no run has written, a FIFO, which would wait for a reader.
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
-    output::plain(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
+    plain(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     for name in [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT] {
         let path = folder.join(name);

@@ -146,6 +146,10 @@ fn main() -> ExitCode {
     // A file that may grow no further (`ulimit -f`) is then an error of the write, and what was begun is tidied up.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
+    // A run ends after its step; anything else at once, and leaves no part of a file.
+    if !matches!(arguments.command, Command::Run { .. }) {
+        let _ = ctrlc::set_handler(|| fet_files::leave(130));
+    }
     match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {

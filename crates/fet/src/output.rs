@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PREDICTIONS, REPORT};
+use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PREDICTIONS, REPORT};
 use crate::input::input;
 use crate::provenance::files;
 
@@ -18,16 +18,6 @@ pub(crate) fn of_run(run: &FinishedRun) -> Vec<PathBuf> {
 /// Standard output, as a name.
 pub(crate) const STANDARD: &str = "-";
 
-/// Refuses a name that a terminal would not show as it is.
-pub(crate) fn plain(out: &Path) -> Result<(), String> {
-    match out.to_string_lossy().chars().find(|c| c.is_control()) {
-        Some(found) => {
-            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
 pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
     if out == Path::new(STANDARD) {
@@ -38,7 +28,7 @@ pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf
     if !folder.is_dir() {
         return refuse(format!("the folder {} does not exist; make it first", folder.display()));
     }
-    if let Err(problem) = plain(out) {
+    if let Err(problem) = folder::plain(out) {
         return refuse(problem);
     }
     if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') {

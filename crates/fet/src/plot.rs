@@ -17,9 +17,8 @@ use fet_core::parameters::Parameters;
 use fet_records::Report;
 
 use crate::finished::data_folder;
-use crate::folder::{MODEL, PARTIES, REPORT};
+use crate::folder::{self, MODEL, PARTIES, REPORT};
 use crate::input::{InputError, of_json};
-use crate::output;
 
 /// A finished run.
 pub(crate) struct Run {
@@ -41,7 +40,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some((run, party)) = runs.iter().find_map(|run| Some((run, mask::party(run)?))) {
         files.push(("mask.svg", mask::draw(run, party)?));
     }
-    output::plain(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
+    folder::plain(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
     let was_there = out.exists();
     std::fs::create_dir_all(out)
         .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;

@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use crate::experiment_file::resolved;
 use crate::folder::{MODEL, PARTIES};
+use crate::input::InputError;
 
 /// What a run follows from.
 #[derive(Debug, Clone, PartialEq)]
@@ -164,6 +165,32 @@ fn checksum(path: &Path) -> io::Result<String> {
     let sum = hex(&sha256_of_file(path)?);
     known().insert(path.to_path_buf(), sum.clone());
     Ok(sum)
+}
+
+/// The files that an experiment names and where they are; an error that says where missing ones come from.
+pub(crate) fn check_files(
+    experiment: &Experiment,
+    folders: &Folders,
+) -> Result<Vec<(String, PathBuf)>, InputError> {
+    let (found, missing): (Vec<_>, Vec<_>) =
+        files(experiment, folders).into_iter().partition(|(_, path)| path.exists());
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let origin = match experiment.origin.trim() {
+        "" => String::new(),
+        origin => {
+            format!("; where they come from: {}", origin.split_whitespace().collect::<Vec<_>>().join(" "))
+        }
+    };
+    let places: Vec<String> = folders.all().iter().map(|folder| folder.display().to_string()).collect();
+    let names: Vec<&str> = missing.iter().map(|(name, _)| name.as_str()).collect();
+    Err(InputError(format!(
+        "missing: {} (relative names are looked for in {}: the folder of the experiment, then that of the environment variable \
+         FET_DATA, or `data`){origin}",
+        names.join(", "),
+        places.join(" and "),
+    )))
 }
 
 #[cfg(test)]

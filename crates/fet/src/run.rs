@@ -23,7 +23,6 @@ use fet_train::{checkpoint, report};
 
 use crate::attack;
 use crate::card;
-use crate::data::check_files;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
@@ -32,7 +31,7 @@ use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::predictions;
-use crate::provenance::{Provenance, files};
+use crate::provenance::{Provenance, check_files};
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
@@ -70,16 +69,14 @@ pub fn run(
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    check_files(experiment, &data_folders(experiment))?;
+    let reads = check_files(experiment, &data_folders(experiment))?;
     let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
     let goes_on = experiment.can_go_on().map_err(input)?;
     let keeps = keep == Keep::LastState && goes_on;
     if let Some(outcome) = existing(folder, &made_from, goes_on, keeps)? {
         return Ok(outcome);
     }
-    let read: Vec<PathBuf> =
-        files(experiment, &data_folders(experiment)).into_iter().map(|(_, path)| path).collect();
-    folder::check(folder, &read).map_err(input)?;
+    folder::check(folder, reads.iter().map(|(_, path)| path)).map_err(input)?;
     let planned = attack::Planned::of(experiment, &backend)?;
     let mut trainer = trainer(experiment, &backend, Some(folder))?;
     let mut warned = warn(&trainer, 0);

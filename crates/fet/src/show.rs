@@ -7,10 +7,9 @@ use std::io::{BufRead, ErrorKind, Write};
 
 use fet_records::{Answer, Identity, Question};
 
-use crate::data::check_files;
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::input::{input, of_json};
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, check_files};
 
 /// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
 pub fn batch(

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::base::Bases;
 use crate::case::{Base, Case, Expect, Step, quoted};
-use crate::work::asked;
+use crate::child::asked;
 
 use Expect::{Either, Refused};
 

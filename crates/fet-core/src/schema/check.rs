@@ -1,11 +1,12 @@
 //! Checks a table against a schema, before it is read: the first fault, in words for whoever wrote the table.
 
+use fet_scores::did_you_mean;
 use serde_json::Value;
 use toml::Value as Toml;
 
 use super::words::{allowed, bounds, length, list};
 use super::{KINDS, RULE};
-use crate::registry::{SettingsError, Violation, did_you_mean};
+use crate::registry::error::{SettingsError, Violation};
 
 /// The longest value that a message repeats, in characters.
 const LONGEST: usize = 60;
