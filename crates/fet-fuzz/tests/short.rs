@@ -43,7 +43,8 @@ fn damaged_inputs_do_no_harm() {
 
 #[test]
 fn words_of_the_inside_are_noticed() {
-    assert_eq!(unclear("invalid type: string, expected usize"), Some("expected usize"));
+    assert_eq!(unclear("wanted: expected usize"), Some("expected usize"));
+    assert_eq!(unclear("invalid type: string"), Some("invalid type"));
     assert_eq!(unclear(" "), Some("it is empty"));
     assert_eq!(unclear("`train.epochs` must be a whole number; it is \"x\""), None);
 }
