@@ -29,7 +29,7 @@ fn load(folder: &Path, changes: &[(&str, toml::Value)]) -> Result<VerticalData, 
 /// The numbers of a table, column by column.
 fn numbers(table: &PartyTable) -> Vec<f64> {
     let Features::Columns(columns) = &table.features else { panic!("typed columns") };
-    let values = |column: &fet_core::data::Column| match &column.values {
+    let values = |column: &Column| match &column.values {
         Values::Number(values) => values.clone(),
         other => panic!("{}", other.kind()),
     };
