@@ -132,7 +132,8 @@ impl Dataset for Linked {
         for name in &self.aside {
             aside.push(table.column(name)?.clone());
         }
-        let label = table.column(&settings.label)?.clone();
+        // Whether there is one is for what reads the labels to say.
+        let label = table.column(&settings.label).ok().cloned();
         let (labels, class_names) = labels(&mut table, &settings.label, settings.task)?;
         let classes = crate::read::classes(settings.task, &labels, |row| table.place(row, &settings.label))?;
         for name in self.aside.iter().filter(|name| settings.primary.drop.contains(name)) {
@@ -152,7 +153,9 @@ impl Dataset for Linked {
             aside.iter_mut().for_each(|column| column.values = column.values.select(&chosen));
         }
         let secondaries = self.secondaries()?;
-        secondaries.iter().try_for_each(|party| refuse_label(party, &label))?;
+        for (party, table) in secondaries.iter().zip(&settings.secondaries) {
+            label.iter().try_for_each(|label| refuse_label(party, &table.file, label))?;
+        }
         let labels = chosen.iter().map(|&row| labels[row]).collect();
         Ok(VerticalData {
             task: settings.task,
@@ -216,11 +219,11 @@ impl Linked {
 }
 
 /// Refuses a party with a column that is called as the label and could be it.
-fn refuse_label(party: &PartyTable, label: &Column) -> Result<(), DataError> {
+fn refuse_label(party: &PartyTable, file: &str, label: &Column) -> Result<(), DataError> {
     let Features::Columns(Columns { table, .. }) = &party.features else { return Ok(()) };
     match table.column(&label.name) {
         Ok(column) if may_be_the_same(label, column) => Err(DataError::new(
-            &party.name,
+            file,
             format!(
                 "has the column `{}`, which is the primary's label and has its values here: leave it out there (`drop`), or rename \
                  it if it is something else",

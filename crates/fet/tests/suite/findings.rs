@@ -220,6 +220,12 @@ const FINDINGS: &[Finding] = &[
         &["streets.csv", "`delimiter`"],
     ),
     (
+        "a label that is not named was a column without a name",
+        "sed -i 's/label = \"takings\"/label = \"\"/' linked.toml; $FET run linked.toml --out r",
+        2,
+        &["`data.label` must name the primary's column"],
+    ),
+    (
         "a label that is a key as well",
         "sed -i 's/label = \"takings\"/label = \"lon\"/' linked.toml; $FET run linked.toml --out r",
         2,
@@ -265,7 +271,7 @@ const FINDINGS: &[Finding] = &[
         "a secondary had the label",
         "sed -i '1s/lines/takings/' streets.csv; $FET run linked.toml --out r",
         2,
-        &["streets", "`takings`", "label", "`drop`"],
+        &["streets.csv", "`takings`", "label", "`drop`"],
     ),
     (
         "fet init gave the label to a secondary",
