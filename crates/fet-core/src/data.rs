@@ -203,8 +203,13 @@ pub trait Dataset: Send + Sync {
     }
 
     /// New records of the primary, out of a table that has its columns of keys and features; of these `kinds` says what they
-    /// are. `read` reads it as it is asked to.
-    fn records(&self, _kinds: &BTreeMap<String, Kind>, _read: &Reading<'_>) -> Result<PartyTable, DataError> {
+    /// are. `read` reads it as it is asked to; errors call it `name`.
+    fn records(
+        &self,
+        _name: &str,
+        _kinds: &BTreeMap<String, Kind>,
+        _read: &Reading<'_>,
+    ) -> Result<PartyTable, DataError> {
         let problem =
             "has no file of the primary that a table of new records could be laid out as; use \"linked\"";
         Err(DataError::new("`data.kind`", problem))

@@ -14,5 +14,5 @@ pub use atomic::{check_writable, leave, write, write_private, write_with};
 pub use checksum::{hex, sha256, sha256_of_file};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use names::{did_you_mean, experiment, similar_experiment};
-pub use streams::{answer, note_line};
+pub use streams::{answer, note_line, plain};
 pub use whole::{open, read, read_to_string};

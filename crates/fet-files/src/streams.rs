@@ -17,9 +17,29 @@ fn without_reader(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a line to standard error, which nobody may be listening to: work goes on.
+/// Writes a line to standard error, [`plain`], which nobody may be listening to: work goes on.
 pub fn note_line(line: Arguments<'_>) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", plain(&line.to_string()));
+}
+
+/// A text as a terminal shows it: what input may have put into it does not steer the terminal, and no word of it is longer than
+/// anybody reads.
+pub fn plain(text: &str) -> String {
+    // Longer than a path should be.
+    const WORD: usize = 200;
+    let (mut shown, mut word) = (String::new(), 0);
+    for c in text.chars() {
+        let escaped =
+            if c.is_control() && c != '\n' { c.escape_unicode().to_string() } else { c.to_string() };
+        let before = word;
+        word = if c.is_whitespace() { 0 } else { word + escaped.chars().count() };
+        if word <= WORD {
+            shown += &escaped;
+        } else if before <= WORD {
+            shown.push('…');
+        }
+    }
+    shown
 }
 
 /// As `eprintln!`, without a panic where standard error is closed.

@@ -1,6 +1,6 @@
 //! What the caller may decide about reading a table: kinds, missing marks, columns, delimiter.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -12,6 +12,9 @@ use serde::{Deserialize, Serialize};
 pub struct Options {
     /// The kinds of columns by name; the other columns' kinds are inferred.
     pub kinds: BTreeMap<String, Kind>,
+    /// Those of `kinds` that were inferred from another table, and not said by whoever knows this one: a cell that could be read
+    /// in two ways is not settled by them.
+    pub inferred: BTreeSet<String>,
     /// What stands for a missing cell, whatever its case, once spaces around the cell are taken off. Where the kind of a
     /// column is set to text only an empty cell is missing: "None" and "NA" are names, too.
     pub missing: Vec<String>,
@@ -29,6 +32,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             kinds: BTreeMap::new(),
+            inferred: BTreeSet::new(),
             missing: ["", "NA", "N/A", "NaN", "null", "None", "?"].map(String::from).to_vec(),
             columns: None,
             drop: Vec::new(),

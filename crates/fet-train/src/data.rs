@@ -6,6 +6,7 @@ use fet_core::data::{
     Bounds, Column, Columns, DataError, DatasetContext, Features, Folders, Matrix, PartyTable, VerticalData,
 };
 use fet_core::experiment::{Experiment, PART, SplitKind};
+use fet_core::registry::Violation;
 use fet_tables::prepare::{Declared, Scaling};
 use fet_tables::{Options, Values};
 
@@ -15,6 +16,16 @@ use crate::trainer::RunError;
 
 /// Reads the experiment's data, with the columns that its split and its scores go by.
 pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, RunError> {
+    let label = experiment.data.settings().get("label").and_then(toml::Value::as_str).map(String::from);
+    let groups = &experiment.scores.groups;
+    if !groups.is_empty() && label.as_ref() == Some(groups) {
+        return Err(Violation::new(
+            "scores.groups",
+            "must be another column than the label",
+            format!("{groups:?}"),
+        )
+        .into());
+    }
     let aside = experiment.aside();
     let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
     let mut data = experiment.data.build(&context)?.load()?;

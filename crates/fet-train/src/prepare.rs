@@ -146,21 +146,27 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     let (low, high) = labels.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), y| (l.min(y), h.max(y)));
     let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
-        let problem = format!("all training labels are {low}: there is nothing to learn");
+        let only = data.aside.class_names.get(low as usize).cloned().unwrap_or_else(|| low.to_string());
+        let problem = format!("all training labels are {only}: there is nothing to learn");
         return Err(DataError::new(format!("data of {}", data.table.name), problem));
     }
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })
 }
 
 /// Warns of classes that no training row has, which the model cannot learn.
-pub(crate) fn missing_classes(labels: &[f64], objective: &Objective, split: &Split) -> Vec<String> {
+pub(crate) fn missing_classes(
+    labels: &[f64],
+    names: &[String],
+    objective: &Objective,
+    split: &Split,
+) -> Vec<String> {
     if objective.task != Task::Multiclass {
         return Vec::new();
     }
     let mut seen = vec![false; objective.outputs];
     split.train.iter().for_each(|&row| seen[labels[row] as usize] = true);
-    let missing: Vec<_> =
-        (0..objective.outputs).filter(|&class| !seen[class]).map(|c| c.to_string()).collect();
+    let called = |class: usize| names.get(class).cloned().unwrap_or_else(|| class.to_string());
+    let missing: Vec<_> = (0..objective.outputs).filter(|&class| !seen[class]).map(called).collect();
     if missing.is_empty() {
         return Vec::new();
     }

@@ -106,7 +106,11 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
     let name = base.as_str().ok_or_else(|| refused(format!("must be a file name; it is {base}")))?;
     let other = path.with_file_name(name);
     if name.is_empty() || !other.is_file() {
-        return Err(refused(format!("must name a file beside this one; it is {name:?}")));
+        let place = match name.is_empty() {
+            true => String::new(),
+            false => format!("; there is no file {}", other.display()),
+        };
+        return Err(refused(format!("must name a file beside this one; it is {name:?}{place}")));
     }
     let mut settings = parse(&other)?;
     if settings.contains_key("extends") {
@@ -134,6 +138,8 @@ pub fn resolved(experiment: &Experiment) -> serde_json::Value {
 
 /// Where the data files of an experiment are looked for: in the folder of its own file, then in that of `FET_DATA`, or `data`.
 pub fn data_folders(experiment: &Experiment) -> Folders {
-    let common = std::env::var_os("FET_DATA").map_or_else(|| PathBuf::from("data"), PathBuf::from);
+    let common = std::env::var_os("FET_DATA")
+        .filter(|place| !place.is_empty())
+        .map_or_else(|| PathBuf::from("data"), PathBuf::from);
     Folders::new(experiment.folder.clone().into_iter().chain([common]))
 }

@@ -8,7 +8,7 @@ use fet_train::secondary::Finished;
 use fet_train::simulation::Start;
 use fet_train::trainer::SavedModel;
 
-use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, REPORT};
+use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
 use crate::input::{InputError, of_json};
 
 /// A finished run.
@@ -53,7 +53,11 @@ impl FinishedRun {
     /// The model of a secondary, from 1.
     pub fn party(&self, number: usize) -> Result<Finished, InputError> {
         let name = format!("{PARTIES}/party{number}/{MODEL}");
-        Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))
+        let model = Finished::read(&file(&self.folder, &name)?).map_err(|error| self.bad(&name, &error))?;
+        if !model.is_of(number, &self.experiment.common()) {
+            return Err(self.bad(&name, &"is the model of another run or party than report.json tells of"));
+        }
+        Ok(model)
     }
 
     /// The models of its parties, for a run that goes on from them.
@@ -64,6 +68,16 @@ impl FinishedRun {
         };
         let parties = (0..self.report.secondaries).map(of).collect::<Result<_, _>>()?;
         Ok(Start { primary, parties })
+    }
+
+    /// Refuses a folder in which some of what the run wrote is missing or damaged.
+    pub(crate) fn check(&self) -> Result<(), InputError> {
+        let again = |error: InputError| {
+            InputError(format!(
+                "{error}; the run is done, but not whole: remove its report.json to train again"
+            ))
+        };
+        file(&self.folder, PREDICTIONS).and_then(|_| self.start()).map(drop).map_err(again)
     }
 
     fn bad(&self, name: &str, error: &dyn std::fmt::Display) -> InputError {

@@ -25,7 +25,7 @@ pub struct Arguments {
     /// The columns by which records are linked, of the same names in all tables [default: the columns that all share].
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub keys: Vec<String>,
-    /// The experiment to write; a file that is there is not replaced.
+    /// The experiment to write; a file that is there is not replaced; `-` is standard output.
     #[arg(long, default_value = "experiment.toml")]
     pub out: PathBuf,
 }
@@ -44,16 +44,20 @@ struct Looked {
 pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     let out = &arguments.out;
     output::check(out, &arguments.tables)?;
-    if out.symlink_metadata().is_ok() {
+    if out != Path::new(output::STANDARD) && out.symlink_metadata().is_ok() {
         return Err(input(format!("--out {}: this is there already; name another file", out.display())));
     }
     let tables: Vec<Looked> =
         arguments.tables.iter().map(|path| look(path, out)).collect::<Result<_, _>>()?;
     let text = experiment(arguments, &tables)?;
+    let to_standard = out == Path::new(output::STANDARD);
     // What is written must be an experiment of this program.
     let mut table: toml::Table = text.parse()?;
     table.remove("ablation");
     Experiment::from_table(table).map_err(|error| input(format!("{}: {error}", out.display())))?;
+    if to_standard {
+        return Ok(text);
+    }
     fet_files::write(out, text.as_bytes())?;
     let out = out.display();
     Ok(format!(
@@ -103,6 +107,13 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
     if arguments.keys.contains(&label.name) {
         return Err(input(format!("--keys {}: is the label, which the others must not see", label.name)));
     }
+    if label.missing > 0 {
+        let problem = format!(
+            "is missing in {} of {} rows; leave out the records without a label",
+            label.missing, primary.summary.rows
+        );
+        return Err(input(format!("--label {}: {problem}", label.name)));
+    }
     let task = match (label.kind.as_str(), label.distinct) {
         (_, ..2) => return Err(input(format!("--label {}: has the same value in every row", label.name))),
         (_, 2) => "binary",
@@ -118,6 +129,13 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         }
     };
     let (keys, as_text) = keys(arguments, tables)?;
+    for table in tables.iter().filter(|_| !as_text) {
+        let missing = |key: &&String| table.column(key).is_some_and(|column| column.missing > 0);
+        if let Some(key) = keys.iter().find(missing) {
+            let rule = "is a number that must be there in every row; leave out the records without one, or name other --keys";
+            return Err(input(format!("{} column `{key}`: {rule}", table.path.display())));
+        }
+    }
     let least = others.iter().map(|table| table.summary.rows).min().unwrap_or(1);
     let neighbours = least.div_ceil(4).clamp(1, 20);
     let (linker, why) = match as_text {
@@ -132,7 +150,10 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         let same = names.iter().filter(|name| name.split('#').next() == Some(table.name.as_str())).count();
         names.push(if same == 0 { table.name.clone() } else { format!("{}#{}", table.name, same + 1) });
     }
-    let name = arguments.out.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match arguments.out.file_stem() {
+        Some(stem) if arguments.out != Path::new(output::STANDARD) => stem.to_string_lossy().into_owned(),
+        _ => "experiment".to_string(),
+    };
     let mut text = String::from(
         "# Written by `fet init`. `fet help SETTING` explains a setting, `fet list` names them all.\n",
     );

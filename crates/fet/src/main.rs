@@ -141,8 +141,47 @@ enum Command {
     },
 }
 
+/// The stack of the thread that does the work, in bytes, whatever the shell's limit (`ulimit -s`) is.
+const STACK: usize = 16 << 20;
+/// More threads than any machine has processors.
+const MOST_THREADS: usize = 4096;
+
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    match std::thread::Builder::new().stack_size(STACK).spawn(work).map(std::thread::JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => refused(&format!("cannot begin a thread ({error})")),
+    }
+}
+
+/// Prints why, and ends with the exit code of invalid input.
+fn refused(why: &str) -> ExitCode {
+    fet_files::note!("fet: {}", short(why));
+    ExitCode::from(2)
+}
+
+fn work() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        // Help and version are answers, and their exit code is 0.
+        Err(told) if !told.use_stderr() => {
+            return match answer(&told.render().to_string()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => {
+                    fet_files::note!("fet: standard output: {error}");
+                    ExitCode::from(1)
+                }
+            };
+        }
+        Err(error) => {
+            fet_files::note!("{}", short(error.render().to_string().trim_end()));
+            return ExitCode::from(2);
+        }
+    };
+    let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or_default();
+    if threads.parse().is_ok_and(|threads: usize| threads > MOST_THREADS) {
+        return refused(&format!("RAYON_NUM_THREADS must be at most {MOST_THREADS}; it is {threads}"));
+    }
     // A file that may grow no further (`ulimit -f`) is then an error of the write, and what was begun is tidied up.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
@@ -153,7 +192,7 @@ fn main() -> ExitCode {
     match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            fet_files::note!("fet: {}", in_lines(&format!("{error:#}")));
+            fet_files::note!("fet: {}", short(&format!("{error:#}")));
             ExitCode::from(if error.is::<InputError>() { 2 } else { 1 })
         }
     }
@@ -288,32 +327,14 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
     format!("{} (commit {}, features: {built})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"))
 });
 
-/// A message as a terminal shows it: what input may have put into it does not steer the terminal, and does not fill it.
-fn in_lines(message: &str) -> String {
+/// A message of a length that somebody reads.
+fn short(message: &str) -> String {
     const LONGEST: usize = 1_500;
-    // A word of which nobody reads more: longer than a path should be.
-    const WORD: usize = 200;
-    let (mut shown, mut length, mut word) = (String::new(), 0, 0);
-    for c in message.chars() {
-        let escaped =
-            if c.is_control() && c != '\n' { c.escape_unicode().to_string() } else { c.to_string() };
-        let width = escaped.chars().count();
-        let before = word;
-        word = if c.is_whitespace() { 0 } else { word + width };
-        if word > WORD {
-            if before <= WORD {
-                shown.push('…');
-            }
-            continue;
-        }
-        shown += &escaped;
-        length += width;
-        if length > LONGEST {
-            shown.push('…');
-            break;
-        }
+    let plain = fet_files::plain(message);
+    match plain.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
     }
-    shown
 }
 
 /// The help of a command, or of what an experiment may say.

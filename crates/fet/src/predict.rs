@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use fet_core::data::{DatasetContext, PartyTable};
+use fet_core::data::{Columns, DatasetContext, Features, PartyTable};
 use fet_core::linker::Links;
 use fet_core::party::Party;
 use fet_tables::{Format, Table};
@@ -47,6 +47,8 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut served = Served::new(&run, &model)?;
     let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();
+    let mut warnings = served.warnings.clone();
+    warnings.extend(odd_cells(&records, &model));
     let outputs = served.trainer.predict(records).map_err(input)?;
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
@@ -65,7 +67,6 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     };
     let mut columns = vec![number("row", (1..=rows).map(|row| row as f64).collect())];
     columns.extend(predicted.columns());
-    let mut warnings = served.warnings.clone();
     for party in &served.parties {
         let party = party.look();
         let Some(links) = party.served() else { continue };
@@ -145,6 +146,7 @@ impl Served {
     /// New records out of a file, or out of standard input.
     fn records(&self, file: &Path, model: &SavedModel) -> anyhow::Result<PartyTable> {
         let kinds = model.preparing().features.kinds();
+        let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
         let read = |options: &fet_tables::Options| {
             if file == Path::new("-") {
                 fet_tables::read_from(std::io::stdin().lock(), None::<Format>, options)
@@ -152,8 +154,22 @@ impl Served {
                 fet_tables::read(file, options)
             }
         };
-        self.dataset.records(&kinds, &read).map_err(input)
+        self.dataset.records(&name, &kinds, &read).map_err(input)
     }
+}
+
+/// What a reader of the predictions should know of the cells that they follow from.
+fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
+    let Features::Columns(Columns { table, .. }) = &records.features else { return Vec::new() };
+    let unknown = model.preparing().features.unknown(table).into_iter().map(|(column, rows, first)| {
+        format!(
+            "column `{column}`: {rows} of {} rows have a value that no training row had (the first is row {}); the model knows \
+             nothing of it",
+            table.rows,
+            first + 1
+        )
+    });
+    table.notes.iter().cloned().chain(unknown).collect()
 }
 
 /// The similarity of each row's best link; nothing where the linker gives none.

@@ -165,7 +165,9 @@ pub fn run(
         }
     }
     lock::leave(folder);
-    watch.done(&path);
+    watch.done(&path).with_context(|| {
+        format!("standard output: not every event could be written; the run is done: {}", path.display())
+    })?;
     Ok(Outcome::Done(path))
 }
 
@@ -232,6 +234,7 @@ fn existing(
         if !keeps {
             tidy(folder);
         }
+        FinishedRun::read(folder)?.check()?;
         return Ok(Some(Outcome::WasDone(path)));
     };
     let message = format!("holds the report of a run {other}; name another folder with --out");

@@ -2,7 +2,7 @@
 //!
 //! It computes nothing; `run` provides the content.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use fet_records::{EpochReport, Event, Metric, Rows};
@@ -25,14 +25,16 @@ pub(crate) struct Watch {
     epochs: usize,
     metric: Metric,
     bar: Option<ProgressBar>,
+    /// Why what was told could not be written.
+    untold: Option<std::io::Error>,
     last: Instant,
 }
 
 impl Watch {
     pub(crate) fn start(log: Log, epochs: usize, metric: Metric, rows: Rows) -> Self {
-        let watch = Self { log, epochs, metric, bar: None, last: Instant::now() };
+        let mut watch = Self { log, epochs, metric, bar: None, untold: None, last: Instant::now() };
         match log {
-            Log::Json => tell(&Event::Start { epochs, metric, rows }),
+            Log::Json => watch.tell(&Event::Start { epochs, metric, rows }),
             Log::Human => {
                 fet_files::note!(
                     "{} training, {} validation, {} test rows",
@@ -62,7 +64,7 @@ impl Watch {
         }
         if self.log == Log::Json && self.last.elapsed() >= Duration::from_millis(250) {
             self.last = Instant::now();
-            tell(&Event::Progress {
+            self.tell(&Event::Progress {
                 epoch,
                 epochs: self.epochs,
                 fraction: step.rows as f64 / step.of as f64,
@@ -77,7 +79,7 @@ impl Watch {
             bar.finish_and_clear();
         }
         match self.log {
-            Log::Json => tell(&Event::Epoch {
+            Log::Json => self.tell(&Event::Epoch {
                 epoch: report.epoch,
                 epochs: self.epochs,
                 loss: report.train_loss,
@@ -100,16 +102,20 @@ impl Watch {
         }
     }
 
-    pub(crate) fn done(&self, report: &std::path::Path) {
+    /// The run is done. The error is why some event could not be written.
+    pub(crate) fn done(&mut self, report: &std::path::Path) -> std::io::Result<()> {
         if self.log == Log::Json {
-            tell(&Event::Done { report: report.to_path_buf() });
+            self.tell(&Event::Done { report: report.to_path_buf() });
         }
+        self.untold.take().map_or(Ok(()), Err)
     }
-}
 
-fn tell(event: &Event) {
-    // A path that is not UTF-8 cannot be written, and the reader may have closed the pipe: the run continues.
-    if let Ok(line) = serde_json::to_string(event) {
-        let _ = writeln!(std::io::stdout(), "{line}");
+    /// The run continues where nobody reads, or nothing can be written.
+    fn tell(&mut self, event: &Event) {
+        // A path that is not UTF-8 cannot be written.
+        let Ok(line) = serde_json::to_string(event) else { return };
+        if let Err(error) = fet_files::answer(&format!("{line}\n")) {
+            self.untold.get_or_insert(error);
+        }
     }
 }

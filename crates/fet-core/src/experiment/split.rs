@@ -104,7 +104,19 @@ impl SplitSettings {
                 quoted(&self.file),
             );
         }
-        if self.folds == 1 || (self.folds > 0 && matches!(self.kind, Column | File)) {
+        let usual = Self::default();
+        let given = matches!(self.kind, Column | File);
+        for (field, value, is_used) in [
+            ("test", self.test, self.test == usual.test || !(given || self.folds > 0)),
+            ("validation", self.validation, self.validation == usual.validation || !given),
+        ] {
+            if !is_used {
+                let by =
+                    if given { "the parts are given record by record" } else { "each fold is tested once" };
+                return refuse(field, &format!("must be left out: {by}"), value.to_string());
+            }
+        }
+        if self.folds == 1 || (self.folds > 0 && given) {
             let rule = "must be 0, or 2 and more for a split that is not given record by record";
             return refuse("folds", rule, self.folds.to_string());
         }

@@ -87,6 +87,19 @@ impl Recipe<dyn Dataset> for LinkedSettings {
                 return Err(Violation::new(format!("primary.{field}"), rule, format!("{:?}", self.label)));
             }
         }
+        for (at, table) in self.secondaries.iter().enumerate() {
+            let same = |other: &&TableSettings| {
+                TableSettings { name: table.name.clone(), ..(*other).clone() } == *table
+            };
+            if let Some(other) = self.secondaries[..at].iter().position(|other| same(&other)) {
+                let rule = format!("must not be the table of secondaries[{other}] again");
+                return Err(Violation::new(
+                    format!("secondaries[{at}].file"),
+                    rule,
+                    format!("{:?}", table.file),
+                ));
+            }
+        }
         for (place, table) in tables.chain(others) {
             table.check().map_err(|violation| violation.within(&place))?;
             if table.keys.len() != self.primary.keys.len() {
@@ -178,9 +191,14 @@ impl Dataset for Linked {
         tables.map(read).collect()
     }
 
-    fn records(&self, kinds: &BTreeMap<String, Kind>, read: &Reading<'_>) -> Result<PartyTable, DataError> {
+    fn records(
+        &self,
+        name: &str,
+        kinds: &BTreeMap<String, Kind>,
+        read: &Reading<'_>,
+    ) -> Result<PartyTable, DataError> {
         let table = read(&self.of_new_records(kinds)).map_err(crate::read::table::unusable)?;
-        self.party(FileTable::of("new records", table), &self.settings.primary)
+        self.party(FileTable::of(name, table), &self.settings.primary)
     }
 }
 
@@ -193,7 +211,8 @@ impl Linked {
         let mut kinds = kinds.clone();
         // The form of dates is the owner's to say.
         kinds.extend(options.kinds.into_iter().filter(|(name, _)| columns.contains(name)));
-        Options { kinds, columns: Some(columns), drop: Vec::new(), ..options }
+        let inferred = columns.iter().filter(|name| !settings.columns.contains_key(*name)).cloned().collect();
+        Options { kinds, inferred, columns: Some(columns), drop: Vec::new(), ..options }
     }
 
     /// A party's table, with the columns `kept` even where they are dropped.

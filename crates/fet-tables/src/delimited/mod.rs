@@ -20,6 +20,7 @@ use crate::number;
 use crate::options::{Kind, Missing, Options};
 use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
+use pieces::Quote;
 use survey::Survey;
 
 /// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
@@ -52,7 +53,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let (delimiter, mut notes) = delimiter::choose(bytes, file, options.delimiter)?;
     let header = header::read(bytes, file, delimiter, &mut notes)?;
     let cut = pieces::cut(bytes, header.end, delimiter, header.names.len() == 1, piece)
-        .map_err(|open| never_closed(file, bytes, open))?;
+        .map_err(|fault| wrong_quote(file, bytes, fault))?;
     if cut.blank > 0 && header.names.len() == 1 {
         notes.push(format!(
             "{} blank lines were skipped; the missing cell of a table with one column is written as \"\"",
@@ -74,11 +75,18 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         options,
         wanted.iter().zip(&surveys).filter(|(w, s)| !s.any() && w.kind.is_none()).map(|(w, _)| w.name),
     )?;
+    let unsettled = |column: &Wanted<'_>| column.kind.is_none() || options.inferred.contains(column.name);
     if let Some((column, _)) =
-        wanted.iter().zip(&surveys).find(|(column, survey)| column.kind.is_none() && survey.has_thousands())
+        wanted.iter().zip(&surveys).find(|(column, survey)| unsettled(column) && survey.has_thousands())
     {
-        let problem = "has commas before three digits in its larger numbers and in no other: if they separate thousands, take them \
-                       out of the file; if they stand before decimals, set the column's kind to number";
+        let settle = match column.kind {
+            None => "set the column's kind to number",
+            Some(_) => "write them with a point",
+        };
+        let problem = format!(
+            "has commas before three digits in its larger numbers and in no other: if they separate thousands, take them out of \
+             the file; if they stand before decimals, {settle}"
+        );
         return Err(TableError::column(file, column.name, problem));
     }
     for (column, survey) in wanted.iter().zip(&surveys) {
@@ -264,9 +272,13 @@ fn place(bytes: &[u8], offset: usize) -> Place {
     Place::Line(lines as u64 + 1)
 }
 
-fn never_closed(file: &str, bytes: &[u8], open: usize) -> TableError {
-    let problem = "opens a quote that is never closed (close it, or double quotes that belong to the text)";
-    TableError::Row { file: file.into(), place: place(bytes, open), problem: problem.into() }
+fn wrong_quote(file: &str, bytes: &[u8], fault: Quote) -> TableError {
+    let (at, problem) = match fault {
+        Quote::NeverClosed(at) => (at, "opens a quote that is never closed"),
+        Quote::Within(at) => (at, "has a quote within a cell in quotes"),
+    };
+    let problem = format!("{problem} (close it, or double quotes that belong to the text)");
+    TableError::Row { file: file.into(), place: place(bytes, at), problem }
 }
 
 #[cfg(test)]

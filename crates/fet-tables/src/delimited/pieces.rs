@@ -1,5 +1,5 @@
 //! Where a text can be cut so that no record is cut. The rules of quotes are those of the crate `csv`: a quote opens a cell
-//! only as its first byte, two quotes within are one, and what follows a closing quote belongs to the cell.
+//! only as its first byte, and two quotes within are one. A cell that goes on after its closing quote, but for spaces, is refused.
 
 use std::ops::Range;
 
@@ -10,14 +10,23 @@ pub(super) struct Pieces {
     pub(super) blank: usize,
 }
 
-/// Cuts `bytes[start..]` after about every `size` bytes. The error is where a quote opens that never closes.
+/// A quote that stands where it cannot.
+#[derive(Debug, PartialEq)]
+pub(super) enum Quote {
+    /// One that opens at this byte never closes.
+    NeverClosed(usize),
+    /// A cell goes on at this byte after its closing quote.
+    Within(usize),
+}
+
+/// Cuts `bytes[start..]` after about every `size` bytes.
 pub(super) fn cut(
     bytes: &[u8],
     start: usize,
     delimiter: u8,
     count_blank: bool,
     size: usize,
-) -> Result<Pieces, usize> {
+) -> Result<Pieces, Quote> {
     if count_blank || bytes[start..].contains(&b'"') {
         return cut_with_quotes(bytes, start, delimiter, size);
     }
@@ -40,9 +49,11 @@ enum At {
     Quoted,
     /// After a quote within quotes, which closes the cell or is doubled.
     AfterQuote,
+    /// After a space behind a closed cell.
+    Closed,
 }
 
-fn cut_with_quotes(bytes: &[u8], start: usize, delimiter: u8, size: usize) -> Result<Pieces, usize> {
+fn cut_with_quotes(bytes: &[u8], start: usize, delimiter: u8, size: usize) -> Result<Pieces, Quote> {
     let (mut pieces, mut from) = (Vec::new(), start);
     let (mut at, mut opened, mut record) = (At::Start, start, start);
     let (mut blank, mut pending) = (0, 0);
@@ -70,11 +81,13 @@ fn cut_with_quotes(bytes: &[u8], start: usize, delimiter: u8, size: usize) -> Re
                 }
                 At::Start
             }
+            (At::AfterQuote | At::Closed, b' ' | b'\t') => At::Closed,
+            (At::AfterQuote | At::Closed, _) => return Err(Quote::Within(place)),
             _ => At::Plain,
         };
     }
     if at == At::Quoted {
-        return Err(opened);
+        return Err(Quote::NeverClosed(opened));
     }
     if from < bytes.len() {
         pieces.push(from..bytes.len());

@@ -81,6 +81,31 @@ impl Default for Rules {
     }
 }
 
+impl Rules {
+    /// The declared columns of which no cell is within what is declared, each with a warning for the table's owner alone: it follows
+    /// from the records.
+    pub fn misfits(&self, table: &Table) -> Vec<String> {
+        let misfit = |(name, declared): (&String, &Declared)| {
+            let (what, fits) = match (declared, &table.column(name).ok()?.values) {
+                (Declared::Range([low, high]), Values::Number(values)) => (
+                    format!("the declared range [{low}, {high}]"),
+                    values.iter().any(|value| (low..=high).contains(&value)),
+                ),
+                (Declared::Categories(known), Values::Category { codes, names }) => {
+                    let name =
+                        |code: &u32| names.get(*code as usize).is_some_and(|name| known.contains(name));
+                    ("the declared categories".to_string(), codes.iter().any(name))
+                }
+                _ => return None,
+            };
+            (!fits).then(|| {
+                format!("column `{name}`: no value is within {what}; is it declared as the file has it?")
+            })
+        };
+        self.declared.iter().filter_map(misfit).collect()
+    }
+}
+
 /// Columns as they are prepared; it can be saved, and prepares other tables as the one that it was fitted on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,6 +182,24 @@ impl Preparation {
         self.columns.iter().map(|column| (column.name.clone(), kind(&column.how))).collect()
     }
 
+    /// The categories with values that have no column of their own, as none of the rows had them that it was fitted on, or nobody
+    /// declared them: the column, the rows, and the first of these.
+    pub fn unknown(&self, table: &Table) -> Vec<(String, usize, usize)> {
+        let mut found = Vec::new();
+        for Prepared { name, how, .. } in &self.columns {
+            let (How::OneHot { values: known }, Ok(column)) = (how, table.column(name)) else { continue };
+            let Values::Category { codes, names } = &column.values else { continue };
+            let unknown: Vec<bool> = names.iter().map(|name| known.binary_search(name).is_err()).collect();
+            let rows = codes.iter().enumerate();
+            let mut rows =
+                rows.filter(|(_, code)| unknown.get(**code as usize) == Some(&true)).map(|(row, _)| row);
+            if let Some(first) = rows.next() {
+                found.push((name.clone(), rows.count() + 1, first));
+            }
+        }
+        found
+    }
+
     /// The columns by name, each with the names of what it becomes.
     pub fn parts(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
         self.columns.iter().map(|column| (column.name.as_str(), column.names()))
@@ -213,7 +256,7 @@ impl Preparation {
         };
         TableError::Absent(format!(
             "has {value} in data row {} column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
-             correct the cell or leave it empty, or take `scaling = \"robust\"`",
+             correct the cell or leave it empty, or train with `scaling = \"robust\"`",
             row + 1
         ))
     }

@@ -33,6 +33,10 @@ impl Default for RandomisedResponseSettings {
 
 impl RandomisedResponseSettings {
     fn response(&self, classes: usize) -> Result<RandomisedResponse, Violation> {
+        if !self.prior.is_empty() && self.prior.iter().filter(|share| **share > 0.0).count() < 2 {
+            let rule = "must leave at least two classes a probability: else every answer is the same";
+            return Err(Violation::new("prior", rule, format!("{:?}", self.prior)));
+        }
         let response = match self.prior.as_slice() {
             [] => RandomisedResponse::uniform(self.epsilon, classes),
             prior => RandomisedResponse::new(self.epsilon, prior),

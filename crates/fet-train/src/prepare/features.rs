@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fet_core::data::{Bounds, DataError, Features, Matrix, PartyTable, Standardise};
 use fet_tables::prepare::Preparation;
-use fet_tables::{Kind, TableError};
+use fet_tables::{Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
 use super::scaler::Scaler;
@@ -136,6 +136,15 @@ impl FeaturePreparation {
         match self {
             Self::Columns(preparation) => preparation.kinds(),
             Self::AsTheyAre | Self::Scaled(_) => BTreeMap::new(),
+        }
+    }
+
+    /// The categories of new records with values that the records before did not have: the column, the rows, and the first of
+    /// these.
+    pub fn unknown(&self, table: &Table) -> Vec<(String, usize, usize)> {
+        match self {
+            Self::Columns(preparation) => preparation.unknown(table),
+            Self::AsTheyAre | Self::Scaled(_) => Vec::new(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Agreeing to the terms: a party compares them with its own settings, and builds its side of the run.
 
 use fet_core::aggregator::SecureSum;
-use fet_core::data::DataError;
+use fet_core::data::{DataError, Features};
 use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
 use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
@@ -123,6 +123,10 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
         return Err(SecondaryError::NoBounds { part, name, kind });
+    }
+    if let Features::Columns(columns) = &table.features {
+        let tell = |misfit| (own.tell)(format!("{}: {misfit}", table.name));
+        columns.rules.misfits(&columns.table).into_iter().for_each(tell);
     }
     let preparing = match (&own.model, &own.start) {
         (Some(model), _) => model.preparing(terms, settings)?,

@@ -41,13 +41,18 @@ impl Finished {
         Ok(Self { model, parameters: file.parameters })
     }
 
+    /// Whether it is of the secondary of this number, from 1, in a run of these settings.
+    pub fn is_of(&self, number: usize, settings: &CommonSettings) -> bool {
+        self.model.number == number && self.model.settings == settings.to_toml()
+    }
+
     /// How records are prepared for it; refuses another party's model, or one of other settings.
     pub(super) fn preparing(
         &self,
         terms: &Terms,
         settings: &CommonSettings,
     ) -> Result<Preparing, SecondaryError> {
-        if self.model.number != terms.number || self.model.settings != settings.to_toml() {
+        if !self.is_of(terms.number, settings) {
             return Err(StateError::OtherRun.into());
         }
         Ok(self.model.preparing.clone())

@@ -127,8 +127,12 @@ impl SavedModel {
             return refuse(&rule, format!("one that predicts {}", name(objective.task, objective.outputs)));
         }
         if class_names != names {
-            let rule = format!("must be a run that predicts the classes {}", names.join(", "));
-            return refuse(&rule, format!("one that predicts {}", class_names.join(", ")));
+            let called = |names: &[String]| match names {
+                [] => "classes that are numbers".to_string(),
+                names => format!("the classes {}", names.join(", ")),
+            };
+            let rule = format!("must be a run that predicts {}", called(names));
+            return refuse(&rule, format!("one that predicts {}", called(class_names)));
         }
         Ok(())
     }

@@ -87,7 +87,12 @@ impl Trainer {
         (trainer.groups, trainer.file_rows) = (groups, file_rows);
         trainer.check_metric()?;
         // Of protected labels it tells what their answers tell, and no more.
-        trainer.warnings = missing_classes(&trainer.labels, &trainer.objective, trainer.schedule.split());
+        trainer.warnings = missing_classes(
+            &trainer.labels,
+            &trainer.class_names,
+            &trainer.objective,
+            trainer.schedule.split(),
+        );
         trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
         trainer.link()?;
         let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);

@@ -96,6 +96,10 @@ impl TableSettings {
                 return Err(Violation::new("keys", "must name each column once", format!("{:?}", self.keys)));
             }
         }
+        if let Some(key) = self.keys.iter().find(|key| self.columns.contains_key(*key)) {
+            let rule = "must not name a key: `key_kind` says what keys are";
+            return Err(Violation::new("columns", rule, format!("{key:?}")));
+        }
         if let Some(key) = self.drop.iter().find(|name| self.keys.contains(name)) {
             let rule = "must not name a key: keys are no features anyway";
             return Err(Violation::new("drop", rule, format!("{key:?}")));
