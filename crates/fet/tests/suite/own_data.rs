@@ -227,7 +227,7 @@ fn a_model_of_another_run_is_refused() {
     }
     let swapped =
         std::fs::read(folder.path().join("result/parties/party2/model.safetensors")).expect("a model");
-    refused("parties/party1/model.safetensors", &swapped, "belongs to another run");
+    refused("parties/party1/model.safetensors", &swapped, "another run or party");
 }
 
 /// A run whose releases are counted answers no predictions, which nobody counts; nor does a model that is not kept.
