@@ -202,6 +202,24 @@ pub trait Dataset: Send + Sync {
         Ok(self.load()?.secondaries)
     }
 
+    /// What the primary has alone, without the secondaries' tables, and what these are called, in their order: in a federation of
+    /// several machines it has no more.
+    fn primary(&self) -> Result<(VerticalData, Vec<String>), DataError> {
+        let mut data = self.load()?;
+        let names = data.secondaries.drain(..).map(|table| table.name).collect();
+        Ok((data, names))
+    }
+
+    /// The table of one secondary, from 0.
+    fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
+        let mut tables = self.secondaries()?;
+        if index >= tables.len() {
+            let problem = format!("has {} secondaries; there is none of number {}", tables.len(), index + 1);
+            return Err(DataError::new("`data`", problem));
+        }
+        Ok(tables.swap_remove(index))
+    }
+
     /// New records of the primary, out of a table that has its columns of keys and features; of these `kinds` says what they
     /// are. `read` reads it as it is asked to; errors call it `name`.
     fn records(

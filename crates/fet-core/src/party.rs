@@ -59,6 +59,12 @@ pub enum Failure {
     /// The party no longer answers.
     #[error("it no longer answers")]
     Gone,
+    /// The party's program was started again and knows nothing of the run: the run must go back to its last checkpoint.
+    #[error("its program was started again")]
+    Restarted,
+    /// The party cannot be reached, or its transport fails: a sentence that says how.
+    #[error("{0}")]
+    Unreached(String),
     /// The reply cannot be decoded.
     #[error(transparent)]
     Unreadable(#[from] CodecError),

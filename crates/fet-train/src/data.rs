@@ -3,7 +3,8 @@
 //! In a simulation one process reads for all parties; what happens here to one party's table uses no other party's.
 
 use fet_core::data::{
-    Bounds, Column, Columns, DataError, DatasetContext, Features, Folders, Matrix, PartyTable, VerticalData,
+    Bounds, Column, Columns, DataError, Dataset, DatasetContext, Features, Folders, Matrix, PartyTable,
+    VerticalData,
 };
 use fet_core::experiment::{Experiment, PART, SplitKind};
 use fet_core::registry::Violation;
@@ -16,6 +17,24 @@ use crate::trainer::RunError;
 
 /// Reads the experiment's data, with the columns that its split and its scores go by.
 pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, RunError> {
+    let data = reader(experiment, folders)?.load()?;
+    let names = std::iter::once(&data.primary).chain(&data.secondaries).map(|table| table.name.as_str());
+    check_names(&names.collect::<Vec<_>>())?;
+    complete(experiment, folders, data)
+}
+
+/// Reads what the primary has alone; and what the secondaries are called, in their order.
+pub fn read_primary(
+    experiment: &Experiment,
+    folders: &Folders,
+) -> Result<(VerticalData, Vec<String>), RunError> {
+    let (data, names) = reader(experiment, folders)?.primary()?;
+    let all = std::iter::once(&data.primary.name).chain(&names).map(String::as_str);
+    check_names(&all.collect::<Vec<_>>())?;
+    Ok((complete(experiment, folders, data)?, names))
+}
+
+fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>, RunError> {
     let label = experiment.data.settings().get("label").and_then(toml::Value::as_str).map(String::from);
     let groups = &experiment.scores.groups;
     if !groups.is_empty() && label.as_ref() == Some(groups) {
@@ -28,8 +47,15 @@ pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, 
     }
     let aside = experiment.aside();
     let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
-    let mut data = experiment.data.build(&context)?.load()?;
-    check_names(&data)?;
+    Ok(experiment.data.build(&context)?)
+}
+
+/// The same data with the column that the split goes by.
+fn complete(
+    experiment: &Experiment,
+    folders: &Folders,
+    mut data: VerticalData,
+) -> Result<VerticalData, RunError> {
     if experiment.split.kind == SplitKind::File {
         let part = part_of(&experiment.split.file, folders, &data)?;
         data.aside.columns.push(part);
@@ -44,9 +70,7 @@ pub fn read(experiment: &Experiment, folders: &Folders) -> Result<VerticalData, 
 }
 
 /// Refuses parties that cannot be told apart, or whose names would not stand in one line.
-fn check_names(data: &VerticalData) -> Result<(), DataError> {
-    let names: Vec<&str> =
-        std::iter::once(&data.primary).chain(&data.secondaries).map(|table| table.name.as_str()).collect();
+fn check_names(names: &[&str]) -> Result<(), DataError> {
     for (place, name) in names.iter().enumerate() {
         let refuse = |problem: String| Err(DataError::new("`data`", problem));
         if names[..place].contains(name) {

@@ -44,6 +44,18 @@ fn round(asked: &Asked) -> String {
     asked.round.map_or_else(String::new, |round| format!(" in {round}"))
 }
 
+impl PartyError {
+    /// Whether the party's program was started again: the run can go back to its last checkpoint with it.
+    pub fn is_restart(&self) -> bool {
+        *self.problem == Problem::Restarted
+    }
+
+    /// Whether the party could not be reached: the run can be resumed when it can.
+    pub fn is_unreached(&self) -> bool {
+        matches!(*self.problem, Problem::Unreached(_))
+    }
+}
+
 /// What went wrong with a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -54,6 +66,12 @@ pub enum Problem {
     /// It no longer answers.
     #[error("it no longer answers")]
     Gone,
+    /// Its program was started again and knows nothing of the run: the run must go back to its last checkpoint.
+    #[error("its program was started again")]
+    Restarted,
+    /// It cannot be reached.
+    #[error("{0}")]
+    Unreached(String),
     /// The reply cannot be decoded.
     #[error(transparent)]
     Unreadable(CodecError),
@@ -160,6 +178,8 @@ impl Federation {
         };
         let problem = |failure| match failure {
             Failure::Gone => Problem::Gone,
+            Failure::Restarted => Problem::Restarted,
+            Failure::Unreached(how) => Problem::Unreached(how),
             Failure::Refused(refusal) => Problem::Refused(refusal),
             Failure::Unreadable(error) => Problem::Unreadable(error),
             other => Problem::Refused(Refusal::new(other)),

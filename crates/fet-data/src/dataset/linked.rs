@@ -138,6 +138,45 @@ struct Linked {
 
 impl Dataset for Linked {
     fn load(&self) -> Result<VerticalData, DataError> {
+        let (primary, label) = self.primary_and_label()?;
+        let secondaries = self.secondaries()?;
+        for (party, table) in secondaries.iter().zip(&self.settings.secondaries) {
+            label.iter().try_for_each(|label| refuse_label(party, &table.file, label))?;
+        }
+        Ok(VerticalData { secondaries, ..primary })
+    }
+
+    fn primary(&self) -> Result<(VerticalData, Vec<String>), DataError> {
+        let names = self.settings.secondaries.iter().map(|table| table.party_name().to_string()).collect();
+        Ok((self.primary_and_label()?.0, names))
+    }
+
+    fn secondaries(&self) -> Result<Vec<PartyTable>, DataError> {
+        (0..self.settings.secondaries.len()).map(|index| self.secondary(index)).collect()
+    }
+
+    fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
+        let Some(table) = self.settings.secondaries.get(index) else {
+            let problem = format!("must be {} tables or more; it is fewer", index + 1);
+            return Err(DataError::new("`data.secondaries`", problem));
+        };
+        self.party(self.read(table, &format!("secondaries[{index}].file"), &[])?, table)
+    }
+
+    fn records(
+        &self,
+        name: &str,
+        kinds: &BTreeMap<String, Kind>,
+        read: &Reading<'_>,
+    ) -> Result<PartyTable, DataError> {
+        let table = read(&self.of_new_records(kinds)).map_err(crate::read::table::unusable)?;
+        self.party(FileTable::of(name, table), &self.settings.primary)
+    }
+}
+
+impl Linked {
+    /// The primary's table, and its column with the label, if it is there.
+    fn primary_and_label(&self) -> Result<(VerticalData, Option<Column>), DataError> {
         let settings = &self.settings;
         let file = &settings.primary.file;
         let mut table = self.read(&settings.primary, "primary.file", &self.aside)?;
@@ -165,44 +204,20 @@ impl Dataset for Linked {
             primary.features = primary.features.select_rows(&chosen);
             aside.iter_mut().for_each(|column| column.values = column.values.select(&chosen));
         }
-        let secondaries = self.secondaries()?;
-        for (party, table) in secondaries.iter().zip(&settings.secondaries) {
-            label.iter().try_for_each(|label| refuse_label(party, &table.file, label))?;
-        }
         let labels = chosen.iter().map(|&row| labels[row]).collect();
-        Ok(VerticalData {
+        let data = VerticalData {
             task: settings.task,
             // A class that has a name may have no record.
             classes: classes.max(class_names.len()),
             primary,
             labels,
-            secondaries,
+            secondaries: Vec::new(),
             standardise: Standardise { keys: settings.standardise_keys, features: true },
             aside: Aside { rows: chosen, class_names, columns: aside },
-        })
-    }
-
-    fn secondaries(&self) -> Result<Vec<PartyTable>, DataError> {
-        let tables = self.settings.secondaries.iter().enumerate();
-        let read = |(index, table): (usize, &TableSettings)| {
-            let setting = format!("secondaries[{index}].file");
-            self.party(self.read(table, &setting, &[])?, table)
         };
-        tables.map(read).collect()
+        Ok((data, label))
     }
 
-    fn records(
-        &self,
-        name: &str,
-        kinds: &BTreeMap<String, Kind>,
-        read: &Reading<'_>,
-    ) -> Result<PartyTable, DataError> {
-        let table = read(&self.of_new_records(kinds)).map_err(crate::read::table::unusable)?;
-        self.party(FileTable::of(name, table), &self.settings.primary)
-    }
-}
-
-impl Linked {
     /// The settings of the primary, for a table that may have other columns beside keys and features.
     fn of_new_records(&self, kinds: &BTreeMap<String, Kind>) -> Options {
         let settings = &self.settings.primary;
@@ -231,9 +246,8 @@ impl Linked {
         }
         let numbers = self.settings.key_kind == LinkedKeys::Numbers;
         let bounds = settings.bounds_of(&table, numbers)?;
-        let name = if settings.name.is_empty() { &settings.file } else { &settings.name };
         let features = Features::Columns(Columns { rules: settings.rules(), table: table.into_rest() });
-        Ok(PartyTable { name: name.clone(), keys, features, bounds })
+        Ok(PartyTable { name: settings.party_name().to_string(), keys, features, bounds })
     }
 }
 

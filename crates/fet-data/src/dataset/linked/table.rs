@@ -110,6 +110,11 @@ impl TableSettings {
         Ok(())
     }
 
+    /// What the party is called.
+    pub(super) fn party_name(&self) -> &str {
+        if self.name.is_empty() { &self.file } else { &self.name }
+    }
+
     /// The first setting that declares something, and what.
     pub(super) fn declares(&self) -> Option<(&'static str, String)> {
         let Self { bounds, dates, categories, .. } = self;
