@@ -1,0 +1,298 @@
+//! The primary's end of a link: one request at a time, answered exactly once.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::end::{End, message_of};
+use crate::errors::CallError;
+use crate::identity::PublicIdentity;
+use crate::names::Route;
+use crate::session::{Ends, Initiation, SECOND};
+use crate::settings::{Local, Peer, Settings};
+use crate::state::{Doing, State};
+use crate::transport::Transport;
+use crate::wire::{LARGEST_MESSAGE, Purpose};
+
+/// Between two first messages of a handshake.
+const KNOCK: Duration = Duration::from_millis(250);
+/// Between two reports to whoever waits.
+const TELL: Duration = Duration::from_millis(500);
+/// Unreadable packets without progress from which on a silence is called an alteration.
+const ALTERED: u64 = 3;
+/// Packets taken before something is sent again.
+const BATCH: usize = 32;
+
+/// The primary's end of a link to one party.
+pub struct Caller {
+    end: End,
+    local: Local,
+    route: Route,
+    party: PublicIdentity,
+    peer: Option<Peer>,
+    knocking: Option<Knocking>,
+    number: u64,
+    /// The SHA-256 of the request of a call that was lost and may go on.
+    pending: Option<[u8; 32]>,
+    /// Answers to a handshake that the party's identity had not made.
+    forged: u64,
+    doing: Doing,
+}
+
+struct Knocking {
+    initiation: Initiation,
+    again: Instant,
+}
+
+impl Caller {
+    /// The end at the primary, which takes only `party` for the other end.
+    pub fn new(
+        transport: impl Transport + 'static,
+        local: Local,
+        route: Route,
+        party: PublicIdentity,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            end: End::new(Arc::new(transport), settings),
+            local,
+            route,
+            party,
+            peer: None,
+            knocking: None,
+            number: 0,
+            pending: None,
+            forged: 0,
+            doing: Doing::Idle,
+        }
+    }
+
+    /// Waits until the party joins, for `limit` at most; tells `report` how it stands, twice a second.
+    ///
+    /// # Errors
+    /// [`CallError::NotJoined`]; [`CallError::Version`]; [`CallError::Restarted`] where it is not the start of the program
+    /// that this caller knew: it has joined, and the next call goes to it.
+    pub fn wait_for(
+        &mut self,
+        limit: Duration,
+        report: &mut dyn FnMut(&State),
+    ) -> Result<Peer, CallError> {
+        let (began, mut tell) = (Instant::now(), Instant::now());
+        self.doing = Doing::Joining;
+        self.knocking = None;
+        let joined = loop {
+            let now = Instant::now();
+            if now.duration_since(began) >= limit {
+                break Err(CallError::NotJoined {
+                    waited: limit,
+                    unreadable: self.forged,
+                    connection: self.end.transport.connection(),
+                });
+            }
+            if now >= tell {
+                report(&self.state());
+                tell = now + TELL;
+            }
+            let knock = self.knock(now);
+            match self.receive(knock.min(tell).min(began + limit)) {
+                Err(error) => break Err(error),
+                Ok(true) => break Ok(self.peer.clone().expect("it has just joined")),
+                Ok(false) => {}
+            }
+        };
+        self.doing = Doing::Idle;
+        joined
+    }
+
+    /// Sends a request and waits for its answer. A party that has not joined is waited for, as long as silence is borne.
+    ///
+    /// After [`CallError::Lost`] or [`CallError::Altered`], a call with the same request goes on where the first was cut;
+    /// the party does not compute it twice. A call with another request gives the first up.
+    ///
+    /// # Errors
+    /// Any [`CallError`].
+    pub fn call(&mut self, request: &[u8]) -> Result<Vec<u8>, CallError> {
+        self.call_with(request, &mut |_| {})
+    }
+
+    /// [`Caller::call`], which tells `report` how it stands, twice a second.
+    ///
+    /// # Errors
+    /// Any [`CallError`].
+    pub fn call_with(
+        &mut self,
+        request: &[u8],
+        report: &mut dyn FnMut(&State),
+    ) -> Result<Vec<u8>, CallError> {
+        self.refuse_too_large(request)?;
+        if !self.end.has_session() {
+            self.wait_for(self.end.settings.silence, report)?;
+            self.refuse_too_large(request)?;
+        }
+        let goes_on = self.pending.take().is_some_and(|digest| digest == fet_files::sha256(request));
+        if !goes_on {
+            self.number += 1;
+            self.end.forget();
+            (self.end.floor, self.end.ceiling) = (self.number - 1, self.number);
+            self.end.begin(message_of(self.number, request, Purpose::Content));
+        }
+        let answer = self.exchange(request, report);
+        self.doing = Doing::Idle;
+        if matches!(answer, Err(CallError::Lost { .. } | CallError::Altered { .. })) {
+            self.pending = Some(fet_files::sha256(request));
+        }
+        answer
+    }
+
+    fn exchange(&mut self, request: &[u8], report: &mut dyn FnMut(&State)) -> Result<Vec<u8>, CallError> {
+        let began = Instant::now();
+        let mut tell = began + TELL;
+        self.end.start_clock(began);
+        loop {
+            let now = Instant::now();
+            if let Some((message, bytes)) = self.end.finished() {
+                self.end.report(now);
+                return match message.purpose {
+                    Purpose::Content => Ok(bytes),
+                    Purpose::TooLarge => Err(self.answer_too_large(&bytes)),
+                };
+            }
+            self.end.pump(now, request);
+            self.doing = match (self.end.is_sending(), self.end.other_computes) {
+                (_, true) => Doing::Computing,
+                (true, false) => Doing::Sending,
+                (false, false) => Doing::Receiving,
+            };
+            let heard = self.end.heard().map_or(began, |heard| heard.max(began));
+            self.refuse_silence(now, heard)?;
+            let silence = self.end.settings.silence;
+            let mut until = self.end.due(now).min(tell).min(heard.min(self.end.progress()) + silence);
+            let patience = heard + self.end.settings.heartbeat * 2;
+            if now >= patience {
+                // Perhaps it started again: an agreement that it has forgotten is no use.
+                until = until.min(self.knock(now));
+            } else {
+                self.knocking = None;
+                until = until.min(patience);
+            }
+            if now >= tell {
+                report(&self.state());
+                tell = now + TELL;
+            }
+            self.receive(until)?;
+        }
+    }
+
+    fn refuse_silence(&self, now: Instant, heard: Instant) -> Result<(), CallError> {
+        let since = now.duration_since(heard.min(self.end.progress()));
+        if since < self.end.settings.silence {
+            return Ok(());
+        }
+        let packets = self.end.unreadable_since_progress();
+        if packets >= ALTERED {
+            return Err(CallError::Altered { packets, since });
+        }
+        Err(CallError::Lost { since, connection: self.end.transport.connection() })
+    }
+
+    /// Sends the first message of a handshake where it is due; returns when it is next.
+    fn knock(&mut self, now: Instant) -> Instant {
+        let knocking = self.knocking.get_or_insert_with(|| {
+            let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
+            Knocking { initiation: Initiation::new(ends, &self.local.hello(&self.end.settings)), again: now }
+        });
+        if now >= knocking.again {
+            self.end.transport.send(knocking.initiation.packet.clone());
+            knocking.again = now + KNOCK;
+        }
+        knocking.again
+    }
+
+    /// Takes the packets that come until `until`, the first that comes and those behind it; returns whether the party joined.
+    fn receive(&mut self, until: Instant) -> Result<bool, CallError> {
+        let mut joined = false;
+        let mut until = until;
+        for _ in 0..BATCH {
+            let Some(packet) = self.end.transport.receive(until) else { break };
+            let now = Instant::now();
+            if packet.first() == Some(&SECOND) {
+                joined |= self.take_second(&packet)?;
+            } else {
+                self.end.take(&packet, now);
+            }
+            until = now;
+        }
+        Ok(joined)
+    }
+
+    /// Takes the second message of a handshake: a fresh agreement, as it answers keys that were made for it.
+    fn take_second(&mut self, packet: &[u8]) -> Result<bool, CallError> {
+        let Some(knocking) = self.knocking.take() else { return Ok(false) };
+        let (session, hello) = match knocking.initiation.finish(packet) {
+            Ok(finished) => finished,
+            Err(initiation) => {
+                self.forged += 1;
+                self.knocking = Some(Knocking { initiation, ..knocking });
+                return Ok(false);
+            }
+        };
+        if hello.version != self.local.version {
+            return Err(CallError::Version {
+                ours: self.local.version,
+                theirs: hello.version,
+                about: hello.about,
+            });
+        }
+        let restarted = self.peer.as_ref().is_some_and(|peer| peer.incarnation != hello.incarnation);
+        self.peer = Some(hello.into());
+        self.forged = 0;
+        if restarted {
+            self.end.forget();
+            self.pending = None;
+        }
+        self.end.replace(session);
+        // The party takes the session for the current one once a packet of it arrives.
+        self.end.report(Instant::now());
+        if restarted { Err(CallError::Restarted) } else { Ok(true) }
+    }
+
+    fn refuse_too_large(&self, request: &[u8]) -> Result<(), CallError> {
+        let limit = self.peer.as_ref().map_or(LARGEST_MESSAGE, |peer| peer.largest.min(LARGEST_MESSAGE));
+        let size = request.len() as u64;
+        if size > limit { Err(CallError::TooLarge { size, limit }) } else { Ok(()) }
+    }
+
+    fn answer_too_large(&self, bytes: &[u8]) -> CallError {
+        let size = bytes.try_into().map_or(0, u64::from_le_bytes);
+        CallError::AnswerTooLarge { size, limit: self.end.settings.largest.min(LARGEST_MESSAGE) }
+    }
+
+    /// How the link stands.
+    pub fn state(&self) -> State {
+        let (sent, received) = self.end.traffic();
+        State {
+            connection: self.end.transport.connection(),
+            doing: self.doing,
+            heard: self.end.heard().map(|heard| heard.elapsed()),
+            latency: self.end.latency(),
+            sent,
+            received,
+            unreadable: self.end.unreadable() + self.forged,
+        }
+    }
+
+    /// The party, as it said of itself when it last joined.
+    pub fn peer(&self) -> Option<&Peer> {
+        self.peer.as_ref()
+    }
+
+    /// Whose link it is.
+    pub fn route(&self) -> &Route {
+        &self.route
+    }
+}
+
+impl std::fmt::Debug for Caller {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Caller of {} in {}: {}", self.route.party, self.route.run, self.state())
+    }
+}

@@ -1,0 +1,184 @@
+//! The chunks of one message that leave: which are under way, arrived or lost, and how many may be under way.
+//!
+//! The number under way grows with every report and is halved by a loss, as TCP's does, so that a slow path is not filled
+//! with repetitions. The bytes themselves are elsewhere.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use crate::rtt::Rtt;
+use crate::wire::{Message, Report, WINDOW};
+
+/// Chunks under way at the start, and at the least.
+const START: f64 = 32.0;
+const LEAST: f64 = 2.0;
+/// Times that the timeout is doubled at most.
+const DOUBLINGS: u32 = 6;
+/// The longest wait that doubling leads to.
+const LONGEST: Duration = Duration::from_secs(2);
+
+#[derive(Debug)]
+struct Slot {
+    serial: u64,
+    sent: Instant,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    UnderWay,
+    Arrived,
+    Lost,
+}
+
+/// How many chunks may be under way; outlives a message.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    allowed: f64,
+    growing: bool,
+    halved: Option<Instant>,
+    doublings: u32,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { allowed: START, growing: true, halved: None, doublings: 0 }
+    }
+}
+
+impl Pace {
+    /// Waits no longer than after a first loss: the other end was heard again.
+    pub(crate) fn revive(&mut self) {
+        self.doublings = 0;
+    }
+
+    fn timeout(&self, rtt: &Rtt) -> Duration {
+        (rtt.timeout() * (1 << self.doublings)).min(LONGEST.max(rtt.timeout()))
+    }
+
+    fn arrived(&mut self) {
+        self.doublings = 0;
+        self.allowed += if self.growing { 1.0 } else { 1.0 / self.allowed };
+        self.allowed = self.allowed.min(f64::from(WINDOW));
+    }
+
+    /// Halves once for all losses of one round trip.
+    fn lost(&mut self, now: Instant, rtt: &Rtt, timed_out: bool) {
+        let round = rtt.smoothed().unwrap_or_default();
+        if self.halved.is_none_or(|halved| now.duration_since(halved) > round) {
+            (self.allowed, self.growing) = ((self.allowed / 2.0).max(LEAST), false);
+            self.halved = Some(now);
+            self.doublings = (self.doublings + u32::from(timed_out)).min(DOUBLINGS);
+        }
+    }
+}
+
+/// One message on its way.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    pub(crate) message: Message,
+    /// All chunks before this one arrived.
+    base: u32,
+    /// Those from `base` on that were sent at least once.
+    slots: VecDeque<Slot>,
+    /// The latest serial number that a report confirmed.
+    confirmed: u64,
+    /// The latest serial number that was sent.
+    last: u64,
+}
+
+impl Sending {
+    pub(crate) fn new(message: Message) -> Self {
+        Self { message, base: 0, slots: VecDeque::new(), confirmed: 0, last: 0 }
+    }
+
+    /// Whether the other end has all of it.
+    pub(crate) fn is_done(&self) -> bool {
+        self.base == self.message.chunks()
+    }
+
+    /// Takes a report in; returns whether a chunk more arrived.
+    pub(crate) fn reported(&mut self, report: &Report, now: Instant, pace: &mut Pace, rtt: &mut Rtt) -> bool {
+        let sent = self.base + self.slots.len() as u32;
+        if report.number != self.message.number || report.base > sent {
+            return false;
+        }
+        let mut progress = false;
+        for (at, slot) in self.slots.iter_mut().enumerate() {
+            let index = self.base + at as u32;
+            let beyond = index.wrapping_sub(report.base);
+            let arrived = index < report.base || (beyond < 128 && report.beyond >> beyond & 1 == 1);
+            if slot.serial == report.echo && self.confirmed < report.echo {
+                let passed = now.duration_since(slot.sent);
+                rtt.measured(passed.saturating_sub(Duration::from_micros(report.held.into())));
+            }
+            if arrived && slot.state != State::Arrived {
+                slot.state = State::Arrived;
+                pace.arrived();
+                progress = true;
+            }
+        }
+        if report.echo <= self.last {
+            self.confirmed = self.confirmed.max(report.echo);
+        }
+        while self.slots.front().is_some_and(|slot| slot.state == State::Arrived) {
+            self.slots.pop_front();
+            self.base += 1;
+        }
+        progress
+    }
+
+    /// The chunk to send now, if one may be sent.
+    pub(crate) fn next(&mut self, now: Instant, pace: &mut Pace, rtt: &Rtt) -> Option<u32> {
+        self.find_losses(now, pace, rtt);
+        let under_way = self.slots.iter().filter(|slot| slot.state == State::UnderWay).count();
+        if under_way as f64 >= pace.allowed {
+            return None;
+        }
+        if let Some(at) = self.slots.iter().position(|slot| slot.state == State::Lost) {
+            return Some(self.base + at as u32);
+        }
+        let next = self.base + self.slots.len() as u32;
+        (next < self.message.chunks() && next - self.base < WINDOW).then_some(next)
+    }
+
+    /// Notes that the chunk which [`Sending::next`] named was sent.
+    pub(crate) fn sent(&mut self, index: u32, serial: u64, now: Instant) {
+        self.last = serial;
+        let slot = Slot { serial, sent: now, state: State::UnderWay };
+        match self.slots.get_mut((index - self.base) as usize) {
+            Some(place) => *place = slot,
+            None => self.slots.push_back(slot),
+        }
+    }
+
+    /// When the next chunk may count as lost.
+    pub(crate) fn due(&self, pace: &Pace, rtt: &Rtt) -> Option<Instant> {
+        let waits = |slot: &&Slot| slot.state == State::UnderWay;
+        self.slots.iter().filter(waits).map(|slot| slot.sent + self.patience(slot, pace, rtt)).min()
+    }
+
+    /// Counts everything under way as lost: a new session began.
+    pub(crate) fn start_again(&mut self) {
+        for slot in self.slots.iter_mut().filter(|slot| slot.state == State::UnderWay) {
+            slot.state = State::Lost;
+        }
+    }
+
+    fn patience(&self, slot: &Slot, pace: &Pace, rtt: &Rtt) -> Duration {
+        if slot.serial < self.confirmed { rtt.overtaken() } else { pace.timeout(rtt) }
+    }
+
+    fn find_losses(&mut self, now: Instant, pace: &mut Pace, rtt: &Rtt) {
+        for at in 0..self.slots.len() {
+            let slot = &self.slots[at];
+            let overdue = slot.state == State::UnderWay
+                && now.duration_since(slot.sent) >= self.patience(slot, pace, rtt);
+            if overdue {
+                let timed_out = slot.serial >= self.confirmed;
+                self.slots[at].state = State::Lost;
+                pace.lost(now, rtt, timed_out);
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The party's end of a link: waits for requests, computes each once, and says meanwhile that it is there.
+//!
+//! It listens for ever: no packet, however forged, and no primary of another version ends it.
+
+mod post;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::identity::PublicIdentity;
+use crate::names::Route;
+use crate::settings::{Local, Peer, Settings};
+use crate::state::State;
+use crate::transport::Transport;
+use post::{Event, Post};
+
+/// The longest that a thread sleeps: so long may a stop or a repetition be late.
+const DOZE: Duration = Duration::from_millis(25);
+/// Packets taken before something is sent again.
+const BATCH: usize = 32;
+
+/// What a party does with requests.
+pub trait Answer {
+    /// A primary begins: what an earlier incarnation had begun is given up. Its first request follows.
+    fn begins(&mut self, peer: &Peer);
+
+    /// The answer to a request, computed once for each.
+    fn answer(&mut self, request: Vec<u8>) -> Vec<u8>;
+
+    /// A primary of another protocol version knocked and was refused; `ours` is this end's version.
+    fn refused(&mut self, peer: &Peer, ours: u16) {
+        let _ = (peer, ours);
+    }
+}
+
+/// The party's end of a link to the primary.
+pub struct Service {
+    transport: Arc<dyn Transport>,
+    post: Mutex<Post>,
+    arrived: Condvar,
+}
+
+impl Service {
+    /// The end at the party, which takes only `primary` for the other end.
+    pub fn new(
+        transport: impl Transport + 'static,
+        local: Local,
+        route: Route,
+        primary: PublicIdentity,
+        settings: Settings,
+    ) -> Self {
+        let transport: Arc<dyn Transport> = Arc::new(transport);
+        let post = Post::new(Arc::clone(&transport), local, route, primary, settings);
+        Self { transport, post: Mutex::new(post), arrived: Condvar::new() }
+    }
+
+    /// Answers requests, on this thread, until `stop` is set. Another thread keeps the link alive meanwhile.
+    ///
+    /// A service may serve again later; what arrived and was not answered waits.
+    pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
+        let ended = AtomicBool::new(false);
+        let this = &*self;
+        std::thread::scope(|scope| {
+            // Also where `answer` panics: the scope waits for the other thread.
+            let _end = SetOnDrop(&ended);
+            let carrier = scope.spawn(|| this.carry(&ended));
+            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() {
+                let Some(event) = this.next() else { continue };
+                match event {
+                    Event::Begins(peer) => answer.begins(&peer),
+                    Event::Refused(peer, ours) => answer.refused(&peer, ours),
+                    Event::Request { epoch, number, bytes } => {
+                        let bytes = answer.answer(bytes);
+                        this.post().answer(epoch, number, bytes, Instant::now());
+                    }
+                }
+            }
+        });
+    }
+
+    /// How the link stands.
+    pub fn state(&self) -> State {
+        self.post().state()
+    }
+
+    fn carry(&self, ended: &AtomicBool) {
+        let mut due = Instant::now();
+        while !ended.load(Ordering::Relaxed) {
+            let mut packet = self.transport.receive(due.min(Instant::now() + DOZE));
+            let mut post = self.post();
+            for _ in 0..BATCH {
+                let Some(found) = packet else { break };
+                let now = Instant::now();
+                post.take(&found, now);
+                packet = self.transport.receive(now);
+            }
+            if let Some(left) = packet {
+                post.take(&left, Instant::now());
+            }
+            let now = Instant::now();
+            post.pump(now);
+            due = post.due(now);
+            if post.has_events() {
+                self.arrived.notify_one();
+            }
+        }
+    }
+
+    fn next(&self) -> Option<Event> {
+        let post = self.post();
+        let waited = self.arrived.wait_timeout_while(post, DOZE, |post| !post.has_events());
+        waited.unwrap_or_else(PoisonError::into_inner).0.event()
+    }
+
+    fn post(&self) -> MutexGuard<'_, Post> {
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Service: {}", self.state())
+    }
+}

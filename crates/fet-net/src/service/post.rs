@@ -1,0 +1,200 @@
+//! What arrives at a party and what leaves it: handshakes, requests and answers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use crate::end::{End, message_of};
+use crate::identity::PublicIdentity;
+use crate::names::Route;
+use crate::session::{Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, respond};
+use crate::settings::{Local, Peer, Settings};
+use crate::state::{Doing, State};
+use crate::transport::Transport;
+use crate::wire::{LARGEST_MESSAGE, Purpose};
+
+/// Sessions that were begun and of which no packet arrived yet. A first message may be a repeated one; so many of them can
+/// be under way before they drive out one that is not.
+const CANDIDATES: usize = 8;
+
+/// What the party's thread is told.
+pub(super) enum Event {
+    Begins(Peer),
+    Refused(Peer, u16),
+    Request { epoch: u64, number: u64, bytes: Vec<u8> },
+}
+
+pub(super) struct Post {
+    end: End,
+    local: Local,
+    route: Route,
+    primary: PublicIdentity,
+    peer: Option<Peer>,
+    candidates: VecDeque<Candidate>,
+    /// The first message of the current session.
+    current: Vec<u8>,
+    /// Counts the primary's incarnations.
+    epoch: u64,
+    events: VecDeque<Event>,
+    /// The last answer.
+    answer: Vec<u8>,
+    /// First messages that the primary's identity had not made for this route.
+    forged: u64,
+    /// The last version that was refused, so that it is told once.
+    refused: Option<(u64, u16)>,
+    opened: Vec<u8>,
+}
+
+struct Candidate {
+    first: Vec<u8>,
+    second: Vec<u8>,
+    session: Session,
+    hello: Hello,
+}
+
+impl Post {
+    pub(super) fn new(
+        transport: Arc<dyn Transport>,
+        local: Local,
+        route: Route,
+        primary: PublicIdentity,
+        settings: Settings,
+    ) -> Self {
+        let mut end = End::new(transport, settings);
+        end.parks = true;
+        Self {
+            end,
+            local,
+            route,
+            primary,
+            peer: None,
+            candidates: VecDeque::new(),
+            current: Vec::new(),
+            epoch: 0,
+            events: VecDeque::new(),
+            answer: Vec::new(),
+            forged: 0,
+            refused: None,
+            opened: vec![0; LARGEST_PLAIN],
+        }
+    }
+
+    /// Takes a packet, whoever made it.
+    pub(super) fn take(&mut self, packet: &[u8], now: Instant) {
+        if packet.first() == Some(&FIRST) {
+            self.take_first(packet);
+        } else if !self.end.take(packet, now) {
+            self.take_candidates_packet(packet, now);
+        }
+        if let Some((message, bytes)) = self.end.finished() {
+            self.end.computing = true;
+            // The primary has the last answer, or it would not ask again.
+            self.answer = Vec::new();
+            self.events.push_back(Event::Request { epoch: self.epoch, number: message.number, bytes });
+        }
+    }
+
+    /// Answers the first message of a handshake. The current session stays as it is.
+    fn take_first(&mut self, packet: &[u8]) {
+        if packet == self.current {
+            return;
+        }
+        if let Some(known) = self.candidates.iter().find(|candidate| candidate.first == packet) {
+            self.end.transport.send(known.second.clone());
+            return;
+        }
+        let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
+        let Some((session, hello, second)) = respond(ends, &self.local.hello(&self.end.settings), packet) else {
+            self.forged += 1;
+            return;
+        };
+        self.end.transport.send(second.clone());
+        if hello.version != self.local.version {
+            let refused = Some((hello.incarnation, hello.version));
+            if self.refused != refused {
+                self.refused = refused;
+                self.events.push_back(Event::Refused(hello.into(), self.local.version));
+            }
+            return;
+        }
+        if self.candidates.len() == CANDIDATES {
+            self.candidates.pop_front();
+        }
+        self.candidates.push_back(Candidate { first: packet.to_vec(), second, session, hello });
+    }
+
+    /// The first authentic packet of a session makes it the current one.
+    fn take_candidates_packet(&mut self, packet: &[u8], now: Instant) {
+        let opened = &mut self.opened;
+        let mut opens = |candidate: &mut Candidate| match candidate.session.open(packet, opened) {
+            Opened::Plain(length) => Some(length),
+            _ => None,
+        };
+        let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
+        let Some((at, length)) = found else { return };
+        let Some(Candidate { first, session, hello, .. }) = self.candidates.remove(at) else { return };
+        self.candidates.clear();
+        self.current = first;
+        if self.peer.as_ref().is_none_or(|peer| peer.incarnation != hello.incarnation) {
+            self.epoch += 1;
+            self.end.forget();
+            (self.end.floor, self.answer) = (0, Vec::new());
+            // Requests of an earlier incarnation are nobody's any more.
+            self.events.retain(|event| !matches!(event, Event::Request { .. }));
+            self.events.push_back(Event::Begins(hello.clone().into()));
+        }
+        self.peer = Some(hello.into());
+        self.end.replace(session);
+        self.end.take_plain(&self.opened[..length], packet.len(), now);
+    }
+
+    /// Takes an answer, unless its request is no longer wanted, and sends what may be sent of it.
+    pub(super) fn answer(&mut self, epoch: u64, number: u64, bytes: Vec<u8>, now: Instant) {
+        if epoch != self.epoch || number != self.end.floor {
+            return;
+        }
+        let limit = self.peer.as_ref().map_or(0, |peer| peer.largest.min(LARGEST_MESSAGE));
+        let purpose = if bytes.len() as u64 > limit { Purpose::TooLarge } else { Purpose::Content };
+        self.answer = match purpose {
+            Purpose::Content => bytes,
+            Purpose::TooLarge => (bytes.len() as u64).to_le_bytes().to_vec(),
+        };
+        self.end.computing = false;
+        self.end.begin(message_of(number, &self.answer, purpose));
+        self.pump(now);
+    }
+
+    pub(super) fn pump(&mut self, now: Instant) {
+        self.end.pump(now, &self.answer);
+    }
+
+    pub(super) fn due(&self, now: Instant) -> Instant {
+        self.end.due(now)
+    }
+
+    pub(super) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
+    pub(super) fn event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    pub(super) fn state(&self) -> State {
+        let (sent, received) = self.end.traffic();
+        State {
+            connection: self.end.transport.connection(),
+            doing: match (self.end.has_session(), self.end.computing, self.end.is_sending()) {
+                (false, ..) => Doing::Joining,
+                (true, true, _) => Doing::Computing,
+                (true, false, true) => Doing::Sending,
+                (true, false, false) => Doing::Idle,
+            },
+            heard: self.end.heard().map(|heard| heard.elapsed()),
+            latency: self.end.latency(),
+            sent,
+            received,
+            unreadable: self.end.unreadable() + self.forged,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Secret and authentic packets between two pinned identities: Noise `KK`, with packets in any order.
+//!
+//! Both ends know each other's key in advance. Names, run and version are bound by the prologue, so that a handshake of one
+//! route is none of another. A packet that was altered, repeated or made by somebody else is not opened, and changes
+//! nothing. What is in the packets, and that they arrive, is no concern of this module.
+
+mod handshake;
+mod replay;
+
+use snow::StatelessTransportState;
+
+pub(crate) use handshake::{Ends, Hello, Initiation, respond};
+
+use replay::Replay;
+
+/// The version of everything that both ends must agree on. It is announced, never negotiated.
+pub const PROTOCOL: u16 = 1;
+
+/// The first byte of a packet: the first message of a handshake, the second, or a packet of a session.
+pub(crate) const FIRST: u8 = 1;
+pub(crate) const SECOND: u8 = 2;
+pub(crate) const PACKET: u8 = 3;
+
+/// Bytes before what is encrypted: kind, session, counter.
+const HEADER: usize = 1 + 8 + 8;
+/// Bytes of the authentication tag.
+const TAG: usize = 16;
+/// The most that one packet carries, in bytes: Noise's limit of 65,535 less the tag.
+pub(crate) const LARGEST_PLAIN: usize = 65_535 - TAG;
+
+/// One session, from its handshake to its replacement.
+pub(crate) struct Session {
+    keys: StatelessTransportState,
+    /// Tells apart the packets of sessions; the first bytes of the handshake's hash, equal at both ends.
+    name: [u8; 8],
+    next: u64,
+    seen: Replay,
+    /// Packets that claimed to be of this session and were not.
+    pub(crate) unreadable: u32,
+}
+
+/// What became of a packet.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Opened {
+    /// Its content has this many bytes.
+    Plain(usize),
+    /// It is of another session, or of none.
+    Elsewhere,
+    /// It claims this session, and was altered or made by somebody else.
+    Unreadable,
+    /// It was opened before, or is too old to tell.
+    Repeated,
+}
+
+impl Session {
+    fn new(keys: StatelessTransportState, hash: &[u8]) -> Self {
+        let name = hash[..8].try_into().expect("a hash of 32 bytes");
+        Self { keys, name, next: 0, seen: Replay::default(), unreadable: 0 }
+    }
+
+    /// The packet of at most [`LARGEST_PLAIN`] bytes.
+    ///
+    /// # Panics
+    /// If there are more bytes, or after 2^64 packets.
+    pub(crate) fn seal(&mut self, plain: &[u8]) -> Vec<u8> {
+        let counter = self.next;
+        self.next += 1;
+        let mut packet = vec![0; HEADER + plain.len() + TAG];
+        packet[0] = PACKET;
+        packet[1..9].copy_from_slice(&self.name);
+        packet[9..HEADER].copy_from_slice(&counter.to_le_bytes());
+        let sealed = self.keys.write_message(counter, plain, &mut packet[HEADER..]);
+        sealed.expect("a packet is within Noise's limit");
+        packet
+    }
+
+    /// Opens a packet into `plain`, of at least [`LARGEST_PLAIN`] bytes.
+    pub(crate) fn open(&mut self, packet: &[u8], plain: &mut [u8]) -> Opened {
+        if packet.len() < HEADER + TAG || packet[0] != PACKET || packet[1..9] != self.name {
+            return Opened::Elsewhere;
+        }
+        let counter = u64::from_le_bytes(packet[9..HEADER].try_into().expect("8 bytes"));
+        if !self.seen.may_be_new(counter) {
+            return Opened::Repeated;
+        }
+        // Only what is authentic moves the window.
+        match self.keys.read_message(counter, &packet[HEADER..], plain) {
+            Ok(length) => {
+                self.seen.note(counter);
+                Opened::Plain(length)
+            }
+            Err(_) => {
+                self.unreadable = self.unreadable.saturating_add(1);
+                Opened::Unreadable
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Session with {} packets sent", self.next)
+    }
+}
+
+#[cfg(test)]
+mod tests;

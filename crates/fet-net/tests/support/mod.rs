@@ -1,0 +1,95 @@
+//! What the tests of links share: two parties that know each other, and what the party answers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use fet_net::{Answer, Caller, Keys, Local, Peer, Route, Service, Settings, Transport};
+
+/// The bank, which is the primary, and the shop.
+pub(crate) struct Pair {
+    pub(crate) bank: Local,
+    pub(crate) shop: Local,
+    pub(crate) route: Route,
+}
+
+impl Pair {
+    pub(crate) fn new() -> Self {
+        let name = |text: &str| text.parse().unwrap();
+        Self {
+            bank: Local::new(Keys::generate(), "bank 1"),
+            shop: Local::new(Keys::generate(), "shop 1"),
+            route: Route { run: name("run"), primary: name("bank"), party: name("shop") },
+        }
+    }
+
+    pub(crate) fn caller(&self, transport: impl Transport + 'static, settings: Settings) -> Caller {
+        let party = self.shop.keys.public();
+        Caller::new(transport, self.bank.clone(), self.route.clone(), party, settings)
+    }
+
+    pub(crate) fn service(&self, transport: impl Transport + 'static, settings: Settings) -> Service {
+        let primary = self.bank.keys.public();
+        Service::new(transport, self.shop.clone(), self.route.clone(), primary, settings)
+    }
+}
+
+/// The program started again: the same keys, another incarnation.
+pub(crate) fn again(local: &Local) -> Local {
+    let mut again = local.clone();
+    again.incarnation = !local.incarnation;
+    again.keys = Arc::clone(&local.keys);
+    again
+}
+
+/// Times that suit a test.
+pub(crate) fn quick() -> Settings {
+    Settings {
+        heartbeat: Duration::from_millis(100),
+        silence: Duration::from_millis(1500),
+        ..Settings::default()
+    }
+}
+
+/// Answers with the request's bytes in reverse order, after a while.
+#[derive(Debug, Default)]
+pub(crate) struct Mirror {
+    pub(crate) requests: usize,
+    pub(crate) begun: Vec<Peer>,
+    pub(crate) refused: usize,
+    pub(crate) takes: Duration,
+}
+
+impl Answer for Mirror {
+    fn begins(&mut self, peer: &Peer) {
+        self.begun.push(peer.clone());
+    }
+
+    fn answer(&mut self, mut request: Vec<u8>) -> Vec<u8> {
+        self.requests += 1;
+        std::thread::sleep(self.takes);
+        request.reverse();
+        request
+    }
+
+    fn refused(&mut self, _: &Peer, _: u16) {
+        self.refused += 1;
+    }
+}
+
+/// Serves on a thread of its own while `run` runs.
+pub(crate) fn running(mut service: Service, mut mirror: Mirror, run: impl FnOnce()) -> Mirror {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let serving = scope.spawn(|| {
+            service.serve(&mut mirror, &stop);
+        });
+        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        stop.store(true, Ordering::Relaxed);
+        serving.join().unwrap();
+        if let Err(panic) = ran {
+            std::panic::resume_unwind(panic);
+        }
+    });
+    mirror
+}
