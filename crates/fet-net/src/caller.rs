@@ -71,11 +71,7 @@ impl Caller {
     /// # Errors
     /// [`CallError::NotJoined`]; [`CallError::Version`]; [`CallError::Restarted`] where it is not the start of the program
     /// that this caller knew: it has joined, and the next call goes to it.
-    pub fn wait_for(
-        &mut self,
-        limit: Duration,
-        report: &mut dyn FnMut(&State),
-    ) -> Result<Peer, CallError> {
+    pub fn wait_for(&mut self, limit: Duration, report: &mut dyn FnMut(&State)) -> Result<Peer, CallError> {
         let (began, mut tell) = (Instant::now(), Instant::now());
         self.doing = Doing::Joining;
         self.knocking = None;

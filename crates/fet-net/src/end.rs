@@ -219,9 +219,7 @@ impl End {
     pub(crate) fn report(&mut self, now: Instant) {
         let mut report = match (&self.incoming, &self.taken) {
             (Some(incoming), _) => incoming.report(),
-            (None, Some(taken)) => {
-                Report { number: taken.number, base: taken.chunks(), ..Report::default() }
-            }
+            (None, Some(taken)) => Report { number: taken.number, base: taken.chunks(), ..Report::default() },
             (None, None) => Report::default(),
         };
         if let Some((serial, since)) = self.echo {
@@ -257,7 +255,8 @@ impl End {
     pub(crate) fn due(&self, now: Instant) -> Instant {
         let heartbeat = self.heartbeat_due(now);
         let data = self.outgoing.as_ref().filter(|_| !self.is_parked(now));
-        data.and_then(|outgoing| outgoing.due(&self.pace, &self.rtt)).map_or(heartbeat, |due| due.min(heartbeat))
+        data.and_then(|outgoing| outgoing.due(&self.pace, &self.rtt))
+            .map_or(heartbeat, |due| due.min(heartbeat))
     }
 
     /// Whether a message is on its way out.

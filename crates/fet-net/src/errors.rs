@@ -55,7 +55,9 @@ pub enum CallError {
         limit: u64,
     },
     /// The party's program speaks another version; no request was sent.
-    #[error("it speaks version {theirs} of the protocol, and this program {ours}: run the same version ({about})")]
+    #[error(
+        "it speaks version {theirs} of the protocol, and this program {ours}: run the same version ({about})"
+    )]
     Version {
         /// This end's version.
         ours: u16,

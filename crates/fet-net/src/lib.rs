@@ -14,8 +14,10 @@
 //!
 //! What is in a request or an answer is no concern of this crate.
 
+pub mod hub;
 pub mod identity;
 pub mod memory;
+pub mod nats;
 pub mod transport;
 
 mod caller;

@@ -28,13 +28,7 @@ pub struct Faults {
 impl Default for Faults {
     /// None.
     fn default() -> Self {
-        Self {
-            loss: 0.0,
-            repetition: 0.0,
-            alteration: 0.0,
-            delay: Duration::ZERO..Duration::ZERO,
-            seed: 0,
-        }
+        Self { loss: 0.0, repetition: 0.0, alteration: 0.0, delay: Duration::ZERO..Duration::ZERO, seed: 0 }
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The longest name, in bytes.
-pub const LONGEST: usize = 64;
+const LONGEST: usize = 64;
 
 /// The name of a run or of a party: 1 to 64 letters, digits, `_` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -128,9 +128,12 @@ fn decode(text: &str, length: usize) -> Result<Zeroizing<Vec<u8>>, NkeyError> {
 /// CRC-16/XMODEM.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc, _| {
-            if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
-        })
+        (0..8).fold(
+            crc ^ u16::from(*byte) << 8,
+            |crc, _| {
+                if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
+            },
+        )
     })
 }
 
@@ -158,14 +161,18 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let good = encode_public(&[9; 32]);
-        let mistyped = format!("{}{}{}", &good[..20], if &good[20..21] == "A" { "B" } else { "A" }, &good[21..]);
+        let mistyped =
+            format!("{}{}{}", &good[..20], if &good[20..21] == "A" { "B" } else { "A" }, &good[21..]);
         for (text, expected) in [
             (good[1..].to_owned(), NkeyError::Length { found: 55, expected: 56 }),
             (String::new(), NkeyError::Length { found: 0, expected: 56 }),
             (good.replacen('U', "é", 1), NkeyError::Character { position: 1 }),
             (good.to_lowercase(), NkeyError::Character { position: 1 }),
             (mistyped, NkeyError::Checksum),
-            (encode([&[0][..], &[9; 32]].concat()), NkeyError::Kind { expected: "a user's public key, U..." }),
+            (
+                encode([&[0][..], &[9; 32]].concat()),
+                NkeyError::Kind { expected: "a user's public key, U..." },
+            ),
         ] {
             assert_eq!(decode_public(&text), Err(expected), "{text}");
         }

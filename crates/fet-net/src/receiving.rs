@@ -113,6 +113,11 @@ mod tests {
         ] {
             assert!(!sending.reported(&report, now, &mut pace, &mut rtt), "{report:?}");
         }
-        assert!(sending.reported(&Report { number: 7, base: 1, ..Report::default() }, now, &mut pace, &mut rtt));
+        assert!(sending.reported(
+            &Report { number: 7, base: 1, ..Report::default() },
+            now,
+            &mut pace,
+            &mut rtt
+        ));
     }
 }

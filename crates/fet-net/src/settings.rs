@@ -76,10 +76,6 @@ pub struct Settings {
 impl Default for Settings {
     /// A heartbeat each 2 s, lost after 15 s, messages of 1 GiB.
     fn default() -> Self {
-        Self {
-            heartbeat: Duration::from_secs(2),
-            silence: Duration::from_secs(15),
-            largest: LARGEST_MESSAGE,
-        }
+        Self { heartbeat: Duration::from_secs(2), silence: Duration::from_secs(15), largest: LARGEST_MESSAGE }
     }
 }

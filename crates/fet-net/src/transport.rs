@@ -58,7 +58,9 @@ impl std::fmt::Display for Connection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Up { warning: None } => f.write_str("the server is connected"),
-            Self::Up { warning: Some(warning) } => write!(f, "the server is connected but refused: {warning}"),
+            Self::Up { warning: Some(warning) } => {
+                write!(f, "the server is connected but refused: {warning}")
+            }
             Self::Down { since, why } => {
                 write!(f, "the server does not answer since {} s ({why})", since.elapsed().as_secs())
             }

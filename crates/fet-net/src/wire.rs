@@ -152,7 +152,8 @@ mod tests {
     fn bodies_are_read_as_they_were_written_and_never_in_part() {
         let message = Message { number: 3, total: CHUNK as u64 + 2, purpose: Purpose::Content };
         let refusal = Message { number: 4, total: 8, purpose: Purpose::TooLarge };
-        let report = Report { number: 9, base: 4, beyond: 5, echo: 6, held: 7, unreadable: 8, computing: true };
+        let report =
+            Report { number: 9, base: 4, beyond: 5, echo: 6, held: 7, unreadable: 8, computing: true };
         for body in [
             Body::Data { message, serial: 5, index: 1, bytes: &[1, 2] },
             Body::Data { message: refusal, serial: 5, index: 0, bytes: &[1; 8] },

@@ -35,7 +35,9 @@ fn a_file_that_others_may_read_is_refused() {
 fn a_file_without_one_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("shop.key");
-    for (text, expected) in [("# nothing\n", "0 lines"), ("SUA\nSUB\n", "2 lines"), ("SUABC\n", "5 characters")] {
+    for (text, expected) in
+        [("# nothing\n", "0 lines"), ("SUA\nSUB\n", "2 lines"), ("SUABC\n", "5 characters")]
+    {
         fet_files::write_private(&path, text.as_bytes()).unwrap();
         let error = Keys::read(&path).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

@@ -104,7 +104,8 @@ impl Post {
             return;
         }
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
-        let Some((session, hello, second)) = respond(ends, &self.local.hello(&self.end.settings), packet) else {
+        let Some((session, hello, second)) = respond(ends, &self.local.hello(&self.end.settings), packet)
+        else {
             self.forged += 1;
             return;
         };

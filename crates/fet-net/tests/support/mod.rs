@@ -1,10 +1,15 @@
 //! What the tests of links share: two parties that know each other, and what the party answers.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
-use fet_net::{Answer, Caller, Keys, Local, Peer, Route, Service, Settings, Transport};
+pub(crate) mod server;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use fet_net::{Answer, Caller, Connection, Keys, Local, Peer, Route, Service, Settings, Transport};
 
 /// The bank, which is the primary, and the shop.
 pub(crate) struct Pair {
@@ -92,4 +97,37 @@ pub(crate) fn running(mut service: Service, mut mirror: Mirror, run: impl FnOnce
         }
     });
     mirror
+}
+
+/// A transport that keeps a copy of all that crosses it.
+pub(crate) struct Tap<T> {
+    inner: T,
+    seen: Arc<Mutex<Vec<u8>>>,
+}
+
+impl<T: Transport> Tap<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        Self { inner, seen: Arc::default() }
+    }
+
+    pub(crate) fn seen(&self) -> Arc<Mutex<Vec<u8>>> {
+        Arc::clone(&self.seen)
+    }
+}
+
+impl<T: Transport> Transport for Tap<T> {
+    fn send(&self, packet: Vec<u8>) {
+        self.seen.lock().unwrap().extend(&packet);
+        self.inner.send(packet);
+    }
+
+    fn receive(&self, until: Instant) -> Option<Bytes> {
+        let packet = self.inner.receive(until)?;
+        self.seen.lock().unwrap().extend(&packet);
+        Some(packet)
+    }
+
+    fn connection(&self) -> Connection {
+        self.inner.connection()
+    }
 }

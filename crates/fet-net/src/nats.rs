@@ -1,0 +1,156 @@
+//! The transport over a NATS server, to which all dial out.
+//!
+//! Only its publish and subscribe are used: a packet that nobody hears is gone. The server sees who talks to whom, sizes and
+//! times; it is trusted with nothing else. It answers to the same identity that begins sessions.
+
+mod errors;
+mod link;
+mod status;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::{Auth, Client, ConnectOptions};
+
+pub use errors::NatsError;
+pub use link::NatsLink;
+
+use crate::identity::Keys;
+use crate::names::Route;
+use crate::transport::Connection;
+use status::Status;
+
+/// Packets that wait for a link that does not take them; more are dropped.
+const WAITING: usize = 1024;
+/// How long one attempt to connect may take.
+const ATTEMPT: Duration = Duration::from_secs(10);
+/// Between two attempts to reach a server that is not there.
+const PAUSE: Duration = Duration::from_millis(500);
+/// The longest pause before a connection that broke is tried again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Where the server is, and how it is recognised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`, which is encrypted only where the server asks for it.
+    pub url: String,
+    /// The certificates (PEM) of the authority that vouches for the server; without it, those of the system.
+    pub ca: Option<PathBuf>,
+    /// This end's certificate and its key (PEM), where the server asks for one.
+    pub certificate: Option<(PathBuf, PathBuf)>,
+}
+
+/// One connection to a server, shared by the links of a process. It reconnects for ever.
+#[derive(Clone)]
+pub struct Hub(Arc<Shared>);
+
+/// What links share; the runtime ends with the last of them.
+struct Shared {
+    client: Client,
+    status: Arc<Status>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Hub {
+    /// Connects to the server as the identity of `keys`. A server that cannot be reached is tried again for `wait`.
+    ///
+    /// # Errors
+    /// Where a file cannot be used, the server is not the one that the authority vouches for, it does not know the identity,
+    /// or it cannot be reached.
+    pub fn connect(server: &Server, keys: &Arc<Keys>, wait: Duration) -> Result<Self, NatsError> {
+        errors::check_files(server)?;
+        // An error says that the program has chosen another, which will do.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("fet-net")
+            .enable_all()
+            .build()
+            .map_err(NatsError::Thread)?;
+        let status = Arc::new(Status::default());
+        let began = Instant::now();
+        loop {
+            let options = options(server, keys, &status);
+            match runtime.block_on(options.connect(&server.url)) {
+                Ok(client) => return Ok(Self(Arc::new(Shared { client, status, runtime }))),
+                Err(error) => {
+                    let error = NatsError::of(server, keys, &error);
+                    let passes = matches!(error, NatsError::Unreachable { .. });
+                    if !passes || began.elapsed() + PAUSE >= wait {
+                        return Err(error);
+                    }
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        }
+    }
+
+    /// The primary's transport to the party of a route.
+    ///
+    /// # Errors
+    /// Where the connection has ended.
+    pub fn to_party(&self, route: &Route) -> Result<NatsLink, NatsError> {
+        self.link(route.to_party(), route.from_party())
+    }
+
+    /// The party's transport to the primary of a route.
+    ///
+    /// # Errors
+    /// Where the connection has ended.
+    pub fn to_primary(&self, route: &Route) -> Result<NatsLink, NatsError> {
+        self.link(route.from_party(), route.to_party())
+    }
+
+    /// Whether the server answers.
+    pub fn connection(&self) -> Connection {
+        self.0.status.connection()
+    }
+
+    fn link(&self, publish: String, subscribe: String) -> Result<NatsLink, NatsError> {
+        NatsLink::new(Arc::clone(&self.0), publish, subscribe)
+    }
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Hub: {}", self.connection())
+    }
+}
+
+fn options(server: &Server, keys: &Arc<Keys>, status: &Arc<Status>) -> ConnectOptions {
+    let keys = Arc::clone(keys);
+    let signed = move |nonce: Vec<u8>| {
+        let keys = Arc::clone(&keys);
+        async move {
+            let mut auth = Auth::new();
+            auth.nkey = Some(keys.public().to_string());
+            auth.signature = Some(keys.sign(&nonce).to_vec());
+            Ok(auth)
+        }
+    };
+    let status = Arc::clone(status);
+    let mut options = ConnectOptions::with_auth_callback(signed)
+        .require_tls(server.url.starts_with("tls://") || server.ca.is_some())
+        .connection_timeout(ATTEMPT)
+        .subscription_capacity(WAITING)
+        .ignore_discovered_servers()
+        .no_echo()
+        .ping_interval(Duration::from_secs(10))
+        .reconnect_delay_callback(|attempts| {
+            // The first attempt is made at once.
+            let doubled = 100 << attempts.saturating_sub(2).min(10);
+            if attempts <= 1 { Duration::ZERO } else { Duration::from_millis(doubled).min(LONGEST_PAUSE) }
+        })
+        .event_callback(move |event| {
+            status.note(&event);
+            std::future::ready(())
+        });
+    if let Some(ca) = &server.ca {
+        options = options.add_root_certificates(ca.clone());
+    }
+    if let Some((certificate, key)) = &server.certificate {
+        options = options.add_client_certificate(certificate.clone(), key.clone());
+    }
+    options
+}

@@ -1,0 +1,138 @@
+//! A real NATS server for a test, with certificates made for it.
+
+use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fet_net::Keys;
+use fet_net::hub::{Member, Roster, Tls};
+use fet_net::nats::{Hub, Server};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use super::Pair;
+
+/// The program, or none, which is said.
+pub(crate) fn program() -> Option<PathBuf> {
+    let program = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
+    let runs = Command::new(&program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if runs.is_ok_and(|status| status.success()) {
+        return Some(program);
+    }
+    fet_testing::left_out(
+        "nats",
+        &format!("{} does not run: name a nats-server in FET_NATS", program.display()),
+    );
+    None
+}
+
+/// A server's process; it ends with this value.
+pub(crate) struct Running {
+    program: PathBuf,
+    pub(crate) folder: tempfile::TempDir,
+    child: Option<Child>,
+    port: u16,
+    tls: bool,
+}
+
+/// An authority, and the certificate and key that it made for this machine, in a folder.
+pub(crate) fn certificates(folder: &Path, name: &str) {
+    let mut params = CertificateParams::new(Vec::new()).unwrap();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let params = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).unwrap();
+    let certificate = params.signed_by(&key, &authority).unwrap();
+    let write = |kind: &str, text: String| {
+        fet_files::write(&folder.join(format!("{name}-{kind}.pem")), text.as_bytes()).unwrap();
+    };
+    write("ca", authority.pem());
+    write("certificate", certificate.pem());
+    write("key", key.serialize_pem());
+}
+
+impl Running {
+    /// A server for a pair of parties and others, which listens on a port of its own.
+    pub(crate) fn start(
+        program: PathBuf,
+        pair: &Pair,
+        others: &[(&str, &Keys)],
+        tls: bool,
+        verify: bool,
+    ) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        certificates(folder.path(), "server");
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let path = |kind: &str| folder.path().join(format!("server-{kind}.pem"));
+        let member =
+            |name: &str, keys: &Keys| Member { name: name.parse().unwrap(), identity: keys.public() };
+        let parties = std::iter::once(member("shop", &pair.shop.keys));
+        let roster = Roster {
+            run: pair.route.run.clone(),
+            primary: member("bank", &pair.bank.keys),
+            parties: parties.chain(others.iter().map(|(name, keys)| member(name, keys))).collect(),
+            host: "127.0.0.1".into(),
+            port,
+            tls: tls.then(|| Tls {
+                certificate: path("certificate"),
+                key: path("key"),
+                verify: verify.then(|| path("ca")),
+            }),
+        };
+        let text = roster.configuration().unwrap();
+        fet_files::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
+        let mut running = Self { program, folder, child: None, port, tls };
+        running.resume();
+        running
+    }
+
+    /// Starts the process, and waits until it listens.
+    pub(crate) fn resume(&mut self) {
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(self.folder.path().join("hub.conf")).stdout(Stdio::null()).stderr(log);
+        self.child = Some(command.spawn().unwrap());
+        let began = Instant::now();
+        while TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_err() {
+            assert!(began.elapsed() < Duration::from_secs(20), "it does not listen: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Kills the process.
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    pub(crate) fn log(&self) -> String {
+        let mut text = String::new();
+        let file = std::fs::File::open(self.folder.path().join("log"));
+        file.and_then(|mut file| file.read_to_string(&mut text)).unwrap();
+        text
+    }
+
+    /// Where it is, with a pem file of this folder for the authority's.
+    pub(crate) fn server(&self) -> Server {
+        let scheme = if self.tls { "tls" } else { "nats" };
+        Server {
+            url: format!("{scheme}://localhost:{}", self.port),
+            ca: self.tls.then(|| self.folder.path().join("server-ca.pem")),
+            certificate: None,
+        }
+    }
+
+    pub(crate) fn hub(&self, keys: &Arc<Keys>) -> Hub {
+        Hub::connect(&self.server(), keys, Duration::from_secs(5)).unwrap()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
