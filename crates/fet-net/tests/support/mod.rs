@@ -12,6 +12,7 @@ use bytes::Bytes;
 use fet_net::{Answer, Caller, Connection, Keys, Local, Peer, Route, Service, Settings, Transport};
 
 /// The bank, which is the primary, and the shop.
+#[derive(Clone)]
 pub(crate) struct Pair {
     pub(crate) bank: Local,
     pub(crate) shop: Local,
@@ -83,7 +84,7 @@ impl Answer for Mirror {
 }
 
 /// Serves on a thread of its own while `run` runs.
-pub(crate) fn running(mut service: Service, mut mirror: Mirror, run: impl FnOnce()) -> Mirror {
+pub(crate) fn running<A: Answer + Send>(mut service: Service, mut mirror: A, run: impl FnOnce()) -> A {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let serving = scope.spawn(|| {
@@ -130,4 +131,70 @@ impl<T: Transport> Transport for Tap<T> {
     fn connection(&self) -> Connection {
         self.inner.connection()
     }
+}
+
+/// A transport that keeps each packet that it sends.
+pub(crate) struct Log<T> {
+    inner: T,
+    sent: Arc<Mutex<Vec<Vec<u8>>>>,
+}
+
+impl<T: Transport> Log<T> {
+    pub(crate) fn new(inner: T) -> Self {
+        Self { inner, sent: Arc::default() }
+    }
+
+    pub(crate) fn sent(&self) -> Arc<Mutex<Vec<Vec<u8>>>> {
+        Arc::clone(&self.sent)
+    }
+}
+
+impl<T: Transport> Transport for Log<T> {
+    fn send(&self, packet: Vec<u8>) {
+        self.sent.lock().unwrap().push(packet.clone());
+        self.inner.send(packet);
+    }
+
+    fn receive(&self, until: Instant) -> Option<Bytes> {
+        self.inner.receive(until)
+    }
+
+    fn connection(&self) -> Connection {
+        self.inner.connection()
+    }
+}
+
+/// A transport that flips a bit of all packets of more than 150 bytes, while it is told to: heartbeats pass.
+pub(crate) struct Forger<T> {
+    inner: T,
+    alters: Arc<AtomicBool>,
+}
+
+impl<T: Transport> Forger<T> {
+    pub(crate) fn new(inner: T) -> (Self, Arc<AtomicBool>) {
+        let alters = Arc::new(AtomicBool::new(false));
+        (Self { inner, alters: Arc::clone(&alters) }, alters)
+    }
+}
+
+impl<T: Transport> Transport for Forger<T> {
+    fn send(&self, mut packet: Vec<u8>) {
+        if packet.len() > 150 && self.alters.load(Ordering::Relaxed) {
+            packet[100] ^= 1;
+        }
+        self.inner.send(packet);
+    }
+
+    fn receive(&self, until: Instant) -> Option<Bytes> {
+        self.inner.receive(until)
+    }
+
+    fn connection(&self) -> Connection {
+        self.inner.connection()
+    }
+}
+
+/// A range of times, in milliseconds.
+pub(crate) fn millis(from: u64, to: u64) -> std::ops::Range<Duration> {
+    Duration::from_millis(from)..Duration::from_millis(to)
 }
