@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::end::{End, message_of};
+use crate::end::End;
 use crate::errors::CallError;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
@@ -11,7 +11,7 @@ use crate::session::{Ends, Initiation, SECOND};
 use crate::settings::{Local, Peer, Settings};
 use crate::state::{Doing, State};
 use crate::transport::Transport;
-use crate::wire::{LARGEST_MESSAGE, Purpose};
+use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
 /// Between two first messages of a handshake.
 const KNOCK: Duration = Duration::from_millis(250);
@@ -129,7 +129,7 @@ impl Caller {
             self.number += 1;
             self.end.forget();
             (self.end.floor, self.end.ceiling) = (self.number - 1, self.number);
-            self.end.begin(message_of(self.number, request, Purpose::Content));
+            self.end.begin(Message::of(self.number, request, Purpose::Content));
         }
         let answer = self.exchange(request, report);
         self.doing = Doing::Idle;
@@ -183,7 +183,7 @@ impl Caller {
         if since < self.end.settings.silence {
             return Ok(());
         }
-        let packets = self.end.unreadable_since_progress();
+        let packets = self.end.unreadable().since_progress();
         if packets >= ALTERED {
             return Err(CallError::Altered { packets, since });
         }
@@ -272,7 +272,7 @@ impl Caller {
             latency: self.end.latency(),
             sent,
             received,
-            unreadable: self.end.unreadable() + self.forged,
+            unreadable: self.end.unreadable().all() + self.forged,
         }
     }
 
@@ -292,3 +292,6 @@ impl std::fmt::Debug for Caller {
         write!(f, "Caller of {} in {}: {}", self.route.party, self.route.run, self.state())
     }
 }
+
+#[cfg(test)]
+mod tests;

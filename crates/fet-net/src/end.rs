@@ -2,6 +2,8 @@
 //!
 //! Who begins a session, and what a whole message means, is the caller's or the service's concern.
 
+mod unreadable;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +13,8 @@ use crate::sending::{Pace, Sending};
 use crate::session::{LARGEST_PLAIN, Opened, Session};
 use crate::settings::Settings;
 use crate::transport::Transport;
-use crate::wire::{Body, Message, Purpose, Report};
+use crate::wire::{Body, Message, Report};
+use unreadable::Unreadable;
 
 /// A whole message.
 pub(crate) type Whole = (Message, Vec<u8>);
@@ -49,17 +52,6 @@ pub(crate) struct End {
     opened: Vec<u8>,
 }
 
-/// Packets that could not be read.
-#[derive(Debug, Default)]
-struct Unreadable {
-    /// In sessions that were replaced.
-    before: u64,
-    /// At the other end, in this session.
-    there: u32,
-    /// In all, when something last went through.
-    at_progress: u64,
-}
-
 impl End {
     pub(crate) fn new(transport: Arc<dyn Transport>, settings: Settings) -> Self {
         let now = Instant::now();
@@ -94,9 +86,7 @@ impl End {
 
     /// Goes on in a new session; messages under way stay.
     pub(crate) fn replace(&mut self, session: Session) {
-        let before = self.unreadable();
-        self.unreadable.before = before;
-        self.unreadable.there = 0;
+        self.unreadable.session_ends();
         self.session = Some(session);
         self.pace = Pace::default();
         if let Some(outgoing) = &mut self.outgoing {
@@ -123,6 +113,7 @@ impl End {
         let Some(session) = &mut self.session else { return false };
         let mut opened = std::mem::take(&mut self.opened);
         let found = session.open(packet, &mut opened);
+        self.unreadable.here = session.unreadable;
         if let Opened::Plain(length) = found {
             self.take_plain(&opened[..length], packet.len(), now);
         }
@@ -189,7 +180,7 @@ impl End {
 
     fn went_through(&mut self, now: Instant) {
         self.progress = now;
-        self.unreadable.at_progress = self.unreadable();
+        self.unreadable.progress();
     }
 
     /// The whole message that arrived, once.
@@ -226,7 +217,7 @@ impl End {
             report.echo = serial;
             report.held = now.duration_since(since).as_micros().try_into().unwrap_or(u32::MAX);
         }
-        report.unreadable = self.session.as_ref().map_or(0, |session| session.unreadable);
+        report.unreadable = self.unreadable.here;
         report.computing = self.computing;
         self.send(&Body::Report(report));
         (self.reported, self.report_due) = (now, false);
@@ -277,15 +268,9 @@ impl End {
         self.progress
     }
 
-    /// Packets that could not be read, at both ends.
-    pub(crate) fn unreadable(&self) -> u64 {
-        let here = self.session.as_ref().map_or(0, |session| session.unreadable);
-        self.unreadable.before + u64::from(here) + u64::from(self.unreadable.there)
-    }
-
-    /// Those of them since something went through.
-    pub(crate) fn unreadable_since_progress(&self) -> u64 {
-        self.unreadable().saturating_sub(self.unreadable.at_progress)
+    /// Packets that could not be read.
+    pub(crate) fn unreadable(&self) -> &Unreadable {
+        &self.unreadable
     }
 
     pub(crate) fn latency(&self) -> Option<Duration> {
@@ -302,9 +287,4 @@ impl End {
         self.went_through(now);
         self.pace.revive();
     }
-}
-
-/// The message of an answer, or of what is sent in its place.
-pub(crate) fn message_of(number: u64, bytes: &[u8], purpose: Purpose) -> Message {
-    Message { number, total: bytes.len() as u64, purpose }
 }

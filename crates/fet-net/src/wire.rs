@@ -37,6 +37,11 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    /// The message that has these bytes.
+    pub(crate) fn of(number: u64, bytes: &[u8], purpose: Purpose) -> Self {
+        Self { number, total: bytes.len() as u64, purpose }
+    }
+
     /// How many chunks it has: one at least.
     pub(crate) fn chunks(&self) -> u32 {
         self.total.div_ceil(CHUNK as u64).max(1) as u32

@@ -1,5 +1,7 @@
 //! Exchanges over a transport that does its worst: each comes through exactly once, and bit-equal.
 
+#![expect(clippy::unwrap_used, reason = "the function that tests share panics where a test would")]
+
 mod support;
 
 use std::time::Duration;

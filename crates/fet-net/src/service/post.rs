@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::end::{End, message_of};
+use crate::end::End;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
 use crate::session::{Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, respond};
 use crate::settings::{Local, Peer, Settings};
 use crate::state::{Doing, State};
 use crate::transport::Transport;
-use crate::wire::{LARGEST_MESSAGE, Purpose};
+use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
 /// Sessions that were begun and of which no packet arrived yet. A first message may be a repeated one; so many of them can
 /// be under way before they drive out one that is not.
@@ -161,7 +161,7 @@ impl Post {
             Purpose::TooLarge => (bytes.len() as u64).to_le_bytes().to_vec(),
         };
         self.end.computing = false;
-        self.end.begin(message_of(number, &self.answer, purpose));
+        self.end.begin(Message::of(number, &self.answer, purpose));
         self.pump(now);
     }
 
@@ -195,7 +195,7 @@ impl Post {
             latency: self.end.latency(),
             sent,
             received,
-            unreadable: self.end.unreadable() + self.forged,
+            unreadable: self.end.unreadable().all() + self.forged,
         }
     }
 }

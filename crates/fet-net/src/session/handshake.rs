@@ -62,7 +62,7 @@ impl Hello {
 
 /// A handshake that the primary began.
 pub(crate) struct Initiation {
-    state: HandshakeState,
+    state: Box<HandshakeState>,
     /// The first message, to be sent until it is answered.
     pub(crate) packet: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Initiation {
     /// Begins a handshake with fresh keys.
     pub(crate) fn new(ends: Ends<'_>, hello: &Hello) -> Self {
         let version = hello.version;
-        let mut state = build(ends, version, true);
+        let mut state = Box::new(build(ends, version, true));
         let hello = hello.encode();
         let mut packet = vec![0; 3 + OVERHEAD + hello.len()];
         packet[0] = FIRST;
@@ -88,7 +88,7 @@ impl Initiation {
         }
         let Ok(length) = self.state.read_message(&packet[1..], &mut hello) else { return Err(self) };
         let Some(hello) = Hello::decode(&hello[..length]) else { return Err(self) };
-        Ok((session(self.state), hello))
+        Ok((session(*self.state), hello))
     }
 }
 

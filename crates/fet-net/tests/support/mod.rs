@@ -1,5 +1,6 @@
 //! What the tests of links share: two parties that know each other, and what the party answers.
 
+#![expect(clippy::unwrap_used, reason = "a test helper panics where a test would")]
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod server;
