@@ -133,6 +133,14 @@ impl Keys {
         PublicIdentity(self.0.verifying_key().to_bytes())
     }
 
+    /// A secret that follows from the key, another for each purpose: to derive further keys from.
+    pub fn secret(&self, purpose: &str) -> Zeroizing<[u8; 32]> {
+        let mut text = Zeroizing::new(b"fet-net secret\0".to_vec());
+        text.extend_from_slice(self.0.as_bytes());
+        text.extend_from_slice(purpose.as_bytes());
+        Zeroizing::new(fet_files::sha256(&text))
+    }
+
     /// The signature of the relay's challenge.
     pub(crate) fn sign(&self, challenge: &[u8]) -> [u8; 64] {
         self.0.sign(challenge).to_bytes()

@@ -66,6 +66,14 @@ pub enum FileError {
 
 /// Reads and checks an experiment.
 pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
+    load_changed(arguments, |_| Ok(()))
+}
+
+/// The same with a last change of its settings.
+pub(crate) fn load_changed(
+    arguments: &ExperimentArguments,
+    change: impl FnOnce(&mut toml::Table) -> Result<(), String>,
+) -> Result<Experiment, FileError> {
     let path = fet_files::experiment(&arguments.file);
     let mut table = read(&path)?;
     let refused = |source| FileError::Settings { path: path.clone(), source };
@@ -82,6 +90,7 @@ pub fn load(arguments: &ExperimentArguments) -> Result<Experiment, FileError> {
         })?;
         table.insert("seed".into(), seed.into());
     }
+    change(&mut table).map_err(|message| refused(SettingsError::Field { field: "data".into(), message }))?;
     let mut experiment = Experiment::from_table(table).map_err(refused)?;
     // One that is known and not here is refused where it is opened.
     let is_known = |name: &str| NAMES.contains(&name) || name.starts_with("libtorch-cuda:");

@@ -20,6 +20,7 @@ pub mod list;
 mod lock;
 pub mod memory;
 mod output;
+pub mod parties;
 pub mod plot;
 pub mod predict;
 mod predictions;

@@ -3,7 +3,7 @@
 //! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run. 130:
 //! interrupted.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -12,6 +12,8 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::finished::FinishedRun;
+use fet::parties::network::Network;
+use fet::parties::{Purpose, hub, keys, serve};
 use fet::run::{InputError, Keep, Log, Outcome};
 use fet::{
     account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show,
@@ -40,12 +42,30 @@ enum Command {
         /// Begin with the models of this finished run, and prepare records as it did.
         #[arg(long, value_name = "RUN")]
         from: Option<PathBuf>,
+        /// The other parties are elsewhere: their roster (TOML). Each of them runs `fet party`.
+        #[arg(long, value_name = "ROSTER", requires = "key")]
+        parties: Option<PathBuf>,
+        /// The primary's key, as `fet keys new` makes it, to reach parties elsewhere.
+        #[arg(long, requires = "parties")]
+        key: Option<PathBuf>,
         /// Remove the state of the last epoch once the run is done: `train.epochs` can then not be raised.
         #[arg(long)]
         forget: bool,
         /// The form of progress messages.
         #[arg(long, value_enum, default_value_t)]
         log: Log,
+    },
+    /// Take part in runs as one of the other parties: wait for the primary, and answer it, until stopped.
+    Party(serve::Arguments),
+    /// Make a party's key, or show what the others are told of it.
+    Keys {
+        #[command(subcommand)]
+        command: keys::Command,
+    },
+    /// Configure the server through which parties reach each other.
+    Hub {
+        #[command(subcommand)]
+        command: hub::Command,
     },
     /// Show an experiment with every default filled in.
     Show {
@@ -185,8 +205,8 @@ fn work() -> ExitCode {
     // A file that may grow no further (`ulimit -f`) is then an error of the write, and what was begun is tidied up.
     #[cfg(unix)]
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
-    // A run ends after its step; anything else at once, and leaves no part of a file.
-    if !matches!(arguments.command, Command::Run { .. }) {
+    // A run ends after its step, a party after its answer; anything else at once, and leaves no part of a file.
+    if !matches!(arguments.command, Command::Run { .. } | Command::Party(_)) {
         let _ = ctrlc::set_handler(|| fet_files::leave(130));
     }
     match obey(arguments.command) {
@@ -200,14 +220,27 @@ fn work() -> ExitCode {
 
 fn obey(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Run { mut experiment, out, from, forget, log } => {
+        Command::Run { mut experiment, out, from, parties, key, forget, log } => {
             if let Some(from) = from {
                 let place =
                     from.canonicalize().map_err(|e| InputError(format!("--from {}: {e}", from.display())))?;
                 experiment.sets.push(format!("from={}", toml::Value::from(place.to_string_lossy().as_ref())));
             }
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
-            train(&experiment, out, log, keep)
+            train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
+        }
+        Command::Party(arguments) => {
+            let stop = stopped_by_signals()?;
+            serve::serve(&arguments, &stop)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Keys { command } => {
+            answer(&keys::keys(&command)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Hub { command } => {
+            answer(&hub::hub(&command)?)?;
+            Ok(ExitCode::SUCCESS)
         }
         Command::Show { experiment, batch: true, .. } => {
             show::batch(&experiment, std::io::stdin().lock(), std::io::stdout().lock())?;
@@ -348,19 +381,47 @@ fn help(topic: Option<&str>) -> Result<String, String> {
     }
 }
 
+/// A flag that Ctrl-C and its like set.
+fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
 fn train(
     arguments: &ExperimentArguments,
     out: Option<PathBuf>,
     log: Log,
     keep: Keep,
+    parties: Option<(&Path, &Path)>,
 ) -> anyhow::Result<ExitCode> {
     let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
     let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
     let folder = out.unwrap_or_else(default);
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
-    match run::run(&experiment, &folder, log, keep, &stop)? {
+    let stop = stopped_by_signals()?;
+    let network = match parties {
+        Some((roster, key)) => Some(Network::join(roster, key, Purpose::Run, &stop)?),
+        None => None,
+    };
+    let outcome = loop {
+        match run::run(&experiment, &folder, log, keep, &stop, network.as_ref()) {
+            Err(error) => match run::party_error(&error) {
+                Some(party) if party.is_restart() => {
+                    fet_files::note!("{party}; the run goes back to its last finished epoch");
+                }
+                Some(party) if party.is_unreached() => {
+                    fet_files::note!(
+                        "fet: {party}; the finished epochs are saved, and the same command resumes the run"
+                    );
+                    return Ok(ExitCode::from(75));
+                }
+                _ => return Err(error),
+            },
+            Ok(outcome) => break outcome,
+        }
+    };
+    match outcome {
         Outcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);

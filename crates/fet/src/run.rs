@@ -17,8 +17,11 @@ use fet_backends::Backend;
 use fet_core::experiment::{Experiment, Randomness};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
+use fet_train::checkpoint::CheckpointError;
+use fet_train::data::{divided, read_primary};
+use fet_train::federation::PartyError;
 use fet_train::simulation::Simulation;
-use fet_train::trainer::{RunError, SavedModel, StepReport, Trainer};
+use fet_train::trainer::{Machine, RunError, SavedModel, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
@@ -30,8 +33,9 @@ pub use crate::input::{InputError, machine};
 use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
+use crate::parties::network::Network;
 use crate::predictions;
-use crate::provenance::{Provenance, check_files};
+use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
 
 pub use crate::watch::Log;
@@ -66,10 +70,15 @@ pub fn run(
     log: Log,
     keep: Keep,
     stop: &AtomicBool,
+    network: Option<&Network>,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let reads = check_files(experiment, &data_folders(experiment))?;
+    let reads = match network {
+        None => check_files(experiment, &data_folders(experiment))?,
+        // The others' files are elsewhere.
+        Some(_) => files(experiment, &data_folders(experiment)),
+    };
     let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
     let goes_on = experiment.can_go_on().map_err(input)?;
     let keeps = keep == Keep::LastState && goes_on;
@@ -78,7 +87,10 @@ pub fn run(
     }
     folder::check(folder, reads.iter().map(|(_, path)| path)).map_err(input)?;
     let planned = attack::Planned::of(experiment, &backend)?;
-    let mut trainer = trainer(experiment, &backend, Some(folder))?;
+    let mut trainer = match network {
+        None => trainer(experiment, &backend, Some(folder))?,
+        Some(network) => distributed(experiment, &backend, folder, network)?,
+    };
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -104,6 +116,7 @@ pub fn run(
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.metric(), rows);
+    watch.parties(network);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;
@@ -184,13 +197,7 @@ fn warn(trainer: &Trainer, shown: usize) -> usize {
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
     let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
-    let gone = match folder.map(|folder| folder.join(CHECKPOINT)).filter(|path| path.exists()) {
-        Some(path) => {
-            let bytes = fet_files::read(&path).map_err(|error| unusable(&path, error))?;
-            checkpoint::gone(&bytes).map_err(|error| unusable(&path, error))?
-        }
-        None => Vec::new(),
-    };
+    let gone = folder.map_or_else(|| Ok(Vec::new()), gone)?;
     let parties = folder.map(|folder| folder.join(PARTIES));
     let folders = data_folders(experiment);
     let start = if experiment.from.is_empty() {
@@ -203,6 +210,63 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     let trainer = simulation.load(&folders).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
+}
+
+/// The same with parties on machines of their own; only the primary's data are read.
+fn distributed(
+    experiment: &Experiment,
+    backend: &Backend,
+    folder: &Path,
+    network: &Network,
+) -> anyhow::Result<Trainer> {
+    if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
+        let kind = experiment.method.kind();
+        return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
+    }
+    if !experiment.from.is_empty() {
+        return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
+    }
+    let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
+    if names.len() != network.len() {
+        return Err(input(format!(
+            "--parties: the roster has {} parties besides the primary, and the experiment {}",
+            network.len(),
+            names.len()
+        )));
+    }
+    let (primary, _) = divided(experiment, data).map_err(input)?;
+    // All parties compute at the same time.
+    let machine = Machine { party_threads: names.len(), ..machine(backend) };
+    let parties = folder.join(PARTIES);
+    let simulation =
+        Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
+    simulation.trainer(primary, network.parties(names)).map_err(|error| match error {
+        RunError::Party(error) if error.is_restart() || error.is_unreached() => error.into(),
+        error => input(error),
+    })
+}
+
+/// The parties that the interrupted run in a folder had lost.
+fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
+    let path = folder.join(CHECKPOINT);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let bytes = fet_files::read(&path).map_err(|error| unusable(&path, error))?;
+    checkpoint::gone(&bytes).map_err(|error| unusable(&path, error))
+}
+
+/// The error of a party, if that is why a run ended.
+pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
+    match error.downcast_ref() {
+        Some(RunError::Party(error)) => return Some(error),
+        Some(_) => return None,
+        None => {}
+    }
+    match error.downcast_ref() {
+        Some(CheckpointError::Party(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
 }
 
 /// The present content of the folder: this run, another one, or nothing, or this run with fewer epochs, where it `goes_on`.

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use fet_records::{EpochReport, Event, Metric, Rows};
 use fet_train::trainer::StepReport;
+
+use crate::parties::network::Network;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The form of progress messages.
@@ -20,7 +22,7 @@ pub enum Log {
 }
 
 /// Shows the progress of one run.
-pub(crate) struct Watch {
+pub(crate) struct Watch<'a> {
     log: Log,
     epochs: usize,
     metric: Metric,
@@ -28,11 +30,14 @@ pub(crate) struct Watch {
     /// Why what was told could not be written.
     untold: Option<std::io::Error>,
     last: Instant,
+    /// The links to parties elsewhere.
+    network: Option<&'a Network>,
 }
 
-impl Watch {
+impl<'a> Watch<'a> {
     pub(crate) fn start(log: Log, epochs: usize, metric: Metric, rows: Rows) -> Self {
-        let mut watch = Self { log, epochs, metric, bar: None, untold: None, last: Instant::now() };
+        let mut watch =
+            Self { log, epochs, metric, bar: None, untold: None, last: Instant::now(), network: None };
         match log {
             Log::Json => watch.tell(&Event::Start { epochs, metric, rows }),
             Log::Human => {
@@ -45,6 +50,15 @@ impl Watch {
             }
         }
         watch
+    }
+
+    /// Shows how these parties stand, too.
+    pub(crate) fn parties(&mut self, network: Option<&'a Network>) {
+        self.network = network;
+    }
+
+    fn links(&self) -> String {
+        self.network.map_or_else(String::new, |network| format!("  {}", network.line()))
     }
 
     pub(crate) fn epoch_begins(&mut self, epoch: usize, rows: usize) {
@@ -60,7 +74,12 @@ impl Watch {
     pub(crate) fn step(&mut self, epoch: usize, step: StepReport) {
         if let Some(bar) = &self.bar {
             bar.set_position(step.rows as u64);
-            bar.set_message(format!("loss {:.4}  {:.0} rows/s", step.loss, step.rows_per_second));
+            bar.set_message(format!(
+                "loss {:.4}  {:.0} rows/s{}",
+                step.loss,
+                step.rows_per_second,
+                self.links()
+            ));
         }
         if self.log == Log::Json && self.last.elapsed() >= Duration::from_millis(250) {
             self.last = Instant::now();
@@ -91,12 +110,13 @@ impl Watch {
                 let test =
                     report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
                 fet_files::note!(
-                    "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s",
+                    "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s{}",
                     report.epoch,
                     self.epochs,
                     report.train_loss,
                     self.metric,
-                    report.validation
+                    report.validation,
+                    self.links()
                 );
             }
         }

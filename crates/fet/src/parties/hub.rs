@@ -1,0 +1,45 @@
+//! `fet hub`: the configuration of the server through which parties reach each other.
+
+use std::path::PathBuf;
+
+use fet_net::hub;
+
+use super::roster::Roster;
+use crate::input::input;
+
+/// The commands of `fet hub`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Print the configuration of the server, for `nats-server -c FILE`: who may send what to whom, and nothing else.
+    Config {
+        /// The roster, with the table `hub`.
+        roster: PathBuf,
+    },
+}
+
+/// The configuration.
+pub fn hub(command: &Command) -> anyhow::Result<String> {
+    let Command::Config { roster: path } = command;
+    let roster = Roster::read(path)?;
+    let Some(settings) = roster.file.hub.clone() else {
+        return Err(input(format!(
+            "{}: `hub` must say where the server listens (host, port, certificate, key)",
+            path.display()
+        )));
+    };
+    let tls = match (&settings.certificate, &settings.key) {
+        (None, None) if settings.verify.is_none() => None,
+        (Some(certificate), Some(key)) => Some(hub::Tls {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            verify: settings.verify.clone(),
+        }),
+        _ => {
+            let problem = "must have both `certificate` and `key`, or neither of them and no `verify`";
+            return Err(input(format!("{}: `hub` {problem}", path.display())));
+        }
+    };
+    let hub::Roster { run, primary, parties, .. } = roster.members();
+    let wanted = hub::Roster { run, primary, parties, host: settings.host, port: settings.port, tls };
+    wanted.configuration().map_err(|error| input(format!("{}: {error}", path.display())))
+}

@@ -1,0 +1,111 @@
+//! A party on another machine, as the primary reaches it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode};
+use fet_core::party::{Failure, Party};
+use fet_net::{CallError, Caller, State};
+
+/// Between two looks at whether the user wants to stop.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The primary's link to one party; it outlives a return to a checkpoint.
+#[derive(Clone)]
+pub(super) struct Link {
+    /// The party's name in the roster.
+    pub(super) name: String,
+    caller: Arc<Mutex<Caller>>,
+    state: Arc<Mutex<State>>,
+    /// How long a party that is gone is waited for.
+    wait: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Link {
+    pub(super) fn new(name: String, caller: Caller, wait: Duration, stop: Arc<AtomicBool>) -> Self {
+        let state = Arc::new(Mutex::new(caller.state()));
+        Self { name, caller: Arc::new(Mutex::new(caller)), state, wait, stop }
+    }
+
+    /// Waits until the party joins, or joins again.
+    pub(super) fn join(&self) -> Result<(), CallError> {
+        let began = Instant::now();
+        loop {
+            let left = self.wait.saturating_sub(began.elapsed());
+            let found = self.caller().wait_for(left.min(LOOK), &mut |state| self.keep(state));
+            match found {
+                Ok(_) => return Ok(()),
+                Err(CallError::NotJoined { .. }) if left > LOOK && !self.stop.load(Ordering::Relaxed) => {}
+                Err(CallError::NotJoined { unreadable, connection, .. }) => {
+                    return Err(CallError::NotJoined { waited: began.elapsed(), unreadable, connection });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// How it stands.
+    pub(super) fn state(&self) -> State {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn keep(&self, state: &State) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone_from(state);
+    }
+
+    fn caller(&self) -> MutexGuard<'_, Caller> {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer to a request; one that was cut goes on once the party is there again.
+    fn call(&self, request: &[u8]) -> Result<Vec<u8>, Failure> {
+        loop {
+            let called = {
+                let mut caller = self.caller();
+                let called = caller.call_with(request, &mut |state| self.keep(state));
+                self.keep(&caller.state());
+                called
+            };
+            match called {
+                Ok(answer) => return Ok(answer),
+                Err(CallError::Restarted) => return Err(Failure::Restarted),
+                Err(error @ (CallError::Lost { .. } | CallError::Altered { .. })) => {
+                    fet_files::note!(
+                        "party \"{}\": {error}; it is waited for, {} s at most",
+                        self.name,
+                        self.wait.as_secs()
+                    );
+                    match self.join() {
+                        Ok(()) => fet_files::note!("party \"{}\" is there again", self.name),
+                        Err(CallError::Restarted) => return Err(Failure::Restarted),
+                        Err(error) => return Err(Failure::Unreached(error.to_string())),
+                    }
+                }
+                Err(error) => return Err(Failure::Unreached(error.to_string())),
+            }
+        }
+    }
+}
+
+/// A party behind a link.
+pub(super) struct Remote {
+    /// Its name in the experiment.
+    pub(super) name: String,
+    pub(super) link: Link,
+}
+
+impl Party for Remote {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+        let sent = encode(&request)?;
+        drop(request);
+        let answer = self.link.call(&sent)?;
+        let answer: Answer = decode(&answer, LARGEST_FRAME)?;
+        Ok(answer?)
+    }
+}

@@ -1,0 +1,192 @@
+//! The roster: what all parties of a run know of each other before it, by another way than the server.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use fet_core::experiment::syntax;
+use fet_net::nats::Server;
+use fet_net::{Name, PublicIdentity, Route, hub};
+use fet_privacy::identity::PublicIdentity as Signing;
+use serde::Deserialize;
+
+use crate::input::input;
+
+/// The file of a roster.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// The name of the run: letters, digits, `-` and `_`.
+    pub(super) run: String,
+    /// `tls://HOST:PORT`, or `nats://HOST:PORT`.
+    pub(super) server: String,
+    /// The certificates (PEM) of the authority that vouches for the server; without it, those of the system.
+    pub(super) ca: Option<PathBuf>,
+    /// The party with the labels.
+    pub(super) primary: Member,
+    /// The other parties, in the order of the experiment.
+    pub(super) parties: Vec<Member>,
+    /// How long a party that is gone is waited for, in seconds.
+    #[serde(default = "ten_minutes")]
+    pub(super) wait: u64,
+    /// The server's own settings, for `fet hub config`.
+    pub(super) hub: Option<Hub>,
+}
+
+/// Who a party is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Member {
+    pub(super) name: String,
+    /// Of `fet keys show`.
+    pub(super) identity: String,
+    /// Of `fet keys show`; needed where representations are summed in secret.
+    pub(super) signing: Option<String>,
+}
+
+/// Where the server listens, and how it is recognised.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Hub {
+    #[serde(default = "everywhere")]
+    pub(super) host: String,
+    #[serde(default = "usual_port")]
+    pub(super) port: u16,
+    pub(super) certificate: Option<PathBuf>,
+    pub(super) key: Option<PathBuf>,
+    /// The authority of the certificates that parties must show; nothing where they show none.
+    pub(super) verify: Option<PathBuf>,
+}
+
+fn ten_minutes() -> u64 {
+    600
+}
+
+fn everywhere() -> String {
+    "0.0.0.0".to_string()
+}
+
+fn usual_port() -> u16 {
+    4222
+}
+
+/// A roster that has been read and checked.
+#[derive(Debug, Clone)]
+pub(super) struct Roster {
+    pub(super) path: PathBuf,
+    pub(super) file: File,
+    run: Name,
+    primary: hub::Member,
+    parties: Vec<hub::Member>,
+    /// What each party signs its keys for secure sums with, where the roster says it.
+    signing: Vec<Option<Signing>>,
+}
+
+impl Roster {
+    /// Reads and checks a roster.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let bad = |problem: String| input(format!("{}: {problem}", path.display()));
+        let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+        let file: File = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
+        let name = |field: &str, text: &str| {
+            text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
+        };
+        let member = |field: &str, member: &Member| -> anyhow::Result<hub::Member> {
+            let identity: PublicIdentity = member
+                .identity
+                .parse()
+                .map_err(|error| bad(format!("`{field}.identity`: {error}; `fet keys show` prints it")))?;
+            Ok(hub::Member { name: name(&format!("{field}.name"), &member.name)?, identity })
+        };
+        let run = name("run", &file.run)?;
+        let primary = member("primary", &file.primary)?;
+        let (mut parties, mut signing) = (Vec::new(), Vec::new());
+        for (place, entry) in file.parties.iter().enumerate() {
+            let field = format!("parties[{place}]");
+            parties.push(member(&field, entry)?);
+            let problem =
+                || bad(format!("`{field}.signing` must be the 64 hex digits that `fet keys show` prints"));
+            let key = entry.signing.as_deref().map(|text| hex(text).ok_or_else(problem)).transpose()?;
+            signing.push(key.map(Signing));
+        }
+        if parties.is_empty() {
+            return Err(bad("`parties` must name at least one party besides the primary".into()));
+        }
+        let mut seen = BTreeSet::new();
+        let all = || std::iter::once(&primary).chain(&parties);
+        if let Some(twice) = all().find(|member| !seen.insert(member.name.to_string())) {
+            return Err(bad(format!("two members are called {}", twice.name)));
+        }
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = all().find(|member| !seen.insert(member.identity.to_string())) {
+            return Err(bad(format!("{} has the identity of another member", twice.name)));
+        }
+        Ok(Self { path: path.to_path_buf(), file, run, primary, parties, signing })
+    }
+
+    /// Who takes part.
+    pub(super) fn members(&self) -> hub::Roster {
+        hub::Roster {
+            run: self.run.clone(),
+            primary: self.primary.clone(),
+            parties: self.parties.clone(),
+            host: String::new(),
+            port: 0,
+            tls: None,
+        }
+    }
+
+    /// The server.
+    pub(super) fn server(&self) -> Server {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let ca = self.file.ca.as_ref().map(|ca| folder.join(ca));
+        Server { url: self.file.server.clone(), ca, certificate: None }
+    }
+
+    pub(super) fn primary(&self) -> &hub::Member {
+        &self.primary
+    }
+
+    pub(super) fn parties(&self) -> &[hub::Member] {
+        &self.parties
+    }
+
+    /// What each party signs with; an error that names the first of which it is not known.
+    pub(super) fn signing(&self) -> Result<Vec<Signing>, String> {
+        let of = |(party, signing): (&hub::Member, &Option<Signing>)| {
+            signing.ok_or_else(|| {
+                format!(
+                    "{}: {} has no `signing`, which a secure sum needs; `fet keys show` prints it",
+                    self.path.display(),
+                    party.name
+                )
+            })
+        };
+        self.parties.iter().zip(&self.signing).map(of).collect()
+    }
+
+    /// What each party signs with; nothing usable where it is not known.
+    pub(super) fn signing_or_none(&self) -> Vec<Signing> {
+        self.signing.iter().map(|signing| signing.unwrap_or(Signing([0; 32]))).collect()
+    }
+
+    /// Between the primary and a party, from 0.
+    pub(super) fn route(&self, party: usize) -> Route {
+        Route {
+            run: self.run.clone(),
+            primary: self.primary.name.clone(),
+            party: self.parties[party].name.clone(),
+        }
+    }
+}
+
+fn hex(text: &str) -> Option<[u8; 32]> {
+    let text = text.as_bytes();
+    let mut bytes = [0; 32];
+    if text.len() != 64 || !text.is_ascii() {
+        return None;
+    }
+    for (byte, digits) in bytes.iter_mut().zip(text.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
