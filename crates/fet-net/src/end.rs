@@ -201,7 +201,7 @@ impl End {
             self.serial += 1;
             let bytes = &bytes[outgoing.message.range(index)];
             self.send(&Body::Data { message: outgoing.message, serial: self.serial, index, bytes });
-            outgoing.sent(index, self.serial, now);
+            outgoing.sent(index, self.serial, now, &mut self.rtt);
         }
         self.outgoing = (!outgoing.is_done()).then_some(outgoing);
     }

@@ -21,6 +21,8 @@ pub struct Faults {
     pub alteration: f64,
     /// Each packet is late by a time in this range; packets overtake each other where it is wide.
     pub delay: Range<Duration>,
+    /// Bytes per second each way: what is sent faster waits, in order.
+    pub rate: Option<u64>,
     /// Where the random numbers begin.
     pub seed: u64,
 }
@@ -28,7 +30,14 @@ pub struct Faults {
 impl Default for Faults {
     /// None.
     fn default() -> Self {
-        Self { loss: 0.0, repetition: 0.0, alteration: 0.0, delay: Duration::ZERO..Duration::ZERO, seed: 0 }
+        Self {
+            loss: 0.0,
+            repetition: 0.0,
+            alteration: 0.0,
+            delay: Duration::ZERO..Duration::ZERO,
+            rate: None,
+            seed: 0,
+        }
     }
 }
 
@@ -82,11 +91,13 @@ struct Queue {
     packets: BTreeMap<(Instant, u64), Bytes>,
     count: u64,
     random: u64,
+    /// When what was sent so far has left.
+    left: Instant,
 }
 
 impl Way {
     fn new(faults: Faults, random: u64) -> Self {
-        let queue = Mutex::new(Queue { packets: BTreeMap::new(), count: 0, random });
+        let queue = Mutex::new(Queue { packets: BTreeMap::new(), count: 0, random, left: Instant::now() });
         Self { faults, cut: AtomicBool::new(false), queue, arrived: Condvar::new() }
     }
 
@@ -101,9 +112,9 @@ impl Way {
         }
         let packet = Bytes::from(packet);
         if queue.chance(self.faults.repetition) {
-            queue.push(&self.faults.delay, packet.clone());
+            queue.push(&self.faults, packet.clone());
         }
-        queue.push(&self.faults.delay, packet);
+        queue.push(&self.faults, packet);
         self.arrived.notify_one();
     }
 
@@ -129,11 +140,15 @@ impl Way {
 }
 
 impl Queue {
-    fn push(&mut self, delay: &Range<Duration>, packet: Bytes) {
-        let spread = delay.end.saturating_sub(delay.start).as_micros() as u64;
-        let late = delay.start + Duration::from_micros(self.below(spread.max(1)));
+    fn push(&mut self, faults: &Faults, packet: Bytes) {
+        let spread = faults.delay.end.saturating_sub(faults.delay.start).as_micros() as u64;
+        let late = faults.delay.start + Duration::from_micros(self.below(spread.max(1)));
+        self.left = self.left.max(Instant::now());
+        if let Some(rate) = faults.rate {
+            self.left += Duration::from_secs_f64(packet.len() as f64 / rate as f64);
+        }
         self.count += 1;
-        self.packets.insert((Instant::now() + late, self.count), packet);
+        self.packets.insert((self.left + late, self.count), packet);
     }
 
     fn chance(&mut self, probability: f64) -> bool {

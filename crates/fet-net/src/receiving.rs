@@ -75,7 +75,7 @@ mod tests {
                 let mut under_way = Vec::new();
                 while let Some(index) = sending.next(now, &mut pace, &rtt) {
                     serial += 1;
-                    sending.sent(index, serial, now);
+                    sending.sent(index, serial, now, &mut rtt);
                     let copies = [0, 1, 1, 1, 2][rng.random_range(0..5)];
                     under_way.extend(vec![(index, serial); copies]);
                 }
@@ -104,7 +104,7 @@ mod tests {
         let (mut sending, mut pace, mut rtt) = (Sending::new(message), Pace::default(), Rtt::default());
         let now = Instant::now();
         let index = sending.next(now, &mut pace, &rtt).unwrap();
-        sending.sent(index, 1, now);
+        sending.sent(index, 1, now, &mut rtt);
         for report in [
             Report { number: 7, base: 2, ..Report::default() },
             Report { number: 7, base: u32::MAX, ..Report::default() },

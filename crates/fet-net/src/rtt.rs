@@ -1,24 +1,47 @@
 //! How long a packet and its report take: the estimate of RFC 6298, from packets of their own serial numbers.
 
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// What is waited for a report before anything was measured.
 const FIRST: Duration = Duration::from_millis(500);
 /// Bounds of the time after which a packet without a report counts as lost.
 const SHORTEST: Duration = Duration::from_millis(60);
 const LONGEST: Duration = Duration::from_secs(10);
+/// Packets whose time of sending is kept.
+const KEPT: usize = 1024;
 
 /// The estimate; every packet has a serial number, so that a packet sent again is never taken for the first one.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub(crate) struct Rtt {
     smoothed: Option<Duration>,
     variation: Duration,
     latest: Duration,
+    /// When the last packets were sent, by serial number: also those that were sent again since.
+    sent: VecDeque<(u64, Instant)>,
 }
 
 impl Rtt {
-    /// Takes a measurement in.
-    pub(crate) fn measured(&mut self, latest: Duration) {
+    /// Notes a packet that is sent; serial numbers grow.
+    pub(crate) fn sent(&mut self, serial: u64, now: Instant) {
+        if self.sent.len() == KEPT {
+            self.sent.pop_front();
+        }
+        self.sent.push_back((serial, now));
+    }
+
+    /// Takes in that a packet arrived, as a report says that was held for a time; each packet counts once.
+    pub(crate) fn echoed(&mut self, serial: u64, held: Duration, now: Instant) {
+        let at = self.sent.partition_point(|(sent, _)| *sent < serial);
+        if let Some((found, sent)) = self.sent.get(at).copied()
+            && found == serial
+        {
+            self.measured(now.duration_since(sent).saturating_sub(held));
+            self.sent.drain(..=at);
+        }
+    }
+
+    fn measured(&mut self, latest: Duration) {
         self.latest = latest;
         match self.smoothed {
             None => (self.smoothed, self.variation) = (Some(latest), latest / 2),
@@ -48,6 +71,25 @@ impl Rtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_packet_is_measured_once_and_an_unknown_one_never() {
+        let (mut rtt, start) = (Rtt::default(), Instant::now());
+        let millis = Duration::from_millis;
+        for serial in [3, 4, 6] {
+            rtt.sent(serial, start);
+        }
+        for serial in [0, 5, 7, u64::MAX] {
+            rtt.echoed(serial, millis(0), start + millis(900));
+            assert_eq!(rtt.smoothed(), None, "{serial}");
+        }
+        rtt.echoed(4, millis(20), start + millis(100));
+        assert_eq!(rtt.smoothed(), Some(millis(80)));
+        for serial in [3, 4] {
+            rtt.echoed(serial, millis(0), start + millis(900));
+        }
+        assert_eq!(rtt.smoothed(), Some(millis(80)));
+    }
 
     #[test]
     fn the_estimate_follows_what_is_measured() {

@@ -103,15 +103,12 @@ impl Sending {
         if report.number != self.message.number || report.base > sent {
             return false;
         }
+        rtt.echoed(report.echo, Duration::from_micros(report.held.into()), now);
         let mut progress = false;
         for (at, slot) in self.slots.iter_mut().enumerate() {
             let index = self.base + at as u32;
             let beyond = index.wrapping_sub(report.base);
             let arrived = index < report.base || (beyond < 128 && report.beyond >> beyond & 1 == 1);
-            if slot.serial == report.echo && self.confirmed < report.echo {
-                let passed = now.duration_since(slot.sent);
-                rtt.measured(passed.saturating_sub(Duration::from_micros(report.held.into())));
-            }
             if arrived && slot.state != State::Arrived {
                 slot.state = State::Arrived;
                 pace.arrived();
@@ -143,7 +140,8 @@ impl Sending {
     }
 
     /// Notes that the chunk which [`Sending::next`] named was sent.
-    pub(crate) fn sent(&mut self, index: u32, serial: u64, now: Instant) {
+    pub(crate) fn sent(&mut self, index: u32, serial: u64, now: Instant, rtt: &mut Rtt) {
+        rtt.sent(serial, now);
         self.last = serial;
         let slot = Slot { serial, sent: now, state: State::UnderWay };
         match self.slots.get_mut((index - self.base) as usize) {

@@ -90,6 +90,28 @@ fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
 }
 
 #[test]
+fn a_call_that_was_given_up_answers_no_other() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let cutter = here.clone();
+    let mut caller = pairing.caller(here, quick());
+    let mirror = Mirror { takes: quick().silence * 2, ..Mirror::default() };
+    let mirror = running(pairing.service(there, quick()), mirror, || {
+        caller.wait_for(JOIN, &mut no_report).unwrap();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                cutter.cut(true);
+            });
+            assert!(matches!(caller.call(b"given up"), Err(CallError::Lost { .. })));
+        });
+        cutter.cut(false);
+        assert_eq!(caller.call(b"another").unwrap(), b"rehtona");
+    });
+    assert_eq!(mirror.requests, 2);
+}
+
+#[test]
 fn a_large_call_that_was_lost_goes_on() {
     let pairing = Pair::new();
     let (here, there) = pair(&Faults { delay: support::millis(5, 6), ..Faults::default() });

@@ -92,14 +92,34 @@ fn with_alteration() {
 
 #[test]
 fn with_everything() {
-    let faults = Faults { loss: 0.05, repetition: 0.05, alteration: 0.02, delay: millis(1, 8), seed: 4 };
+    let faults =
+        Faults { loss: 0.05, repetition: 0.05, alteration: 0.02, delay: millis(1, 8), rate: None, seed: 4 };
     exchange(faults, 100, 400_000);
 }
 
 #[test]
 fn with_large_messages() {
-    let faults = Faults { loss: 0.01, repetition: 0.02, alteration: 0.01, delay: millis(1, 4), seed: 5 };
+    let faults =
+        Faults { loss: 0.01, repetition: 0.02, alteration: 0.01, delay: millis(1, 4), rate: None, seed: 5 };
     exchange(faults, 6, 20_000_000);
+}
+
+/// 1 MB/s: a window of 8 MB would take longer to leave than a packet is waited for.
+#[test]
+fn with_a_slow_path() {
+    let faults = Faults { rate: Some(1_000_000), delay: millis(20, 21), seed: 6, ..Faults::default() };
+    let pairing = Pair::new();
+    let (here, there) = pair(&faults);
+    let settings = Settings { heartbeat: Duration::from_secs(1), ..quick() };
+    let mut caller = pairing.caller(here, Settings { silence: Duration::from_secs(15), ..settings });
+    let service = pairing.service(there, settings);
+    running(service, Counted { next: 0, largest: 10 }, || {
+        caller.wait_for(JOIN, &mut |_| {}).unwrap();
+        let request = vec![0; 8_000_000];
+        assert!(caller.call(&request).unwrap() == expected(&request, 10));
+        let state = caller.state();
+        assert!(state.sent < 10_000_000, "little is sent again: {state:?}");
+    });
 }
 
 #[test]
