@@ -90,6 +90,24 @@ fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
 }
 
 #[test]
+fn a_link_that_was_idle_answers_at_once() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let mut caller = pairing.caller(here, quick());
+    let mirror = running(pairing.service(there, quick()), Mirror::default(), || {
+        caller.wait_for(JOIN, &mut no_report).unwrap();
+        let before = caller.state();
+        std::thread::sleep(quick().silence * 2);
+        let began = Instant::now();
+        assert_eq!(caller.call(b"ab").unwrap(), b"ba");
+        assert!(began.elapsed() < quick().heartbeat, "{:?}", began.elapsed());
+        let heartbeats = (caller.state().received - before.received) / 100;
+        assert!(heartbeats < 40, "the party does not talk to one who is silent: {heartbeats}");
+    });
+    assert_eq!((mirror.requests, mirror.begun.len()), (1, 1));
+}
+
+#[test]
 fn a_call_that_was_given_up_answers_no_other() {
     let pairing = Pair::new();
     let (here, there) = pair(&Faults::default());
@@ -194,8 +212,9 @@ fn a_service_serves_again_where_it_stopped() {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                assert_eq!(caller.call(b"ab").unwrap(), b"ba");
+                let answer = caller.call(b"ab");
                 stop.store(true, Ordering::Relaxed);
+                assert_eq!(answer.unwrap(), b"ba");
             });
             service.serve(&mut mirror, &stop);
         });
