@@ -13,8 +13,9 @@ use crate::state::{Doing, State};
 use crate::transport::Transport;
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
-/// Between two first messages of a handshake.
-const KNOCK: Duration = Duration::from_millis(250);
+/// Between two first messages of a handshake, in milliseconds, to which chance adds up to 255: a path that is interrupted
+/// at regular times must not meet each of them.
+const KNOCK: u64 = 120;
 /// Between two reports to whoever waits.
 const TELL: Duration = Duration::from_millis(500);
 /// Unreadable packets without progress from which on a silence is called an alteration.
@@ -198,7 +199,9 @@ impl Caller {
         });
         if now >= knocking.again {
             self.end.transport.send(knocking.initiation.packet.clone());
-            knocking.again = now + KNOCK;
+            let mut chance = [0];
+            let _ = getrandom::fill(&mut chance);
+            knocking.again = now + Duration::from_millis(KNOCK + u64::from(chance[0]));
         }
         knocking.again
     }

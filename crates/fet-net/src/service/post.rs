@@ -134,7 +134,8 @@ impl Post {
         let found = self.candidates.iter_mut().enumerate().find_map(|(at, found)| Some((at, opens(found)?)));
         let Some((at, length)) = found else { return };
         let Some(Candidate { first, session, hello, .. }) = self.candidates.remove(at) else { return };
-        self.candidates.clear();
+        // A later one may already be the current one at the primary.
+        self.candidates.drain(..at);
         self.current = first;
         if self.peer.as_ref().is_none_or(|peer| peer.incarnation != hello.incarnation) {
             self.epoch += 1;
