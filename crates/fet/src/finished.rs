@@ -77,7 +77,12 @@ impl FinishedRun {
                 "{error}; the run is done, but not whole: remove its report.json to train again"
             ))
         };
-        file(&self.folder, PREDICTIONS).and_then(|_| self.start()).map(drop).map_err(again)
+        let primary = file(&self.folder, PREDICTIONS).and_then(|_| self.model()).map_err(again)?;
+        // Parties elsewhere keep their models.
+        let here = |party: &usize| self.folder.join(PARTIES).join(format!("party{}", party + 1)).exists();
+        let parties =
+            (0..self.report.secondaries).filter(|party| !primary.gone().contains(party) && here(party));
+        parties.into_iter().try_for_each(|party| self.party(party + 1).map(drop)).map_err(again)
     }
 
     fn bad(&self, name: &str, error: &dyn std::fmt::Display) -> InputError {

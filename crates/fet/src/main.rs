@@ -1,7 +1,7 @@
 //! The `fet` command: arguments, output and exit code.
 //!
-//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run. 130:
-//! interrupted.
+//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run, or a party cannot be
+//! reached: try again. 130: interrupted.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::finished::FinishedRun;
 use fet::parties::network::Network;
-use fet::parties::{Purpose, hub, keys, serve};
+use fet::parties::{Purpose, Unreached, hub, keys, serve};
 use fet::run::{InputError, Keep, Log, Outcome};
 use fet::{
     account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show,
@@ -213,7 +213,12 @@ fn work() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             fet_files::note!("fet: {}", short(&format!("{error:#}")));
-            ExitCode::from(if error.is::<InputError>() { 2 } else { 1 })
+            let code = match &error {
+                error if error.is::<InputError>() => 2,
+                error if error.is::<Unreached>() => 75,
+                _ => 1,
+            };
+            ExitCode::from(code)
         }
     }
 }
@@ -303,7 +308,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Predict(arguments) => {
-            for warning in predict::predict(&arguments)? {
+            for warning in predict::predict(&arguments, &Arc::new(AtomicBool::new(false)))? {
                 fet_files::note!("warning: {warning}");
             }
             Ok(ExitCode::SUCCESS)
@@ -401,6 +406,8 @@ fn train(
     let folder = out.unwrap_or_else(default);
     let stop = stopped_by_signals()?;
     let network = match parties {
+        // A run that is done needs nobody.
+        Some(_) if run::done(&experiment, &folder, keep)?.is_some() => None,
         Some((roster, key)) => Some(Network::join(roster, key, Purpose::Run, &stop)?),
         None => None,
     };
@@ -411,10 +418,8 @@ fn train(
                     fet_files::note!("{party}; the run goes back to its last finished epoch");
                 }
                 Some(party) if party.is_unreached() => {
-                    fet_files::note!(
-                        "fet: {party}; the finished epochs are saved, and the same command resumes the run"
-                    );
-                    return Ok(ExitCode::from(75));
+                    let goes_on = "the finished epochs are saved, and the same command resumes the run";
+                    return Err(Unreached(format!("{party}; {goes_on}")).into());
                 }
                 _ => return Err(error),
             },

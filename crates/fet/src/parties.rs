@@ -11,7 +11,38 @@ mod remote;
 mod roster;
 pub mod serve;
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use fet_net::Keys;
+use fet_net::nats::{Hub, NatsError};
+use fet_train::trainer::RunError;
 use serde::{Deserialize, Serialize};
+
+use self::roster::Roster;
+use crate::input::input;
+
+/// A party, or the server, cannot be reached now: the same command may succeed later (exit code 75).
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreached(pub String);
+
+/// Why a run with parties elsewhere failed: a party that cannot be reached or was started again, or invalid input.
+pub(crate) fn error(error: RunError) -> anyhow::Error {
+    match error {
+        RunError::Party(error) if error.is_unreached() => Unreached(error.to_string()).into(),
+        RunError::Party(error) if error.is_restart() => error.into(),
+        error => input(error),
+    }
+}
+
+/// The server of a roster, as the owner of these keys; one that does not answer is waited for.
+fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<Hub> {
+    Hub::connect(&roster.server(), keys, wait).map_err(|error| match error {
+        NatsError::Unreachable { .. } => Unreached(error.to_string()).into(),
+        error => input(error),
+    })
+}
 
 /// What a program says of itself when it joins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,18 +5,23 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use fet_backends::Backend;
 use fet_core::data::{Columns, DatasetContext, Features, PartyTable};
+use fet_core::experiment::Experiment;
 use fet_core::linker::Links;
 use fet_core::party::Party;
 use fet_tables::{Format, Table};
 use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{SavedModel, Trainer};
+use fet_train::trainer::{Machine, SavedModel, Trainer};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::input::{input, machine};
 use crate::output;
+use crate::parties::network::Network;
+use crate::parties::{self, Purpose};
 use crate::predictions::{Predicted, number, table};
 use crate::provenance::Provenance;
 
@@ -31,25 +36,37 @@ pub struct Arguments {
     /// The predictions: .csv, .tsv (either with .gz), .parquet or .arrow; `-`, the default, is standard output, as CSV.
     #[arg(long, default_value = "-")]
     pub out: PathBuf,
+    /// The other parties are elsewhere: their roster (TOML). Each of them runs `fet party`.
+    #[arg(long, value_name = "ROSTER", requires = "key")]
+    pub parties: Option<PathBuf>,
+    /// The primary's key, to reach parties elsewhere.
+    #[arg(long, requires = "parties")]
+    pub key: Option<PathBuf>,
     /// The tensor backend [default: that of the run].
     #[arg(long)]
     pub device: Option<String>,
 }
 
 /// Predicts and writes; returns the warnings.
-pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
+pub fn predict(arguments: &Arguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
     let mut run = FinishedRun::read(&arguments.run)?;
     if let Some(device) = &arguments.device {
         run.experiment.device.clone_from(device);
     }
     check_output(arguments, &run)?;
     let model = run.model()?;
-    let mut served = Served::new(&run, &model)?;
+    let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
+    let network =
+        roster.map(|(roster, key)| Network::join(roster, key, Purpose::Predictions, stop)).transpose()?;
+    let mut served = match &network {
+        None => Served::new(&run, &model)?,
+        Some(network) => Served::elsewhere(&run, &model, network)?,
+    };
     let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();
     let mut warnings = served.warnings.clone();
     warnings.extend(odd_cells(&records, &model));
-    let outputs = served.trainer.predict(records).map_err(input)?;
+    let outputs = served.trainer.predict(records).map_err(parties::error)?;
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
@@ -91,13 +108,7 @@ impl Served {
     /// The parties of a run, with their finished models.
     pub(crate) fn new(run: &FinishedRun, model: &SavedModel) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
-        let backend = fet_backends::open(&experiment.device).map_err(input)?;
-        if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
-            return Err(input(format!(
-                "the method \"{}\" keeps no model that could be asked: only its report is left",
-                experiment.method.kind()
-            )));
-        }
+        let backend = backend(run)?;
         let folders = data_folders(experiment);
         let mut warnings = Vec::new();
         let files = Provenance::of(experiment, &folders).map_err(input)?.files;
@@ -118,24 +129,39 @@ impl Served {
             if uses && !gone.contains(&party) { run.party(party + 1).map(Some) } else { Ok(None) }
         };
         let models = (0..secondaries.len()).map(of).collect::<Result<Vec<_>, _>>()?;
-        let lost = gone.iter().map(|&party| {
-            format!("the run lost \"{}\": predictions know nothing of it", secondaries[party].name)
-        });
-        warnings.extend(lost);
+        warnings.extend(gone.iter().map(|&party| lost(&secondaries[party].name)));
         let parties = simulation.serving(secondaries, models).map_err(input)?;
         let parties: Vec<Watched> = parties.into_iter().map(Watched::new).collect();
         backend.share(parties.len());
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
-        let about = experiment.linker.build(&()).map_err(input)?.about();
-        let floor = about.floor;
-        if !about.independent && !parties.is_empty() {
-            warnings.push(format!(
-                "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
-                experiment.linker.kind()
-            ));
-        }
+        let floor = linked_apart(experiment, !parties.is_empty(), &mut warnings)?;
         Ok(Self { trainer, parties, warnings, dataset, floor })
+    }
+
+    /// The parties of a run on machines of their own, each of which has its finished model.
+    fn elsewhere(run: &FinishedRun, model: &SavedModel, network: &Network) -> anyhow::Result<Self> {
+        let experiment = &run.experiment;
+        let backend = backend(run)?;
+        let names: Vec<String> =
+            run.report.traffic_by_party.iter().map(|party| party.party.clone()).collect();
+        if names.len() != network.len() {
+            return Err(input(format!(
+                "--parties: the roster has {} parties besides the primary, and the run had {}",
+                network.len(),
+                names.len()
+            )));
+        }
+        let folders = data_folders(experiment);
+        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+        let dataset = experiment.data.build(&context).map_err(input)?;
+        let gone = model.gone().to_vec();
+        let mut warnings: Vec<String> = gone.iter().map(|&party| lost(&names[party])).collect();
+        let machine = Machine { party_threads: names.len(), ..machine(&backend) };
+        let parties = network.parties(names);
+        let trainer = Trainer::serving(experiment, model, parties, gone, &machine).map_err(parties::error)?;
+        linked_apart(experiment, true, &mut warnings)?;
+        Ok(Self { trainer, parties: Vec::new(), warnings, dataset, floor: None })
     }
 
     /// The secondaries' tables.
@@ -169,7 +195,41 @@ fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
             first + 1
         )
     });
-    table.notes.iter().cloned().chain(unknown).collect()
+    let notes = table.notes.iter().filter(|note| note.starts_with("column `"));
+    notes.cloned().chain(unknown).collect()
+}
+
+/// What a model that is asked computes on; refuses a method that keeps none.
+fn backend(run: &FinishedRun) -> anyhow::Result<Backend> {
+    let experiment = &run.experiment;
+    let backend = fet_backends::open(&experiment.device).map_err(input)?;
+    if experiment.method.build(&()).map_err(input)?.plan().at_once.is_some() {
+        return Err(input(format!(
+            "the method \"{}\" keeps no model that could be asked: only its report is left",
+            experiment.method.kind()
+        )));
+    }
+    Ok(backend)
+}
+
+fn lost(party: &str) -> String {
+    format!("the run lost \"{party}\": predictions know nothing of it")
+}
+
+/// The similarity below which there is no link; warns where rows are linked by what rows are beside them.
+fn linked_apart(
+    experiment: &Experiment,
+    any: bool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<f32>> {
+    let about = experiment.linker.build(&()).map_err(input)?.about();
+    if !about.independent && any {
+        warnings.push(format!(
+            "the linker \"{}\" links rows by what rows are beside them: predictions of the same rows in another file differ",
+            experiment.linker.kind()
+        ));
+    }
+    Ok(about.floor)
 }
 
 /// The similarity of each row's best link; nothing where the linker gives none.

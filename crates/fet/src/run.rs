@@ -33,6 +33,7 @@ pub use crate::input::{InputError, machine};
 use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
+use crate::parties;
 use crate::parties::network::Network;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
@@ -60,6 +61,16 @@ pub enum Outcome {
     Interrupted(PathBuf),
     /// Another process works on this run.
     Elsewhere(PathBuf),
+}
+
+/// The report in `folder`, if it is that of this run, done. A folder with the report of another run is refused.
+pub fn done(experiment: &Experiment, folder: &Path, keep: Keep) -> anyhow::Result<Option<PathBuf>> {
+    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
+    let goes_on = experiment.can_go_on().map_err(input)?;
+    match existing(folder, &made_from, goes_on, keep == Keep::LastState && goes_on)? {
+        Some(Outcome::WasDone(report)) => Ok(Some(report)),
+        _ => Ok(None),
+    }
 }
 
 /// Trains `experiment` and writes into `folder`; a finished run with fewer epochs in it goes on. Setting `stop` ends it after
@@ -240,10 +251,7 @@ fn distributed(
     let parties = folder.join(PARTIES);
     let simulation =
         Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
-    simulation.trainer(primary, network.parties(names)).map_err(|error| match error {
-        RunError::Party(error) if error.is_restart() || error.is_unreached() => error.into(),
-        error => input(error),
-    })
+    simulation.trainer(primary, network.parties(names)).map_err(parties::error)
 }
 
 /// The parties that the interrupted run in a folder had lost.

@@ -91,7 +91,9 @@ impl Recipe<dyn Dataset> for LinkedSettings {
             let same = |other: &&TableSettings| {
                 TableSettings { name: table.name.clone(), ..(*other).clone() } == *table
             };
-            if let Some(other) = self.secondaries[..at].iter().position(|other| same(&other)) {
+            // Of parties elsewhere the primary names no file.
+            let other = self.secondaries[..at].iter().position(|other| same(&other));
+            if let Some(other) = other.filter(|_| !table.file.is_empty()) {
                 let rule = format!("must not be the table of secondaries[{other}] again");
                 return Err(Violation::new(
                     format!("secondaries[{at}].file"),

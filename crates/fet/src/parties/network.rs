@@ -6,12 +6,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fet_core::party::Party;
-use fet_net::nats::Hub;
 use fet_net::{Caller, Local, Settings};
 
 use super::remote::{Link, Remote};
 use super::roster::Roster;
-use super::{About, Purpose, keys};
+use super::{About, Purpose, Unreached, keys};
 use crate::input::input;
 
 /// Links to all parties of a roster.
@@ -37,7 +36,7 @@ impl Network {
         }
         let wait = Duration::from_secs(roster.file.wait);
         let local = Local::new(keys, About::of(purpose));
-        let hub = Hub::connect(&roster.server(), &local.keys, wait).map_err(input)?;
+        let hub = super::connect(&roster, &local.keys, wait)?;
         let mut links = Vec::new();
         for (place, party) in roster.parties().iter().enumerate() {
             let route = roster.route(place);
@@ -102,6 +101,6 @@ impl Network {
             .into_iter()
             .filter_map(|(name, joined)| Some(format!("party \"{name}\": {}", joined.err()?)))
             .collect();
-        if failed.is_empty() { Ok(()) } else { Err(input(failed.join("; "))) }
+        if failed.is_empty() { Ok(()) } else { Err(Unreached(failed.join("; ")).into()) }
     }
 }

@@ -7,12 +7,11 @@ use std::time::Duration;
 
 use fet_core::aggregator::{Aggregator, Role};
 use fet_core::data::{DatasetContext, Folders, PartyTable};
-use fet_core::experiment::{Experiment, Randomness, syntax};
+use fet_core::experiment::{Experiment, syntax};
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_net::nats::Hub;
 use fet_net::{Local, Peer, Service, Settings};
 use fet_privacy::identity::PublicIdentity;
 use fet_train::secondary::{Finished, Own, Secondary, Store};
@@ -55,7 +54,7 @@ struct File {
     /// What it lets the primary have.
     #[serde(default)]
     policy: Policy,
-    /// Whether noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
+    /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
     #[serde(default)]
     rehearsal: bool,
 }
@@ -94,7 +93,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     };
     let wait = Duration::from_secs(roster.file.wait);
     let local = Local::new(keys, About::of(Purpose::Run));
-    let hub = Hub::connect(&roster.server(), &local.keys, wait).map_err(input)?;
+    let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
     let mut service = Service::new(transport, local, route, roster.primary().identity, Settings::default());
@@ -147,11 +146,10 @@ impl Seat {
         let table = experiment.data.build(&context).map_err(input)?.secondary(index).map_err(input)?;
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
         let secret = is_secret(aggregator.as_ref());
-        let private = secret || experiment.privacy.kind() != "none";
-        let rehearsal = file.rehearsal;
-        if private && rehearsal {
+        if file.rehearsal {
             fet_files::note!(
-                "warning: {}: this is a rehearsal: noise and masks follow from the experiment's seed, and hide nothing",
+                "warning: {}: this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide \
+                 nothing",
                 file.party
             );
         }
@@ -174,16 +172,14 @@ impl Seat {
             secret: *keys.secret("secure sums"),
             number: index + 1,
             state: folder.join(&file.state).join("party"),
-            rehearsal,
+            rehearsal: file.rehearsal,
         })
     }
 
     /// The party as it begins a run.
     fn secondary(&self, purpose: Purpose) -> Result<Secondary, String> {
         let store = Store::Folder(self.state.clone());
-        let seed = match self.rehearsal
-            || self.experiment.train.randomness == Randomness::Experiment && !self.is_private()
-        {
+        let seed = match self.rehearsal {
             true => OwnSeed::simulated(self.experiment.seed, self.number),
             false => store.own_seed(false).map_err(|error| error.to_string())?,
         };
@@ -211,12 +207,6 @@ impl Seat {
             start: None,
             tell: Arc::new(move |warning| fet_files::note!("{name}: {warning}")),
         }))
-    }
-
-    /// Whether something is hidden by the party's own randomness.
-    fn is_private(&self) -> bool {
-        let secret = self.experiment.aggregator.build(&()).is_ok_and(|own| is_secret(own.as_ref()));
-        secret || self.experiment.privacy.kind() != "none"
     }
 }
 
