@@ -408,8 +408,18 @@ fn train(
     let network = match parties {
         // A run that is done needs nobody.
         Some(_) if run::done(&experiment, &folder, keep)?.is_some() => None,
-        Some((roster, key)) => Some(Network::join(roster, key, Purpose::Run, &stop)?),
+        Some((roster, key)) => match Network::join(roster, key, Purpose::Run, &stop) {
+            Err(_) if stop.load(Ordering::Relaxed) => {
+                fet_files::note!("interrupted");
+                return Ok(ExitCode::from(130));
+            }
+            joined => Some(joined?),
+        },
         None => None,
+    };
+    let interrupted = || {
+        fet_files::note!("interrupted; the finished epochs are saved, and the same command resumes the run");
+        Ok(ExitCode::from(130))
     };
     let outcome = loop {
         match run::run(&experiment, &folder, log, keep, &stop, network.as_ref()) {
@@ -417,6 +427,7 @@ fn train(
                 Some(party) if party.is_restart() => {
                     fet_files::note!("{party}; the run goes back to its last finished epoch");
                 }
+                Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
                 Some(party) if party.is_unreached() => {
                     let goes_on = "the finished epochs are saved, and the same command resumes the run";
                     return Err(Unreached(format!("{party}; {goes_on}")).into());

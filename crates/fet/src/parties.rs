@@ -11,16 +11,30 @@ mod remote;
 mod roster;
 pub mod serve;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fet_core::experiment::syntax;
+use fet_core::schema;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
 use fet_train::trainer::RunError;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use self::roster::Roster;
 use crate::input::input;
+
+/// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
+fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+    let bad = |problem: String| input(format!("{}: {problem}", path.display()));
+    let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
+    schema::check(&table, &schema::of::<T>()).map_err(|error| bad(error.to_string()))?;
+    table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
+}
 
 /// A party, or the server, cannot be reached now: the same command may succeed later (exit code 75).
 #[derive(Debug, thiserror::Error)]

@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use fet_core::experiment::syntax;
 use fet_net::nats::Server;
 use fet_net::{Name, PublicIdentity, Route, hub};
 use fet_privacy::identity::PublicIdentity as Signing;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::input::input;
 
 /// The file of a roster.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct File {
     /// The name of the run: letters, digits, `-` and `_`.
@@ -33,7 +33,7 @@ pub(super) struct File {
 }
 
 /// Who a party is.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Member {
     pub(super) name: String,
@@ -44,7 +44,7 @@ pub(super) struct Member {
 }
 
 /// Where the server listens, and how it is recognised.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Hub {
     #[serde(default = "everywhere")]
@@ -85,8 +85,7 @@ impl Roster {
     /// Reads and checks a roster.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-        let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-        let file: File = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
+        let file: File = super::read(path)?;
         let name = |field: &str, text: &str| {
             text.parse::<Name>().map_err(|error| bad(format!("`{field}`: {error}")))
         };

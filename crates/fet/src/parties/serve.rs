@@ -1,5 +1,6 @@
 //! `fet party`: one of the other parties, which waits for the primary and answers it, run after run, until it is stopped.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use fet_core::aggregator::{Aggregator, Role};
 use fet_core::data::{DatasetContext, Folders, PartyTable};
-use fet_core::experiment::{Experiment, syntax};
+use fet_core::experiment::Experiment;
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::policy::Policy;
@@ -16,6 +17,7 @@ use fet_net::{Local, Peer, Service, Settings};
 use fet_privacy::identity::PublicIdentity;
 use fet_train::secondary::{Finished, Own, Secondary, Store};
 use fet_train::trainer::Machine;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::roster::Roster;
@@ -33,7 +35,7 @@ pub struct Arguments {
 }
 
 /// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
     /// Its name in the roster.
@@ -50,7 +52,9 @@ struct File {
     /// The tensor backend; that of the experiment where it is left out.
     device: Option<String>,
     /// Its own table, in place of the one that the experiment names: the settings of `data.secondaries`.
-    data: Option<toml::Table>,
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    #[serde(default)]
+    data: toml::Table,
     /// What it lets the primary have.
     #[serde(default)]
     policy: Policy,
@@ -63,8 +67,7 @@ struct File {
 pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let path = &arguments.file;
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
-    let file: File = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
+    let file: File = super::read(path)?;
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let roster = Roster::read(&folder.join(&file.roster))?;
     let Some(index) = roster.parties().iter().position(|party| party.name.as_str() == file.party) else {
@@ -132,9 +135,9 @@ impl Seat {
             device: file.device.clone(),
             seed: None,
         };
-        let own = |settings: &mut toml::Table| match &file.data {
-            Some(own) => own_table(settings, own, index),
-            None => Ok(()),
+        let own = |settings: &mut toml::Table| match file.data.is_empty() {
+            true => Ok(()),
+            false => own_table(settings, &file.data, index),
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
