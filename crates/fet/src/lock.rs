@@ -30,6 +30,12 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     }
 }
 
+/// Whether another process holds the lock of `folder`; where that cannot be known, it does not.
+pub(crate) fn is_held(folder: &Path) -> bool {
+    let Ok(file) = File::open(folder.join(LOCK)) else { return false };
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
 /// Removes the file of a lock that is still held, once the run is complete: from then on the report protects it.
 pub(crate) fn leave(folder: &Path) {
     // A file that cannot be removed does no harm.

@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
 use fet::finished::FinishedRun;
-use fet::parties::network::Network;
+use fet::parties::network::Elsewhere;
 use fet::parties::{Purpose, Unreached, hub, keys, serve};
 use fet::run::{InputError, Keep, Log, Outcome};
 use fet::{
@@ -405,24 +405,14 @@ fn train(
     let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
     let folder = out.unwrap_or_else(default);
     let stop = stopped_by_signals()?;
-    let network = match parties {
-        // A run that is done needs nobody.
-        Some(_) if run::done(&experiment, &folder, keep)?.is_some() => None,
-        Some((roster, key)) => match Network::join(roster, key, Purpose::Run, &stop) {
-            Err(_) if stop.load(Ordering::Relaxed) => {
-                fet_files::note!("interrupted");
-                return Ok(ExitCode::from(130));
-            }
-            joined => Some(joined?),
-        },
-        None => None,
-    };
+    let elsewhere = parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop));
     let interrupted = || {
         fet_files::note!("interrupted; the finished epochs are saved, and the same command resumes the run");
         Ok(ExitCode::from(130))
     };
     let outcome = loop {
-        match run::run(&experiment, &folder, log, keep, &stop, network.as_ref()) {
+        match run::run(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
+            Err(error) if stop.load(Ordering::Relaxed) && error.is::<Unreached>() => return interrupted(),
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() => {
                     fet_files::note!("{party}; the run goes back to its last finished epoch");

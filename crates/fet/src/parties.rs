@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fet_core::experiment::syntax;
+use fet_core::experiment::{Experiment, syntax};
 use fet_core::schema;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
@@ -65,6 +65,9 @@ struct About {
     program: String,
     /// What the primary wants.
     purpose: Purpose,
+    /// The settings of the data (TOML), where all parties cut theirs out of one table: nobody has a table of its own.
+    #[serde(default)]
+    data: Option<String>,
 }
 
 /// What the primary wants of the parties.
@@ -79,14 +82,20 @@ pub enum Purpose {
 }
 
 impl About {
-    fn of(purpose: Purpose) -> String {
+    fn of(purpose: Purpose, experiment: Option<&Experiment>) -> String {
         let program = format!("fet {} (commit {})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"));
-        serde_json::to_string(&Self { program, purpose }).expect("plain data")
+        let data = experiment.and_then(common_data);
+        serde_json::to_string(&Self { program, purpose, data }).expect("plain data")
     }
 
     /// What another program says of itself; nothing that can be read is an unknown program that trains.
     fn read(text: &str) -> Self {
-        let unknown = || Self { program: "an unknown program".into(), purpose: Purpose::Run };
+        let unknown = || Self { program: "an unknown program".into(), purpose: Purpose::Run, data: None };
         serde_json::from_str(text).unwrap_or_else(|_| unknown())
     }
+}
+
+/// The settings of data that all parties cut out of one table.
+fn common_data(experiment: &Experiment) -> Option<String> {
+    (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())
 }

@@ -20,7 +20,7 @@ use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::input::{input, machine};
 use crate::output;
-use crate::parties::network::Network;
+use crate::parties::network::{Elsewhere, Network};
 use crate::parties::{self, Purpose};
 use crate::predictions::{Predicted, number, table};
 use crate::provenance::Provenance;
@@ -56,11 +56,10 @@ pub fn predict(arguments: &Arguments, stop: &Arc<AtomicBool>) -> anyhow::Result<
     check_output(arguments, &run)?;
     let model = run.model()?;
     let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
-    let network =
-        roster.map(|(roster, key)| Network::join(roster, key, Purpose::Predictions, stop)).transpose()?;
-    let mut served = match &network {
+    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, stop));
+    let mut served = match &elsewhere {
         None => Served::new(&run, &model)?,
-        Some(network) => Served::elsewhere(&run, &model, network)?,
+        Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment)?)?,
     };
     let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();

@@ -34,7 +34,7 @@ use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
 use crate::parties;
-use crate::parties::network::Network;
+use crate::parties::network::Elsewhere;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
@@ -63,16 +63,6 @@ pub enum Outcome {
     Elsewhere(PathBuf),
 }
 
-/// The report in `folder`, if it is that of this run, done. A folder with the report of another run is refused.
-pub fn done(experiment: &Experiment, folder: &Path, keep: Keep) -> anyhow::Result<Option<PathBuf>> {
-    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
-    let goes_on = experiment.can_go_on().map_err(input)?;
-    match existing(folder, &made_from, goes_on, keep == Keep::LastState && goes_on)? {
-        Some(Outcome::WasDone(report)) => Ok(Some(report)),
-        _ => Ok(None),
-    }
-}
-
 /// Trains `experiment` and writes into `folder`; a finished run with fewer epochs in it goes on. Setting `stop` ends it after
 /// the current step.
 pub fn run(
@@ -81,11 +71,11 @@ pub fn run(
     log: Log,
     keep: Keep,
     stop: &AtomicBool,
-    network: Option<&Network>,
+    elsewhere: Option<&Elsewhere>,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let reads = match network {
+    let reads = match elsewhere {
         None => check_files(experiment, &data_folders(experiment))?,
         // The others' files are elsewhere.
         Some(_) => files(experiment, &data_folders(experiment)),
@@ -98,9 +88,11 @@ pub fn run(
     }
     folder::check(folder, reads.iter().map(|(_, path)| path)).map_err(input)?;
     let planned = attack::Planned::of(experiment, &backend)?;
-    let mut trainer = match network {
+    let mut trainer = match elsewhere {
         None => trainer(experiment, &backend, Some(folder))?,
-        Some(network) => distributed(experiment, &backend, folder, network)?,
+        // Whoever joins parties takes them away from a run under way.
+        Some(_) if lock::is_held(folder) => return Ok(Outcome::Elsewhere(folder.to_path_buf())),
+        Some(elsewhere) => distributed(experiment, &backend, folder, elsewhere)?,
     };
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
@@ -127,7 +119,7 @@ pub fn run(
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.metric(), rows);
-    watch.parties(network);
+    watch.parties(elsewhere.and_then(Elsewhere::joined));
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;
@@ -228,7 +220,7 @@ fn distributed(
     experiment: &Experiment,
     backend: &Backend,
     folder: &Path,
-    network: &Network,
+    elsewhere: &Elsewhere,
 ) -> anyhow::Result<Trainer> {
     if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
         let kind = experiment.method.kind();
@@ -238,6 +230,8 @@ fn distributed(
         return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
+    let (primary, _) = divided(experiment, data).map_err(input)?;
+    let network = elsewhere.join(experiment)?;
     if names.len() != network.len() {
         return Err(input(format!(
             "--parties: the roster has {} parties besides the primary, and the experiment {}",
@@ -245,7 +239,6 @@ fn distributed(
             names.len()
         )));
     }
-    let (primary, _) = divided(experiment, data).map_err(input)?;
     // All parties compute at the same time.
     let machine = Machine { party_threads: names.len(), ..machine(backend) };
     let parties = folder.join(PARTIES);

@@ -1,10 +1,12 @@
 //! The primary's side: links to all parties of a roster.
 
-use std::path::Path;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_net::{Caller, Local, Settings};
 
@@ -13,17 +15,46 @@ use super::roster::Roster;
 use super::{About, Purpose, Unreached, keys};
 use crate::input::input;
 
+/// Parties elsewhere, which are joined once they are needed: what is wrong at the primary is said before.
+pub struct Elsewhere {
+    roster: PathBuf,
+    key: PathBuf,
+    purpose: Purpose,
+    stop: Arc<AtomicBool>,
+    network: OnceCell<Network>,
+}
+
+impl Elsewhere {
+    /// The parties of a roster, for whoever has the primary's key. Setting `stop` ends the wait for them.
+    pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> Self {
+        let (roster, key) = (roster.to_path_buf(), key.to_path_buf());
+        Self { roster, key, purpose, stop: Arc::clone(stop), network: OnceCell::new() }
+    }
+
+    /// Links to all parties, which have joined for what this experiment says.
+    pub(crate) fn join(&self, experiment: &Experiment) -> anyhow::Result<&Network> {
+        if let Some(network) = self.network.get() {
+            return Ok(network);
+        }
+        let about = About::of(self.purpose, Some(experiment));
+        let network = Network::join(&self.roster, &self.key, about, &self.stop)?;
+        Ok(self.network.get_or_init(|| network))
+    }
+
+    /// The same, if they have joined.
+    pub(crate) fn joined(&self) -> Option<&Network> {
+        self.network.get()
+    }
+}
+
 /// Links to all parties of a roster.
-pub struct Network {
+pub(crate) struct Network {
     links: Vec<Link>,
 }
 
 impl Network {
-    /// Reaches the server of a roster as its primary, and waits until every party has joined. Setting `stop` ends the wait.
-    ///
-    /// # Errors
-    /// A roster or key that cannot be used, a server that cannot be reached, a party that does not join in time.
-    pub fn join(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+    /// Reaches the server of a roster as its primary, and waits until every party has joined.
+    fn join(roster: &Path, key: &Path, about: String, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
         let roster = Roster::read(roster)?;
         let keys = keys::read(key)?;
         if keys.public() != roster.primary().identity {
@@ -35,7 +66,7 @@ impl Network {
             )));
         }
         let wait = Duration::from_secs(roster.file.wait);
-        let local = Local::new(keys, About::of(purpose));
+        let local = Local::new(keys, about);
         let hub = super::connect(&roster, &local.keys, wait)?;
         let mut links = Vec::new();
         for (place, party) in roster.parties().iter().enumerate() {
@@ -50,13 +81,8 @@ impl Network {
     }
 
     /// How many parties there are besides the primary.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.links.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.links.is_empty()
     }
 
     /// The parties, by their names in the experiment, in the order of the roster.

@@ -96,16 +96,19 @@ impl Roster {
                 .map_err(|error| bad(format!("`{field}.identity`: {error}; `fet keys show` prints it")))?;
             Ok(hub::Member { name: name(&format!("{field}.name"), &member.name)?, identity })
         };
+        let signer = |field: &str, member: &Member| -> anyhow::Result<Option<Signing>> {
+            let rule = "must be the 64 hex digits that `fet keys show` prints";
+            let problem = || bad(format!("`{field}.signing` {rule}"));
+            Ok(member.signing.as_deref().map(|text| hex(text).ok_or_else(problem)).transpose()?.map(Signing))
+        };
         let run = name("run", &file.run)?;
+        signer("primary", &file.primary)?;
         let primary = member("primary", &file.primary)?;
         let (mut parties, mut signing) = (Vec::new(), Vec::new());
         for (place, entry) in file.parties.iter().enumerate() {
             let field = format!("parties[{place}]");
             parties.push(member(&field, entry)?);
-            let problem =
-                || bad(format!("`{field}.signing` must be the 64 hex digits that `fet keys show` prints"));
-            let key = entry.signing.as_deref().map(|text| hex(text).ok_or_else(problem)).transpose()?;
-            signing.push(key.map(Signing));
+            signing.push(signer(&field, entry)?);
         }
         if parties.is_empty() {
             return Err(bad("`parties` must name at least one party besides the primary".into()));

@@ -21,7 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::roster::Roster;
-use super::{About, Purpose, keys};
+use super::{About, Purpose, common_data, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
 use crate::input::{input, machine};
@@ -95,13 +95,14 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
         return Err(bad(format!("another process uses the state in {}", state.display())));
     };
     let wait = Duration::from_secs(roster.file.wait);
-    let local = Local::new(keys, About::of(Purpose::Run));
+    let local = Local::new(keys, About::of(Purpose::Run, None));
     let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
     let mut service = Service::new(transport, local, route, roster.primary().identity, Settings::default());
     fet_files::note!("{}: ready for {}", file.party, roster.primary().name);
-    service.serve(&mut Serving { seat, secondary: None, purpose: Purpose::Run }, stop);
+    let mut serving = Serving { seat, secondary: None, purpose: Purpose::Run, differs: None };
+    service.serve(&mut serving, stop);
     fet_files::note!("{}: stopped", file.party);
     Ok(())
 }
@@ -242,17 +243,38 @@ fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Res
     Ok(())
 }
 
+/// The first line in which settings differ, with both values.
+fn differs(theirs: Option<&str>, ours: Option<&str>) -> Option<String> {
+    let (theirs, ours) = (theirs?, ours?);
+    let lines = |text: &str| text.lines().map(str::to_string).collect::<Vec<_>>();
+    let (theirs, ours) = (lines(theirs), lines(ours));
+    let missing = || "nothing".to_string();
+    let place = (0..theirs.len().max(ours.len())).find(|&place| theirs.get(place) != ours.get(place))?;
+    let line = |lines: &[String]| lines.get(place).cloned().unwrap_or_else(missing);
+    Some(format!(
+        "settings of `data` differ: the primary has `{}`, this party `{}`",
+        line(&theirs),
+        line(&ours)
+    ))
+}
+
 /// A party that serves.
 struct Serving {
     seat: Seat,
     secondary: Option<Secondary>,
     purpose: Purpose,
+    /// In what the primary's settings of common data differ from this party's.
+    differs: Option<String>,
 }
 
 impl Serving {
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
         // Whoever asks to join begins anew: its program, or another party's, was started again.
         if let Request::Join(_) = request {
+            if let Some(differs) = &self.differs {
+                fet_files::note!("{}: refused Join: {differs}", self.seat.name);
+                return Ok(Err(Refusal::new(differs)));
+            }
             self.secondary = match self.seat.secondary(self.purpose) {
                 Ok(secondary) => Some(secondary),
                 Err(problem) => {
@@ -265,7 +287,10 @@ impl Serving {
         let (name, is_join, is_end) =
             (request.name(), matches!(request, Request::Join(_)), matches!(request, Request::Finish));
         let Some(secondary) = &mut self.secondary else {
-            return Ok(Err(Refusal::new(format!("`{name}` must come after `Join`"))));
+            let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
+                          command again once that has ended";
+            fet_files::note!("{}: refused {name}: no run is under way", self.seat.name);
+            return Ok(Err(Refusal::new(reason)));
         };
         let who = &self.seat.name;
         match secondary.ask(request) {
@@ -291,6 +316,7 @@ impl fet_net::Answer for Serving {
         let about = About::read(&peer.about);
         fet_files::note!("{}: the primary has joined: {}", self.seat.name, about.program);
         self.purpose = about.purpose;
+        self.differs = differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref());
         self.secondary = None;
     }
 
