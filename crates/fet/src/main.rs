@@ -411,7 +411,7 @@ fn train(
         Ok(ExitCode::from(130))
     };
     let outcome = loop {
-        match run::run(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
+        match run::run_among(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
             Err(error) if stop.load(Ordering::Relaxed) && error.is::<Unreached>() => return interrupted(),
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() => {

@@ -71,6 +71,17 @@ pub fn run(
     log: Log,
     keep: Keep,
     stop: &AtomicBool,
+) -> anyhow::Result<Outcome> {
+    run_among(experiment, folder, log, keep, stop, None)
+}
+
+/// The same with parties elsewhere, if there are any; only the primary's data are read.
+pub fn run_among(
+    experiment: &Experiment,
+    folder: &Path,
+    log: Log,
+    keep: Keep,
+    stop: &AtomicBool,
     elsewhere: Option<&Elsewhere>,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
