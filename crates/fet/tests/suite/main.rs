@@ -9,6 +9,7 @@ mod boundary;
 mod command;
 mod contract;
 mod coverage;
+mod elsewhere;
 mod equivalence;
 mod errors;
 mod findings;

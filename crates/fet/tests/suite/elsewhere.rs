@@ -1,0 +1,228 @@
+//! Parties as processes of their own: the guide from keys to predictions, as it stands, and what their files may not say.
+#![cfg(unix)]
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const GUIDE: &str = include_str!("../../../../docs/deploy.md");
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The blocks of a guide as one script of the shell: what is to be saved is saved.
+fn script(guide: &str) -> String {
+    let mut script = String::from("set -e\n");
+    for block in guide.split("\n```").skip(1).step_by(2) {
+        let (language, body) = block.split_once('\n').expect("a block has lines");
+        match language {
+            "python" => {
+                script += &format!("cat > tables.py <<'END'\n{body}\nEND\npython3 tables.py\n");
+            }
+            // The server of the test is there already.
+            "sh" if body.starts_with("python3 -m venv") => {}
+            "sh" => script += &format!("{body}\n"),
+            other => panic!("no block of the guide is in {other}"),
+        }
+    }
+    script
+}
+
+/// Runs a script with all that it starts in one group of processes, which ends with it.
+fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
+    let said = folder.join("said");
+    let file = fs::File::create(&said).expect("writable");
+    let beside = PathBuf::from(env!("CARGO_BIN_EXE_fet"));
+    let path = std::env::join_paths(
+        beside
+            .parent()
+            .map(Path::to_path_buf)
+            .into_iter()
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+    );
+    let mut child = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", path.expect("a path"))
+        .env("FET_DATA", folder)
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().expect("a file"))
+        .stderr(file)
+        .process_group(0)
+        .spawn()
+        .expect("there is a bash");
+    let began = Instant::now();
+    let ended = loop {
+        match child.try_wait().expect("a child") {
+            Some(ended) => break ended,
+            None if began.elapsed() > PATIENCE => {
+                child.kill().expect("it can be ended");
+                break child.wait().expect("a child");
+            }
+            None => std::thread::sleep(Duration::from_millis(50)),
+        }
+    };
+    // Whatever it has left.
+    let _ =
+        Command::new("kill").args(["-9", "--", &format!("-{}", child.id())]).stderr(Stdio::null()).status();
+    (ended, fs::read_to_string(said).unwrap_or_default())
+}
+
+#[test]
+fn the_guide_is_followed_by_its_text() {
+    let server = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
+    if Command::new(&server).arg("--version").output().is_err() {
+        fet_testing::left_out("nats", "FET_NATS names no nats-server");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let port =
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port();
+    let guide = GUIDE.replace("4222", &port.to_string());
+    let server = format!("'{}'", server.display());
+    let script = script(&guide).replace("../nats/bin/nats-server", &server);
+    assert!(script.contains(&server) && script.contains("fet predict"), "{script}");
+    let (ended, said) = obeyed(&script, folder.path());
+    assert!(ended.success(), "{ended}: {said}");
+    let city = folder.path().join("city");
+    let read =
+        |name: &str| fs::read_to_string(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {said}"));
+    assert_eq!(read("bank/predictions.csv").lines().count(), 201);
+    assert!(read("streets/party.log").contains("agreed to the terms"));
+    // The same in one process, out of the same tables.
+    let one = city.join("one");
+    fs::create_dir(&one).expect("writable");
+    for file in ["bank/shops.csv", "bank/new.csv", "streets/streets.csv", "weather/weather.csv"] {
+        let path = city.join(file);
+        fs::copy(&path, one.join(path.file_name().expect("a name"))).expect("copied");
+    }
+    let named = |text: String, party: &str| {
+        text.replace(
+            &format!("name = \"{party}\", keys"),
+            &format!("name = \"{party}\", file = \"{party}.csv\", keys"),
+        )
+    };
+    let text = named(named(read("shops.toml"), "streets"), "weather");
+    fs::write(one.join("shops.toml"), text).expect("written");
+    let script =
+        "set -e\nfet run shops.toml --out result\nfet predict result --rows new.csv --out predictions.csv\n";
+    let (ended, said) = obeyed(script, &one);
+    assert!(ended.success(), "{ended}: {said}");
+    let bytes = |name: &str| fs::read(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    for (here, there) in [
+        ("one/result/predictions.csv", "bank/result/predictions.csv"),
+        ("one/result/parties/party1/model.safetensors", "streets/state/party/model.safetensors"),
+        ("one/result/parties/party2/model.safetensors", "weather/state/party/model.safetensors"),
+    ] {
+        assert_eq!(bytes(here), bytes(there), "{there}");
+    }
+    // The primary does not see how similar the others' records are.
+    let columns = |name: &str| {
+        let lines = read(name);
+        lines.lines().map(|line| line.split(',').take(4).collect::<Vec<_>>().join(",")).collect::<Vec<_>>()
+    };
+    assert_eq!(columns("one/predictions.csv"), columns("bank/predictions.csv"));
+}
+
+#[test]
+fn files_of_parties_are_refused_in_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prepare = r#"
+for party in bank streets; do fet keys new $party.key > $party.pub; done
+cat > roster.toml <<EOF
+run = "city"
+server = "nats://127.0.0.1:9"
+wait = 0
+[primary]
+name = "bank"
+$(head -1 bank.pub)
+[[parties]]
+name = "streets"
+$(fet keys show streets.key)
+EOF
+printf 'x,y,lines\n1,1,1\n2,2,2\n' > streets.csv
+cat > shops.toml <<'EOF'
+name = "shops"
+data = { kind = "linked", label = "z", primary = { file = "p.csv", keys = ["x", "y"] }, secondaries = [{ name = "streets", keys = ["x", "y"] }] }
+EOF
+cat > party.toml <<'EOF'
+party = "streets"
+roster = "roster.toml"
+experiment = "shops.toml"
+key = "streets.key"
+state = "state"
+data = { file = "streets.csv", keys = ["x", "y"] }
+EOF
+"#;
+    let (ended, said) = obeyed(&format!("set -e\n{prepare}"), folder.path());
+    assert!(ended.success(), "{said}");
+    for (lines, code, parts) in [
+        ("fet party party.toml", 75, &["nats://127.0.0.1:9", "cannot be reached"][..]),
+        (
+            "sed -i s/^party/partie/ party.toml; fet party party.toml",
+            2,
+            &["party.toml: `partie` is no setting"],
+        ),
+        ("sed -i /^key/d party.toml; fet party party.toml", 2, &["party.toml: `key` is missing"]),
+        (
+            "echo '[policy]\nmost_epsilon = -1' >> party.toml; fet party party.toml",
+            2,
+            &["`policy.most_epsilon` must be at least 0"],
+        ),
+        (
+            "sed -i s/\\\"streets\\\"/\\\"rail\\\"/ party.toml; fet party party.toml",
+            2,
+            &["`party` must be one of the roster's parties (streets)"],
+        ),
+        (
+            "sed -i s/streets.key/bank.key/ party.toml; fet party party.toml",
+            2,
+            &["party.toml: `key` is that of", "in the roster streets is"],
+        ),
+        (
+            "sed -i s/streets.csv/none.csv/ party.toml; fet party party.toml",
+            2,
+            &["none.csv: cannot be opened"],
+        ),
+        (
+            "chmod 640 streets.key; fet party party.toml; c=$?; chmod 600 streets.key; exit $c",
+            2,
+            &["streets.key", "chmod 600"],
+        ),
+        ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
+        ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
+        ("fet hub config roster.toml", 2, &["`hub` must say where the server listens"]),
+        (
+            "sed -i 's/^wait.*/wait = -1/' roster.toml; fet party party.toml",
+            2,
+            &["`wait` must be at least 0"],
+        ),
+        (
+            "sed -i 's/^identity = \"U./identity = \"UZ/' roster.toml; fet party party.toml",
+            2,
+            &["`primary.identity`", "`fet keys show` prints it"],
+        ),
+        (
+            "sed -i 's/^signing = \"./signing = \"x/' roster.toml; fet party party.toml",
+            2,
+            &["`parties[0].signing` must be the 64 hex digits"],
+        ),
+        (
+            "(echo x,y,w,z; for i in 1 2 3 4 5 6 7 8 9; do echo $i,1,2,$i; done) > p.csv; fet run shops.toml --parties roster.toml --key streets.key --out r",
+            2,
+            &["is the key of", "the roster's primary is"],
+        ),
+    ] {
+        let place = tempfile::tempdir().expect("a folder");
+        let copied = Command::new("cp")
+            .args(["-rp", ".", &place.path().display().to_string()])
+            .current_dir(folder.path())
+            .status();
+        assert!(copied.is_ok_and(|copied| copied.success()));
+        let (ended, said) = obeyed(lines, place.path());
+        assert_eq!(ended.code(), Some(code), "{lines}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{lines}: {parts:?} in {said}");
+        assert!(!place.path().join("r").exists(), "{lines}: something is left");
+    }
+}
