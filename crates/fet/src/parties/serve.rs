@@ -13,6 +13,7 @@ use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
+use fet_files::{hex, sha256_of_file};
 use fet_net::{Local, Peer, Service, Settings};
 use fet_privacy::identity::PublicIdentity;
 use fet_train::secondary::{Finished, Own, Secondary, Store};
@@ -94,6 +95,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(_lock) = lock::take(&state)? else {
         return Err(bad(format!("another process uses the state in {}", state.display())));
     };
+    seat.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
     let local = Local::new(keys, About::of(Purpose::Run, None));
     let hub = super::connect(&roster, &local.keys, wait)?;
@@ -120,6 +122,8 @@ struct Seat {
     number: usize,
     state: PathBuf,
     rehearsal: bool,
+    /// The checksum of its table's file, if it has one of its own.
+    checksum: Option<[u8; 32]>,
 }
 
 impl Seat {
@@ -148,6 +152,8 @@ impl Seat {
         let folders = Folders::new(places.map(here));
         let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
         let table = experiment.data.build(&context).map_err(input)?.secondary(index).map_err(input)?;
+        let checksum =
+            own_file(&experiment, index).and_then(|file| sha256_of_file(&folders.find(&file)).ok());
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
         let secret = is_secret(aggregator.as_ref());
         if file.rehearsal {
@@ -177,7 +183,33 @@ impl Seat {
             number: index + 1,
             state: folder.join(&file.state).join("party"),
             rehearsal: file.rehearsal,
+            checksum,
         })
+    }
+
+    /// Notes which table the state is made with. Where noise was released, another table under the same noise would tell how they
+    /// differ.
+    fn check_table(&self, state: &Path) -> Result<(), String> {
+        let Some(checksum) = self.checksum.as_ref().map(|sum| hex(sum)) else { return Ok(()) };
+        let path = state.join("table");
+        let failed = |error: std::io::Error| format!("`state`: {}: {error}", path.display());
+        let known =
+            if path.exists() { fet_files::read_to_string(&path).map_err(failed)? } else { String::new() };
+        if known == checksum {
+            return Ok(());
+        }
+        if !known.is_empty() {
+            let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
+            let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
+            if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
+                return Err(format!(
+                    "`state` must be another folder: {} holds what was released with noise of another table",
+                    state.display()
+                ));
+            }
+            fet_files::note!("warning: {}: the table is not as it was when its state was made", self.name);
+        }
+        fet_files::write(&path, checksum.as_bytes()).map_err(failed)
     }
 
     /// The party as it begins a run.
@@ -212,6 +244,13 @@ impl Seat {
             tell: Arc::new(move |warning| fet_files::note!("{name}: {warning}")),
         }))
     }
+}
+
+/// The file of a party's table, as the experiment names it.
+fn own_file(experiment: &Experiment, index: usize) -> Option<String> {
+    let settings = experiment.data.settings();
+    let table = settings.get("secondaries")?.get(index)?;
+    table.get("file")?.as_str().map(String::from)
 }
 
 /// Whether what parties send is summed in secret.

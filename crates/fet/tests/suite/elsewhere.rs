@@ -186,6 +186,11 @@ EOF
             &["none.csv: cannot be opened"],
         ),
         (
+            "mkdir -p state/party; touch state/party/ledger-0; echo other > state/table; fet party party.toml",
+            2,
+            &["`state` must be another folder", "of another table"],
+        ),
+        (
             "chmod 640 streets.key; fet party party.toml; c=$?; chmod 600 streets.key; exit $c",
             2,
             &["streets.key", "chmod 600"],
