@@ -111,6 +111,7 @@ impl Experiment {
         let experiment: Self = serde_path_to_error::deserialize(table)
             .map_err(|error| read_error(&error.path().to_string(), error.inner().message().trim_end()))?;
         experiment.split.check()?;
+        experiment.policy.check()?;
         if experiment.name.is_empty()
             || experiment.name.contains(['/', '\\'])
             || experiment.name.starts_with('.')

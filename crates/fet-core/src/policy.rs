@@ -3,6 +3,10 @@
 //! The policy is the party's own and is sent to nobody. A run that it forbids is refused when the party joins, with the rule
 //! and the value; what it forbids during a run is refused at its door.
 
+use crate::aggregator::Aggregator;
+use crate::linker::Linker;
+use crate::privacy::PrivacyMechanism;
+use crate::registry::{Plugin, SlotKind, Violation, did_you_mean, plugins};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,5 +54,30 @@ impl Default for Policy {
             probes: false,
             predictions: true,
         }
+    }
+}
+
+impl Policy {
+    /// Refuses a rule that names what there is not: it would allow nothing, or forbid nothing.
+    pub fn check(&self) -> Result<(), Violation> {
+        known::<dyn Linker>("linkers", &self.linkers)?;
+        known::<dyn PrivacyMechanism>("mechanisms", &self.mechanisms)?;
+        known::<dyn Aggregator>("aggregators", &self.aggregators)
+    }
+}
+
+fn known<T>(field: &str, names: &[String]) -> Result<(), Violation>
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let there: Vec<&str> = plugins::<T>().iter().map(|plugin| plugin.kind).collect();
+    match names.iter().find(|name| !there.contains(&name.as_str())) {
+        Some(unknown) => {
+            let hint = did_you_mean(unknown, there.iter().copied());
+            let rule = format!("must name what `fet list` shows{hint}");
+            Err(Violation::new(format!("policy.{field}"), rule, format!("{unknown:?}")))
+        }
+        None => Ok(()),
     }
 }

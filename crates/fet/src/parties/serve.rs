@@ -69,6 +69,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let path = &arguments.file;
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let file: File = super::read(path)?;
+    file.policy.check().map_err(|violation| bad(violation.to_string()))?;
     let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
     let roster = Roster::read(&folder.join(&file.roster))?;
     let Some(index) = roster.parties().iter().position(|party| party.name.as_str() == file.party) else {

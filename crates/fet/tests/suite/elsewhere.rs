@@ -186,6 +186,13 @@ EOF
             &["none.csv: cannot be opened"],
         ),
         (
+            "echo '[policy]\nlinkers = [\"nearst\"]' >> party.toml; fet party party.toml",
+            2,
+            &[
+                "`policy.linkers` must name what `fet list` shows; did you mean \"nearest\"?; it is \"nearst\"",
+            ],
+        ),
+        (
             "mkdir -p state/party; touch state/party/ledger-0; echo other > state/table; fet party party.toml",
             2,
             &["`state` must be another folder", "of another table"],
