@@ -1,0 +1,17 @@
+//! The areas, each a table of cases. A case that found a fault stays.
+
+mod capture;
+mod equal;
+mod kill;
+mod path;
+mod refusal;
+
+use crate::case::Case;
+
+/// Every case, area by area.
+pub fn all() -> Vec<Case> {
+    [equal::cases(), refusal::cases(), capture::cases(), kill::cases(), path::cases()]
+        .into_iter()
+        .flatten()
+        .collect()
+}

@@ -1,0 +1,126 @@
+//! No fault: everything that parties as processes can do gives the bytes of the simulation.
+
+use std::path::Path;
+
+use crate::case::{Case, End, Kind, Verdict};
+use crate::experiment::{Data, Experiment};
+use crate::kit::Kit;
+use crate::world::World;
+
+const AREA: &str = "equal";
+
+/// A name, the data, and the tables of settings that differ.
+type Cell = (&'static str, Data, &'static [(&'static str, &'static str)]);
+
+const FEDSIM: &str = r#"{ kind = "fedsim", local = { hidden = [8], width = 4 }, pair_hidden = [8], pair_outputs = 4, gate_hidden = 4, conv_channels = 2, conv_kernel = 2, conv_hidden = [8] }"#;
+const TOP1SIM: &str = r#"{ kind = "top1sim", local = { hidden = [8], width = 4 }, hidden = [8] }"#;
+const SECURE: &str = r#"{ kind = "secure-average" }"#;
+
+const CELLS: &[Cell] = &[
+    // Methods, on every kind of data.
+    ("fet digits", Data::Digits, &[]),
+    ("fet names", Data::Names, &[]),
+    ("fet places", Data::Places, &[]),
+    ("fet sales", Data::Sales, &[]),
+    ("fet people", Data::People, &[]),
+    ("fedsim digits", Data::Digits, &[("method", FEDSIM)]),
+    ("fedsim places", Data::Places, &[("method", FEDSIM)]),
+    ("fedsim sales", Data::Sales, &[("method", FEDSIM)]),
+    ("fedsim people", Data::People, &[("method", FEDSIM)]),
+    ("top1sim digits", Data::Digits, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
+    ("top1sim places", Data::Places, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
+    ("top1sim sales", Data::Sales, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
+    // Linkers.
+    ("aligned", Data::Digits, &[("linker", "{ kind = \"aligned\", neighbours = 2 }")]),
+    ("aligned people", Data::People, &[("linker", "{ kind = \"aligned\", neighbours = 2 }")]),
+    ("clk", Data::People, &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    ("clk names", Data::Names, &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    ("clk blocks", Data::People, &[("linker", "{ kind = \"clk\", neighbours = 3, pad = true, hardening = \"balance\", secret_env = \"FET_SOAK_SECRET\" }")]),
+    ("edit pad", Data::People, &[("linker", "{ kind = \"edit\", neighbours = 3, pad = true }")]),
+    ("exact", Data::Exact, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
+    ("exact people", Data::People, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
+    ("federal", Data::Places, &[("linker", "{ kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    ("hnsw", Data::Digits, &[("linker", "{ kind = \"hnsw\", neighbours = 3 }")]),
+    ("nearest manhattan", Data::Places, &[("linker", "{ kind = \"nearest\", neighbours = 3, metric = \"manhattan\" }")]),
+    ("nearest pad", Data::Digits, &[("linker", "{ kind = \"nearest\", neighbours = 3, pad = true }")]),
+    ("noisy federal", Data::Places, &[("linker", "{ kind = \"noisy\", leak = 0.1, inner = { kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" } }"), ("method", FEDSIM)]),
+    ("noisy nearest", Data::Digits, &[("linker", "{ kind = \"noisy\", leak = 0.1, inner = { kind = \"nearest\", neighbours = 3 } }"), ("method", FEDSIM)]),
+    ("psi", Data::Exact, &[("linker", "{ kind = \"psi\", neighbours = 1 }")]),
+    ("psi people", Data::People, &[("linker", "{ kind = \"psi\", neighbours = 2, pad = true }")]),
+    ("random", Data::Digits, &[("linker", "{ kind = \"random\", neighbours = 3 }")]),
+    ("rotation", Data::Places, &[("linker", "{ kind = \"rotation\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    ("top1", Data::Places, &[("linker", "{ kind = \"top1\" }")]),
+    // Aggregators.
+    ("concat", Data::Digits, &[("aggregator", "{ kind = \"concat\" }")]),
+    ("secure average", Data::Digits, &[("aggregator", SECURE)]),
+    ("secure average 16 bits", Data::Places, &[("aggregator", "{ kind = \"secure-average\", bits = 16, range = 8.0 }")]),
+    ("secure average people", Data::People, &[("aggregator", SECURE)]),
+    ("similarity-weighted", Data::Digits, &[("aggregator", "{ kind = \"similarity-weighted\" }")]),
+    ("similarity-weighted people", Data::People, &[("aggregator", "{ kind = \"similarity-weighted\", sharpness = 3.0 }")]),
+    ("sum", Data::Places, &[("aggregator", "{ kind = \"sum\" }")]),
+    // Privacy mechanisms.
+    ("gaussian", Data::Digits, &[("privacy", "{ kind = \"gaussian\" }")]),
+    ("discrete gaussian", Data::Digits, &[("privacy", "{ kind = \"discrete-gaussian\" }")]),
+    ("discrete gaussian secure", Data::Digits, &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)]),
+    ("discrete gaussian secure places", Data::Places, &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)]),
+    ("discrete gaussian frozen", Data::Places, &[("privacy", "{ kind = \"discrete-gaussian\", learning = \"frozen\" }")]),
+    ("gaussian assumed", Data::People, &[("privacy", "{ kind = \"gaussian\", learning = \"assumed\" }")]),
+    // Labels.
+    ("labels compressed", Data::Digits, &[("labels", "{ kind = \"compressed-gradients\" }")]),
+    ("labels laplace", Data::Sales, &[("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }")]),
+    ("labels max-norm", Data::Places, &[("labels", "{ kind = \"max-norm\" }")]),
+    ("labels noisy gradients", Data::Digits, &[("labels", "{ kind = \"noisy-gradients\" }")]),
+    ("labels randomised response", Data::Digits, &[("labels", "{ kind = \"randomised-response\" }")]),
+    // Settings of training that change what goes between parties.
+    ("party dropout", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.4 }")]),
+    ("party dropout secure", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }"), ("aggregator", SECURE)]),
+    ("averaged encodings", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, pe_average_every = 1, shared_norm = true }")]),
+    ("encoder mlp", Data::Digits, &[("encoder", "{ kind = \"mlp\", hidden = [8] }")]),
+    ("no dynamic mask", Data::Digits, &[("encoder", "{ kind = \"transformer\", dynamic_mask = false }")]),
+    ("poisson", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, batches = \"poisson\" }")]),
+    ("early stopping", Data::Digits, &[("train", "{ epochs = 8, batch_size = 32, early_stopping = 1 }")]),
+    ("recompute", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, recompute = true }")]),
+    ("class weights", Data::Places, &[("train", "{ epochs = 2, batch_size = 64, class_weights = \"balanced\" }")]),
+    ("all digits", Data::Digits, &[("train", "{ epochs = 2, batch_size = 128 }"), ("method", "{ kind = \"fet\", hidden = 32, heads = 4 }")]),
+];
+
+/// Cells of the short form.
+const SHORT: &[&str] = &[
+    "fet digits", "fet people", "fedsim places", "top1sim sales", "psi people", "clk", "hnsw", "secure average",
+    "discrete gaussian secure places", "gaussian", "labels laplace", "party dropout secure", "poisson", "concat",
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let case = |&(name, data, tables): &Cell| {
+        Case::new(AREA, name, move |kit, folder, _| {
+            let mut experiment = Experiment::new(data);
+            for (table, text) in tables {
+                experiment = experiment.with(table, *text);
+            }
+            if name == "all digits" {
+                experiment = experiment.rows(0);
+            }
+            run(kit, folder, experiment)
+        })
+        .short(SHORT.contains(&name))
+    };
+    CELLS.iter().map(case).collect()
+}
+
+/// One run, undisturbed.
+pub(super) fn run(kit: &Kit, folder: &Path, experiment: Experiment) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    kit.simulation(&experiment)?;
+    let world = World::new(kit, folder, experiment, true, 20)?;
+    let mut parties = world.parties()?;
+    let ended = world.run(kit.patience(60))?;
+    if ended.hung {
+        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+    } else if ended.code != Some(0) {
+        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+    } else {
+        world.compare(&mut verdict)?;
+    }
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
+}

@@ -1,0 +1,124 @@
+//! Experiments small enough for a soak: the text of one, and the tables that it needs.
+
+use std::fmt::Write;
+
+use crate::tables::{self, Table};
+
+/// Whose data an experiment trains on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Data {
+    /// Handwritten digits cut among four parties, linked by principal components.
+    Digits,
+    /// The same, linked by words with typing errors.
+    Names,
+    /// The same, linked exactly.
+    Exact,
+    /// Three tables with coordinates.
+    Places,
+    /// The same, with a number for the label.
+    Sales,
+    /// Three tables with people's names.
+    People,
+}
+
+/// An experiment.
+#[derive(Debug, Clone)]
+pub struct Experiment {
+    /// Its data.
+    pub data: Data,
+    /// Rows of a data set that is cut; all where it is 0.
+    pub rows: usize,
+    /// Tables of settings by name, in TOML: `("method", "{ kind = \"fet\" }")`.
+    pub tables: Vec<(&'static str, String)>,
+    /// The seed.
+    pub seed: u64,
+    /// Whether the parties' noise and masks follow from it.
+    pub rehearsal: bool,
+}
+
+impl Experiment {
+    /// The Federated Transformer with small layers, for two epochs.
+    pub fn new(data: Data) -> Self {
+        let linker = match data {
+            Data::Names | Data::People => "{ kind = \"edit\", neighbours = 3 }",
+            Data::Exact => "{ kind = \"exact\", neighbours = 1 }",
+            _ => "{ kind = \"nearest\", neighbours = 3 }",
+        };
+        let tables = [
+            ("train", "{ epochs = 2, batch_size = 64 }"),
+            ("method", "{ kind = \"fet\", hidden = 8, heads = 2 }"),
+            ("linker", linker),
+        ];
+        let tables = tables.map(|(name, text)| (name, text.to_string())).to_vec();
+        Self { data, rows: 240, tables, seed: 0, rehearsal: true }
+    }
+
+    /// With a table of settings of its own.
+    pub fn with(mut self, name: &'static str, text: impl Into<String>) -> Self {
+        self.tables.retain(|(other, _)| *other != name);
+        self.tables.push((name, text.into()));
+        self
+    }
+
+    /// With a number of rows of the data set that is cut.
+    pub fn rows(mut self, rows: usize) -> Self {
+        self.rows = rows;
+        self
+    }
+
+    /// How many parties there are besides the primary.
+    pub fn parties(&self) -> usize {
+        match self.data {
+            Data::Digits | Data::Names | Data::Exact => 3,
+            Data::Places | Data::Sales | Data::People => 2,
+        }
+    }
+
+    /// The tables, the primary's first; none where one data set is cut.
+    pub(crate) fn files(&self) -> Vec<Table> {
+        match self.data {
+            Data::Digits | Data::Names | Data::Exact => Vec::new(),
+            Data::Places | Data::Sales => tables::places(),
+            Data::People => tables::people(),
+        }
+    }
+
+    /// The text of the experiment.
+    pub fn text(&self) -> String {
+        let mut text = format!("name = \"soak\"\nseed = {}\n", self.seed);
+        for (name, table) in &self.tables {
+            let _ = writeln!(text, "{name} = {table}");
+        }
+        let _ = writeln!(text, "\n[data]");
+        let cut = |keys: &str, noise: &str| {
+            let rows = self.rows;
+            format!(
+                "kind = \"split\"\nparties = 4\nrows = {rows}\nkeys = \"{keys}\"\nkey_noise = {noise}\n\
+                 source = {{ kind = \"digits\" }}\n"
+            )
+        };
+        let linked = |task: &str, label: &str, drop: &str, keys: &str| {
+            let mut text =
+                format!("kind = \"linked\"\ntask = \"{task}\"\nlabel = \"{label}\"\nkey_kind = \"{keys}\"\n");
+            let entry = |table: &Table, more: &str| {
+                let Table { name, settings, .. } = table;
+                format!("{{ name = \"{name}\", file = \"{name}.csv\", {settings}{more} }}")
+            };
+            let files = self.files();
+            let drop = format!(", drop = [{drop}]");
+            let _ = writeln!(text, "primary = {}", entry(&files[0], &drop));
+            let others: Vec<String> = files[1..].iter().map(|table| entry(table, "")).collect();
+            let _ = writeln!(text, "secondaries = [{}]", others.join(", "));
+            text
+        };
+        text += &match self.data {
+            Data::Digits => cut("principal", "0.05"),
+            Data::Names => cut("names", "0.05"),
+            Data::Exact => cut("uniform", "0.0"),
+            Data::Places => linked("binary", "busy", "\"sales\"", "numbers"),
+            Data::Sales => linked("regression", "sales", "\"busy\"", "numbers"),
+            Data::People => linked("binary", "ill", "", "text"),
+        };
+        text
+    }
+}

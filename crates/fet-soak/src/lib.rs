@@ -1,0 +1,23 @@
+//! Runs the parties of an experiment as processes that reach each other through a server, disturbs them, and holds what they
+//! write against a simulation of the same experiment, byte for byte.
+//!
+//! It knows `fet` and `nats-server` from outside only, as those who run them do. What one process alone gets wrong is
+//! `fet-abuse`'s matter. It needs a Unix: signals have no equal on other systems.
+
+#![cfg(unix)]
+
+pub mod areas;
+pub mod case;
+mod compare;
+pub mod experiment;
+pub mod kit;
+mod message;
+mod process;
+mod proxy;
+mod server;
+pub mod tally;
+mod tables;
+mod work;
+mod world;
+
+pub use work::{Arguments, work};

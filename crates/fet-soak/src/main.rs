@@ -1,0 +1,28 @@
+//! `fet-soak`: runs the parties of an experiment as processes, disturbs them, and counts what goes wrong.
+
+#![expect(clippy::print_stdout, reason = "the program answers on standard output")]
+
+use std::process::ExitCode;
+
+#[cfg(unix)]
+fn main() -> ExitCode {
+    use clap::Parser;
+    let arguments = fet_soak::Arguments::parse();
+    match fet_soak::work(&arguments, &mut |line| println!("{line}")) {
+        Ok(tally) => {
+            println!("{}", tally.table());
+            println!("{} of {} cases are as they should be", tally.good(), tally.cases());
+            if tally.good() == tally.cases() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+        }
+        Err(error) => {
+            eprintln!("fet-soak: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+#[cfg(not(unix))]
+fn main() -> ExitCode {
+    println!("fet-soak: needs a Unix");
+    ExitCode::from(2)
+}

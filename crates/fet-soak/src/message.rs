@@ -1,0 +1,68 @@
+//! Whether what a process says when it refuses is clear to whoever does not know Rust. Whether it is true is not asked.
+
+/// Words that no user should see.
+const JARGON: &[&str] = &[
+    "panicked", "RUST_BACKTRACE", "expected usize", "struct ", "unknown variant", "Some(", "None)", "invalid type:",
+    "Os {", "Err(", "Ok(", "unwrap()", "called `Result", "called `Option", "usize", "u64", "i64", "f64",
+    "memory allocation of", "ErrorKind", "Kind(", "Failure::", "Error {",
+];
+/// More than this is no message but a listing.
+const LONGEST: usize = 1200;
+
+/// What is unclear in the standard error of a process that refused. It must name one text of each of `names`, in which `|`
+/// separates those that would do.
+pub(crate) fn problems(stderr: &str, names: &[&str]) -> Vec<String> {
+    let starts = ["fet: ", "error: "];
+    let messages: Vec<&str> =
+        stderr.lines().filter(|line| starts.iter().any(|start| line.starts_with(start))).collect();
+    let mut found = Vec::new();
+    match messages.len() {
+        0 => return vec!["no line begins with `fet: `".into()],
+        1 => {}
+        many => found.push(format!("{many} messages")),
+    }
+    let at = stderr.find(messages[0]).unwrap_or(0);
+    let message = &stderr[at..];
+    if message.chars().count() > LONGEST {
+        found.push(format!("{} characters", message.chars().count()));
+    }
+    found.extend(JARGON.iter().filter(|word| has(message, word)).map(|word| format!("contains `{word}`")));
+    if let Some(c) = stderr.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
+        found.push(format!("prints the control character U+{:04X}", u32::from(c)));
+    }
+    let lower = message.to_lowercase();
+    let missing = |names: &&&str| !names.split('|').any(|name| lower.contains(&name.to_lowercase()));
+    found.extend(names.iter().filter(missing).map(|name| format!("does not name `{name}`")));
+    found
+}
+
+/// Whether a word of letters and digits stands alone, or the text contains another kind of word.
+fn has(text: &str, word: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let whole = word.chars().all(is_word);
+    text.match_indices(word).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(is_word);
+        let after = text[at + word.len()..].chars().next().is_some_and(is_word);
+        !whole || !(before || after)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clear_message_is_one_line_that_names_what_is_wrong() {
+        for (stderr, names, expected) in [
+            ("waiting for p1\nfet: roster.toml: `wait` is missing\n", &["wait"][..], 0),
+            ("fet: roster.toml: `wait` is missing\n", &["roster", "key"], 1),
+            ("waiting for p1\n", &[], 1),
+            ("fet: one\nfet: two\n", &[], 1),
+            ("fet: it is not a usize\n", &[], 1),
+            ("fet: its u64s are used\n", &[], 0),
+            ("fet: a\u{1b}[31m\n", &["a"], 1),
+        ] {
+            assert_eq!(problems(stderr, names).len(), expected, "{stderr:?}: {:?}", problems(stderr, names));
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! One process: started in a folder with what it prints in files there, watched, signalled, and waited for with a limit.
+//! It is killed when it goes out of scope.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Of what a process prints, so much is looked at.
+const MOST_OUTPUT: u64 = 4 << 20;
+/// Between two looks at a process.
+pub(crate) const LOOK: Duration = Duration::from_millis(1);
+
+/// How a process ended.
+#[derive(Debug, Clone)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) hung: bool,
+    pub(crate) stderr: String,
+}
+
+impl Ended {
+    /// In a few words.
+    pub(crate) fn said(&self) -> String {
+        match (self.hung, self.code, self.signal) {
+            (true, ..) => "it hung".into(),
+            (_, Some(code), _) => format!("exit code {code}"),
+            (_, None, signal) => format!("signal {}", signal.unwrap_or(0)),
+        }
+    }
+}
+
+/// A process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    out: PathBuf,
+    err: PathBuf,
+}
+
+impl Process {
+    /// Starts `program` in `folder`; what it prints goes to `name.out` and `name.err` there, or with a number where there are
+    /// such files.
+    pub(crate) fn start(program: &Path, arguments: &[&str], folder: &Path, name: &str) -> anyhow::Result<Self> {
+        let numbered = |number: usize, end: &str| match number {
+            0 => folder.join(format!("{name}.{end}")),
+            _ => folder.join(format!("{name}-{number}.{end}")),
+        };
+        let number = (0..).find(|&number| !numbered(number, "err").exists()).unwrap_or(0);
+        let (out, err) = (numbered(number, "out"), numbered(number, "err"));
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(folder).stdin(Stdio::null());
+        for name in ["FET_DATA", "FET_LINK_CACHE", "RUST_BACKTRACE", "RUST_LOG"] {
+            command.env_remove(name);
+        }
+        command.env("FET_SOAK_SECRET", "a secret of sixteen bytes or more");
+        command.stdout(File::create(&out)?).stderr(File::create(&err)?);
+        let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        Ok(Self { child, out, err })
+    }
+
+    /// What it has said on standard error so far.
+    pub(crate) fn stderr(&self) -> String {
+        printed(&self.err)
+    }
+
+    /// What it has said on standard output so far.
+    pub(crate) fn stdout(&self) -> String {
+        printed(&self.out)
+    }
+
+    /// Sends a signal; a process that has ended by itself gets none.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if let (Ok(None), Some(id)) =
+            (self.child.try_wait(), i32::try_from(self.child.id()).ok().and_then(Pid::from_raw))
+        {
+            let _ = kill_process(id, signal);
+        }
+    }
+
+    /// Kills it as `kill -9` does, and waits for its end.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> anyhow::Result<Option<Ended>> {
+        let Some(status) = self.child.try_wait()? else { return Ok(None) };
+        Ok(Some(Ended { code: status.code(), signal: status.signal(), hung: false, stderr: self.stderr() }))
+    }
+
+    /// Waits for its end; one that takes longer than `patience` is killed.
+    pub(crate) fn wait(&mut self, patience: Duration) -> anyhow::Result<Ended> {
+        let began = Instant::now();
+        loop {
+            if let Some(ended) = self.ended()? {
+                return Ok(ended);
+            }
+            if began.elapsed() > patience {
+                self.kill();
+                return Ok(Ended { code: None, signal: None, hung: true, stderr: self.stderr() });
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn printed(path: &Path) -> String {
+    let mut bytes = Vec::new();
+    let _ = File::open(path).and_then(|file| file.take(MOST_OUTPUT).read_to_end(&mut bytes));
+    String::from_utf8_lossy(&bytes).into_owned()
+}

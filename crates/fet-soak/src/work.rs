@@ -1,0 +1,122 @@
+//! Runs the cases one after another, prints those that fail, and counts.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use fet_testing::mutate::generator;
+
+use crate::areas;
+use crate::case::{Case, Verdict};
+use crate::kit::Kit;
+use crate::tally::Tally;
+
+/// Runs the parties of an experiment as processes, disturbs them, and holds what they write against a simulation. Exits with 0
+/// if every case ended as is right.
+#[derive(Debug, Clone, clap::Parser)]
+pub struct Arguments {
+    /// The program `fet`.
+    pub fet: PathBuf,
+    /// Some cases of each area, in a minute.
+    #[arg(long)]
+    pub short: bool,
+    /// Only the cases whose `area/name` contains this.
+    #[arg(long, value_name = "AREA")]
+    pub only: Option<String>,
+    /// The seed of what is drawn.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Go on with the cases in which something is drawn, with the seeds that follow, until so many minutes are over.
+    #[arg(long, value_name = "M")]
+    pub minutes: Option<u64>,
+    /// How many times longer than on an idle machine a process may take.
+    #[arg(long, default_value_t = 1)]
+    pub patience: u32,
+    /// Keep the folder of each failing case below this one.
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
+    /// Print each case and how it ended.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+/// Runs what is asked for; `say` gets each line that is to be shown.
+pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Result<Tally> {
+    let start = Instant::now();
+    let fet = arguments.fet.canonicalize().with_context(|| format!("{}", arguments.fet.display()))?;
+    let root = tempfile::Builder::new().prefix("fet-soak-").tempdir().context("no temporary folder")?;
+    let kit = Kit::new(&fet, root.path(), arguments.patience)?;
+    let mut cases = areas::all();
+    cases.retain(|case| arguments.only.as_ref().is_none_or(|only| case.title().contains(only.as_str())));
+    cases.retain(|case| case.short || !arguments.short);
+    ensure!(!cases.is_empty(), "no case has such a name");
+    let mut tally = Tally::default();
+    for seed in arguments.seed.. {
+        for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
+            let over = arguments.minutes.is_some_and(|minutes| start.elapsed() > Duration::from_secs(60 * minutes));
+            if over && seed > arguments.seed {
+                break;
+            }
+            let began = Instant::now();
+            let verdict = one(&kit, case, seed, root.path(), arguments, say)?;
+            tally.add(case.area, &verdict);
+            if arguments.verbose {
+                let how = if verdict.faults.is_empty() { format!("{:?}", verdict.end) } else { "FAIL".into() };
+                let notes = verdict.notes.join("; ");
+                say(format!("{:6.2} s  {} seed {seed}: {how}  {notes}", began.elapsed().as_secs_f64(), case.title()));
+            }
+        }
+        let minutes = arguments.minutes.unwrap_or(0);
+        if start.elapsed() >= Duration::from_secs(60 * minutes) || !cases.iter().any(|case| case.seeded) {
+            break;
+        }
+    }
+    say(format!("{} cases in {:.1} s", tally.cases(), start.elapsed().as_secs_f64()));
+    Ok(tally)
+}
+
+fn one(
+    kit: &Kit,
+    case: &Case,
+    seed: u64,
+    root: &Path,
+    arguments: &Arguments,
+    say: &mut dyn FnMut(String),
+) -> anyhow::Result<Verdict> {
+    let folder = root.join("case");
+    std::fs::create_dir_all(&folder)?;
+    let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
+    let verdict = (case.run)(kit, &folder, &mut generator(seed, case.area, number))
+        .with_context(|| format!("{} with seed {seed}", case.title()))?;
+    if !verdict.faults.is_empty() {
+        say(format!("FAIL {}", case.title()));
+        for note in &verdict.notes {
+            say(format!("    {note}"));
+        }
+        for fault in &verdict.faults {
+            say(format!("    {}: {}", fault.kind.name(), fault.what.trim_end().replace('\n', "\n        ")));
+        }
+        say(format!("    again: fet-soak FET --seed {seed} --only '{}'", case.title()));
+        if let Some(keep) = &arguments.keep {
+            let kept = keep.join(format!("{}-s{seed}", case.title().replace(['/', ' ', ','], "-")));
+            copy(&folder, &kept).with_context(|| format!("cannot keep {}", kept.display()))?;
+            say(format!("    kept: {}", kept.display()));
+        }
+    }
+    std::fs::remove_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
+    Ok(verdict)
+}
+
+fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), target)?;
+        }
+    }
+    Ok(())
+}

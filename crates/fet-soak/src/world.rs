@@ -1,0 +1,191 @@
+//! The place of a case: a folder for each member with what that member has, a server, and the commands of the members.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Context;
+
+use crate::case::{Kind, Verdict};
+use crate::compare::differences;
+use crate::experiment::Experiment;
+use crate::kit::{Kit, MEMBERS};
+use crate::process::{Ended, Process};
+use crate::proxy::{Plan, Proxy};
+use crate::server::{Server, certificates, free_port};
+
+/// The place of a case.
+#[derive(Debug)]
+pub(crate) struct World<'a> {
+    pub(crate) kit: &'a Kit,
+    pub(crate) experiment: Experiment,
+    pub(crate) folder: PathBuf,
+    pub(crate) server: Server,
+    tls: bool,
+    /// How long a party that is gone is waited for, in seconds.
+    wait: u64,
+}
+
+impl<'a> World<'a> {
+    /// Writes the folders, and starts the server.
+    pub(crate) fn new(
+        kit: &'a Kit,
+        folder: &Path,
+        experiment: Experiment,
+        tls: bool,
+        wait: u64,
+    ) -> anyhow::Result<Self> {
+        let hub = folder.join("hub");
+        std::fs::create_dir_all(&hub)?;
+        certificates(&hub)?;
+        let port = free_port()?;
+        let server = |world: &Self| {
+            std::fs::write(hub.join("roster.toml"), world.roster(port)?)?;
+            std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
+            Server::start(&kit.nats, &hub, port)
+        };
+        let mut world =
+            Self { kit, experiment, folder: folder.into(), server: Server::none(port), tls, wait };
+        world.server = server(&world)?;
+        for member in world.members() {
+            let own = world.of(member);
+            std::fs::create_dir_all(&own)?;
+            std::fs::copy(hub.join("ca.pem"), own.join("ca.pem"))?;
+            std::fs::write(own.join("exp.toml"), world.experiment.text())?;
+            std::fs::write(own.join("roster.toml"), world.roster(port)?)?;
+            kit.copy_key(member, &own.join("own.key"))?;
+        }
+        world.write_tables()?;
+        Ok(world)
+    }
+
+    /// The members, the primary first.
+    pub(crate) fn members(&self) -> Vec<&'static str> {
+        MEMBERS[..=self.experiment.parties()].to_vec()
+    }
+
+    /// A member's folder.
+    pub(crate) fn of(&self, member: &str) -> PathBuf {
+        self.folder.join(member)
+    }
+
+    /// Leads a member's way to the server through a proxy.
+    pub(crate) fn through(&self, member: &str, plan: Plan) -> anyhow::Result<Proxy> {
+        let proxy = Proxy::start(self.server.port, plan)?;
+        std::fs::write(self.of(member).join("roster.toml"), self.roster(proxy.port())?)?;
+        Ok(proxy)
+    }
+
+    /// Starts a party.
+    pub(crate) fn party(&self, member: &str) -> anyhow::Result<Process> {
+        Process::start(&self.kit.fet, &["party", "party.toml"], &self.of(member), "party")
+    }
+
+    /// Starts all parties.
+    pub(crate) fn parties(&self) -> anyhow::Result<Vec<Process>> {
+        self.members()[1..].iter().map(|member| self.party(member)).collect()
+    }
+
+    /// Starts the primary.
+    pub(crate) fn primary(&self) -> anyhow::Result<Process> {
+        let arguments = "run exp.toml --log json --parties roster.toml --key own.key --out out";
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        Process::start(&self.kit.fet, &arguments, &self.of("primary"), "run")
+    }
+
+    /// The primary, to its end.
+    pub(crate) fn run(&self, patience: Duration) -> anyhow::Result<Ended> {
+        self.primary()?.wait(patience)
+    }
+
+    /// A party's model.
+    pub(crate) fn model(&self, member: &str) -> PathBuf {
+        self.of(member).join("state/party/model.safetensors")
+    }
+
+    /// Holds what was written against the simulation.
+    pub(crate) fn compare(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
+        let simulation = self.kit.simulation(&self.experiment)?;
+        let models: Vec<PathBuf> = self.members()[1..].iter().map(|member| self.model(member)).collect();
+        for difference in differences(&simulation, &self.of("primary").join("out"), &models)? {
+            verdict.fault(Kind::WrongBytes, difference);
+        }
+        Ok(())
+    }
+
+    /// Looks for panics in all that was said, and for parties that ended though nobody asked them to.
+    pub(crate) fn check(&self, parties: &mut [Process], verdict: &mut Verdict) -> anyhow::Result<()> {
+        for (member, party) in self.members()[1..].iter().zip(parties) {
+            if let Some(ended) = party.ended()? {
+                let last = ended.stderr.lines().last().unwrap_or_default().to_string();
+                verdict.fault(Kind::WrongCode, format!("{member} ended by itself: {}: {last}", ended.said()));
+            }
+        }
+        self.panics(verdict)
+    }
+
+    /// Looks for panics in all that was said.
+    pub(crate) fn panics(&self, verdict: &mut Verdict) -> anyhow::Result<()> {
+        for member in self.members() {
+            for entry in std::fs::read_dir(self.of(member))? {
+                let path = entry?.path();
+                if path.extension().is_none_or(|end| end != "err") {
+                    continue;
+                }
+                let text = String::from_utf8_lossy(&std::fs::read(&path)?).into_owned();
+                if let Some(line) = text.lines().find(|line| line.contains("panicked at")) {
+                    verdict.fault(Kind::Panic, format!("{member}: {line}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The roster of whoever reaches the server at `port`.
+    pub(crate) fn roster(&self, port: u16) -> anyhow::Result<String> {
+        let scheme = if self.tls { "tls" } else { "nats" };
+        let ca = if self.tls { "ca = \"ca.pem\"\n" } else { "" };
+        let mut text = format!(
+            "run = \"soak\"\nserver = \"{scheme}://127.0.0.1:{port}\"\n{ca}wait = {}\n\n[primary]\nname = \"primary\"\n{}",
+            self.wait,
+            self.kit.public("primary")?
+        );
+        for member in &self.members()[1..] {
+            text += &format!("\n[[parties]]\nname = \"{member}\"\n{}", self.kit.public(member)?);
+        }
+        text += &format!("\n[hub]\nhost = \"127.0.0.1\"\nport = {port}\n");
+        if self.tls {
+            text += "certificate = \"certificate.pem\"\nkey = \"key.pem\"\n";
+        }
+        Ok(text)
+    }
+
+    /// A party's own file, with more lines before its tables.
+    pub(crate) fn party_file(&self, member: &str, more: &str, tables: &str) -> String {
+        let place = MEMBERS.iter().position(|other| *other == member).unwrap_or(0);
+        let table = self.experiment.files().get(place).map_or_else(String::new, |table| {
+            format!("\n[data]\nfile = \"mine.csv\"\n{}\n", table.settings)
+        });
+        format!(
+            "party = \"{member}\"\nroster = \"roster.toml\"\nexperiment = \"exp.toml\"\nkey = \"own.key\"\n\
+             state = \"state\"\nrehearsal = {}\n{more}{table}{tables}",
+            self.experiment.rehearsal
+        )
+    }
+
+    fn write_tables(&self) -> anyhow::Result<()> {
+        let files = self.experiment.files();
+        for (place, member) in self.members().into_iter().enumerate() {
+            let own = self.of(member);
+            if place > 0 {
+                std::fs::write(own.join("party.toml"), self.party_file(member, "", ""))?;
+            }
+            if let Some(table) = files.get(place) {
+                // Of the others' tables, not even the names of the files are the experiment's.
+                let name = if place > 0 { "mine.csv".into() } else { format!("{}.csv", table.name) };
+                let path = own.join(name);
+                std::fs::write(&path, &table.text).with_context(|| format!("{}", path.display()))?;
+            }
+        }
+        Ok(())
+    }
+}
