@@ -83,6 +83,20 @@ impl Experiment {
         }
     }
 
+    /// Whether the range of every column is declared, as privacy needs it.
+    fn declares(&self) -> bool {
+        self.tables.iter().any(|(name, _)| *name == "privacy")
+    }
+
+    /// What the experiment, or a party's own file, says of a secondary's table besides its name and file, with a text between
+    /// two settings.
+    pub(crate) fn settings(&self, table: &Table, between: &str) -> String {
+        let declared = if self.declares() { table.declared } else { "" };
+        let declared = declared.replace(", categories", &format!("{between}categories"));
+        let between = if declared.is_empty() { "" } else { between };
+        format!("{}{between}{declared}", table.settings)
+    }
+
     /// The text of the experiment.
     pub fn text(&self) -> String {
         let mut text = format!("name = \"soak\"\nseed = {}\n", self.seed);
@@ -94,14 +108,15 @@ impl Experiment {
             let rows = self.rows;
             format!(
                 "kind = \"split\"\nparties = 4\nrows = {rows}\nkeys = \"{keys}\"\nkey_noise = {noise}\n\
-                 source = {{ kind = \"digits\" }}\n"
+                 source = {{ kind = \"digits\" }}\n{}",
+                if self.declares() { "bounds = [0.0, 16.0]\n" } else { "" }
             )
         };
         let linked = |task: &str, label: &str, drop: &str, keys: &str| {
             let mut text =
                 format!("kind = \"linked\"\ntask = \"{task}\"\nlabel = \"{label}\"\nkey_kind = \"{keys}\"\n");
             let entry = |table: &Table, more: &str| {
-                let Table { name, settings, .. } = table;
+                let (name, settings) = (table.name, self.settings(table, ", "));
                 format!("{{ name = \"{name}\", file = \"{name}.csv\", {settings}{more} }}")
             };
             let files = self.files();

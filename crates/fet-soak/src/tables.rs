@@ -5,6 +5,11 @@ use std::fmt::Write;
 /// Rows of each table.
 const ROWS: usize = 240;
 
+const STREETS: &str = r#"bounds = { lon = [7.9, 9.1], lat = [46.9, 48.1], lanes = [1.0, 6.0] }, categories = { surface = ["gravel", "tar"] }"#;
+const BUSES: &str = r#"bounds = { lon = [8.0, 9.0], lat = [47.0, 48.0], seats = [0.0, 40.0] }, categories = { line = ["A", "B", "C"] }"#;
+const SCHOOL: &str = r#"bounds = { years = [0.0, 13.0], grade = [0.0, 1.0] }"#;
+const INSURER: &str = r#"bounds = { claims = [0.0, 7.0], since = [1950.0, 2020.0] }"#;
+
 /// A party's table, and what an experiment says of it besides its file.
 #[derive(Debug, Clone)]
 pub(crate) struct Table {
@@ -12,6 +17,8 @@ pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// The settings of the table but for its name and file: `key = value`, with commas between them.
     pub(crate) settings: &'static str,
+    /// More settings, which declare the range of every column.
+    pub(crate) declared: &'static str,
     pub(crate) text: String,
 }
 
@@ -31,9 +38,9 @@ pub(crate) fn places() -> Vec<Table> {
     }
     let keys = "keys = [\"lon\", \"lat\"]";
     vec![
-        Table { name: "shops", settings: keys, text: shops },
-        Table { name: "streets", settings: keys, text: streets },
-        Table { name: "buses", settings: keys, text: buses },
+        Table { name: "shops", settings: keys, declared: "", text: shops },
+        Table { name: "streets", settings: keys, declared: STREETS, text: streets },
+        Table { name: "buses", settings: keys, declared: BUSES, text: buses },
     ]
 }
 
@@ -51,9 +58,9 @@ pub(crate) fn people() -> Vec<Table> {
     }
     let keys = "keys = [\"name\"]";
     vec![
-        Table { name: "patients", settings: keys, text: patients },
-        Table { name: "school", settings: keys, text: school },
-        Table { name: "insurer", settings: keys, text: insurer },
+        Table { name: "patients", settings: keys, declared: "", text: patients },
+        Table { name: "school", settings: keys, declared: SCHOOL, text: school },
+        Table { name: "insurer", settings: keys, declared: INSURER, text: insurer },
     ]
 }
 

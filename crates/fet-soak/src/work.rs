@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use fet_testing::mutate::generator;
 
 use crate::areas;
-use crate::case::{Case, Verdict};
+use crate::case::{Case, End, Kind, Verdict};
 use crate::kit::Kit;
 use crate::tally::Tally;
 
@@ -86,8 +86,11 @@ fn one(
     let folder = root.join("case");
     std::fs::create_dir_all(&folder)?;
     let number = case.name.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257).wrapping_add(byte.into()));
-    let verdict = (case.run)(kit, &folder, &mut generator(seed, case.area, number))
-        .with_context(|| format!("{} with seed {seed}", case.title()))?;
+    let verdict = (case.run)(kit, &folder, &mut generator(seed, case.area, number)).unwrap_or_else(|error| {
+        let mut verdict = Verdict::new(End::Refused);
+        verdict.fault(Kind::WrongCode, format!("what the case needs cannot be done: {error:#}"));
+        verdict
+    });
     if !verdict.faults.is_empty() {
         say(format!("FAIL {}", case.title()));
         for note in &verdict.notes {

@@ -163,7 +163,7 @@ impl<'a> World<'a> {
     pub(crate) fn party_file(&self, member: &str, more: &str, tables: &str) -> String {
         let place = MEMBERS.iter().position(|other| *other == member).unwrap_or(0);
         let table = self.experiment.files().get(place).map_or_else(String::new, |table| {
-            format!("\n[data]\nfile = \"mine.csv\"\n{}\n", table.settings)
+            format!("\n[data]\nfile = \"mine.csv\"\n{}\n", self.experiment.settings(table, "\n"))
         });
         format!(
             "party = \"{member}\"\nroster = \"roster.toml\"\nexperiment = \"exp.toml\"\nkey = \"own.key\"\n\
