@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rand_chacha::ChaCha8Rng;
+
 use crate::case::{Case, End, Kind, Verdict};
 use crate::experiment::{Data, Experiment};
 use crate::kit::Kit;
@@ -104,7 +106,21 @@ pub(super) fn cases() -> Vec<Case> {
         })
         .short(SHORT.contains(&name))
     };
-    CELLS.iter().map(case).collect()
+    let again = |kit: &Kit, folder: &Path, _: &mut ChaCha8Rng| {
+        let mut verdict = Verdict::new(End::Equal);
+        let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 20)?;
+        let mut parties = world.parties()?;
+        for time in ["first", "second"] {
+            let ended = world.run(kit.patience(60))?;
+            if ended.code != Some(0) {
+                verdict.fault(Kind::WrongCode, format!("the {time} time: {}: {}", ended.said(), ended.stderr));
+            }
+        }
+        world.compare(&mut verdict)?;
+        world.check(&mut parties, &mut verdict)?;
+        Ok(verdict)
+    };
+    CELLS.iter().map(case).chain([Case::new(AREA, "again", again).short(true)]).collect()
 }
 
 /// One run, undisturbed.
