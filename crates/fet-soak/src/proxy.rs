@@ -129,6 +129,10 @@ impl Proxy {
         Ok(Self { shared, port, acceptor: Some(acceptor) })
     }
 
+    pub(crate) fn plan(&self) -> &Plan {
+        &self.shared.plan
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
