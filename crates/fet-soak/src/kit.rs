@@ -36,8 +36,11 @@ impl Kit {
             "{} does not run: name a nats-server in FET_NATS",
             nats.display()
         );
+        // A copy: one that is built meanwhile would not be that of the simulations.
+        let own = root.join("fet");
+        std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
         let kit = Self {
-            fet: fet.into(),
+            fet: own,
             nats,
             root: root.into(),
             patience,

@@ -20,4 +20,5 @@ mod tables;
 mod work;
 mod world;
 
+pub use process::stop;
 pub use work::{Arguments, work};

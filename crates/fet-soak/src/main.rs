@@ -8,6 +8,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     use clap::Parser;
     let arguments = fet_soak::Arguments::parse();
+    if let Err(error) = ctrlc::set_handler(fet_soak::stop) {
+        eprintln!("fet-soak: cannot listen for Ctrl-C: {error}");
+        return ExitCode::from(2);
+    }
     match fet_soak::work(&arguments, &mut |line| println!("{line}")) {
         Ok(tally) => {
             println!("{}", tally.table());

@@ -6,15 +6,29 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// Of what a process prints, so much is looked at.
 const MOST_OUTPUT: u64 = 4 << 20;
 /// Between two looks at a process.
 pub(crate) const LOOK: Duration = Duration::from_millis(1);
+
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Has all that waits give up, so that no process is left.
+pub fn stop() {
+    STOP.store(true, Ordering::Relaxed);
+}
+
+/// An error once everything was asked to stop.
+pub(crate) fn go_on() -> anyhow::Result<()> {
+    ensure!(!STOP.load(Ordering::Relaxed), "stopped");
+    Ok(())
+}
 
 /// How a process ended.
 #[derive(Debug, Clone)]
@@ -92,6 +106,7 @@ impl Process {
 
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> anyhow::Result<Option<Ended>> {
+        go_on()?;
         let Some(status) = self.child.try_wait()? else { return Ok(None) };
         Ok(Some(Ended { code: status.code(), signal: status.signal(), hung: false, stderr: self.stderr() }))
     }

@@ -9,6 +9,7 @@ use fet_testing::mutate::generator;
 use crate::areas;
 use crate::case::{Case, End, Kind, Verdict};
 use crate::kit::Kit;
+use crate::process::go_on;
 use crate::tally::Tally;
 
 /// Runs the parties of an experiment as processes, disturbs them, and holds what they write against a simulation. Exits with 0
@@ -51,14 +52,18 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
     cases.retain(|case| case.short || !arguments.short);
     ensure!(!cases.is_empty(), "no case has such a name");
     let mut tally = Tally::default();
-    for seed in arguments.seed.. {
+    'seeds: for seed in arguments.seed.. {
         for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
             let over = arguments.minutes.is_some_and(|minutes| start.elapsed() > Duration::from_secs(60 * minutes));
             if over && seed > arguments.seed {
-                break;
+                break 'seeds;
             }
             let began = Instant::now();
             let verdict = one(&kit, case, seed, root.path(), arguments, say)?;
+            if go_on().is_err() {
+                say(format!("stopped in {}", case.title()));
+                break 'seeds;
+            }
             tally.add(case.area, &verdict);
             if arguments.verbose {
                 let how = if verdict.faults.is_empty() { format!("{:?}", verdict.end) } else { "FAIL".into() };
@@ -91,7 +96,7 @@ fn one(
         verdict.fault(Kind::WrongCode, format!("what the case needs cannot be done: {error:#}"));
         verdict
     });
-    if !verdict.faults.is_empty() {
+    if !verdict.faults.is_empty() && go_on().is_ok() {
         say(format!("FAIL {}", case.title()));
         for note in &verdict.notes {
             say(format!("    {note}"));
