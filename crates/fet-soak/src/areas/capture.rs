@@ -16,6 +16,8 @@ use crate::world::World;
 const AREA: &str = "capture";
 /// The length of the pieces that are searched for.
 const PIECE: usize = 8;
+/// So many bytes of each message are no secret: its kind, the session, and its number in it.
+const HEADER: usize = 17;
 /// The length of the blocks of payload that must look like noise.
 const BLOCK: usize = 4096;
 /// The largest χ² of a block's 256 counts: with 255 degrees of freedom, noise exceeds it with a probability α < 10⁻⁹ (mean 255,
@@ -197,7 +199,7 @@ impl Secrets {
     }
 }
 
-/// What the messages of a stream carry, one after another: the protocol's lines `PUB` and `MSG` end with the number of bytes.
+/// What the messages of a stream carry behind their headers, one after another: the protocol's lines `PUB` and `MSG` end with the number of bytes.
 fn payloads(stream: &[u8]) -> Vec<u8> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -207,7 +209,7 @@ fn payloads(stream: &[u8]) -> Vec<u8> {
         let count = line.starts_with("PUB ").then_some(&line).or(line.starts_with("MSG ").then_some(&line));
         let count: Option<usize> = count.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         if let Some(bytes) = count.and_then(|count| stream.get(at..at + count)) {
-            found.extend(bytes);
+            found.extend(&bytes[HEADER.min(bytes.len())..]);
             at += bytes.len() + 2;
         }
     }
