@@ -27,15 +27,8 @@ pub enum Kind {
 
 impl Kind {
     /// All of them, in the order of the columns.
-    pub const ALL: [Self; 7] = [
-        Self::WrongBytes,
-        Self::Panic,
-        Self::Hang,
-        Self::WrongCode,
-        Self::Unclear,
-        Self::Files,
-        Self::Leak,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::WrongBytes, Self::Panic, Self::Hang, Self::WrongCode, Self::Unclear, Self::Files, Self::Leak];
 
     /// The column's title.
     pub fn name(self) -> &'static str {

@@ -39,13 +39,7 @@ impl Kit {
         // A copy: one that is built meanwhile would not be that of the simulations.
         let own = root.join("fet");
         std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
-        let kit = Self {
-            fet: own,
-            nats,
-            root: root.into(),
-            patience,
-            simulations: RefCell::default(),
-        };
+        let kit = Self { fet: own, nats, root: root.into(), patience, simulations: RefCell::default() };
         let keys = root.join("keys");
         std::fs::create_dir_all(&keys)?;
         for member in MEMBERS.iter().chain(&["stranger"]) {

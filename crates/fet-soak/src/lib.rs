@@ -15,8 +15,8 @@ mod message;
 mod process;
 mod proxy;
 mod server;
-pub mod tally;
 mod tables;
+pub mod tally;
 mod work;
 mod world;
 

@@ -2,9 +2,29 @@
 
 /// Words that no user should see.
 const JARGON: &[&str] = &[
-    "panicked", "RUST_BACKTRACE", "expected usize", "struct ", "unknown variant", "Some(", "None)", "invalid type:",
-    "Os {", "Err(", "Ok(", "unwrap()", "called `Result", "called `Option", "usize", "u64", "i64", "f64",
-    "memory allocation of", "ErrorKind", "Kind(", "Failure::", "Error {",
+    "panicked",
+    "RUST_BACKTRACE",
+    "expected usize",
+    "struct ",
+    "unknown variant",
+    "Some(",
+    "None)",
+    "invalid type:",
+    "Os {",
+    "Err(",
+    "Ok(",
+    "unwrap()",
+    "called `Result",
+    "called `Option",
+    "usize",
+    "u64",
+    "i64",
+    "f64",
+    "memory allocation of",
+    "ErrorKind",
+    "Kind(",
+    "Failure::",
+    "Error {",
 ];
 /// More than this is no message but a listing.
 const LONGEST: usize = 1200;

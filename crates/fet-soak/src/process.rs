@@ -61,7 +61,12 @@ pub(crate) struct Process {
 impl Process {
     /// Starts `program` in `folder`; what it prints goes to `name.out` and `name.err` there, or with a number where there are
     /// such files.
-    pub(crate) fn start(program: &Path, arguments: &[&str], folder: &Path, name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[&str],
+        folder: &Path,
+        name: &str,
+    ) -> anyhow::Result<Self> {
         let numbered = |number: usize, end: &str| match number {
             0 => folder.join(format!("{name}.{end}")),
             _ => folder.join(format!("{name}-{number}.{end}")),

@@ -25,7 +25,8 @@ pub(crate) struct Table {
 /// Shops, streets and bus stops: the first has the labels `busy` and `sales`.
 pub(crate) fn places() -> Vec<Table> {
     let mut shops = "lon,lat,kind,size,sales,busy\n".to_string();
-    let (mut streets, mut buses) = ("lon,lat,lanes,surface\n".to_string(), "lon,lat,line,seats\n".to_string());
+    let (mut streets, mut buses) =
+        ("lon,lat,lanes,surface\n".to_string(), "lon,lat,line,seats\n".to_string());
     for row in 0..ROWS {
         let (lon, lat) = place(row);
         let (size, lanes) = (fraction(row, 7) * 90.0, 1.0 + 5.0 * fraction(row, 11));
@@ -33,8 +34,15 @@ pub(crate) fn places() -> Vec<Table> {
         let kind = ["bakery", "cafe", "kiosk"][row % 3];
         let sales = 0.3 * lanes + size / 30.0;
         let _ = writeln!(shops, "{lon:.8},{lat:.8},{kind},{size:.8},{sales:.8},{busy}");
-        let _ = writeln!(streets, "{:.8},{:.8},{lanes:.8},{}", lon + 1e-4, lat - 1e-4, ["gravel", "tar"][row % 2]);
-        let _ = writeln!(buses, "{lon:.8},{lat:.8},{},{:.8}", ["A", "B", "C"][row % 3], 40.0 * fraction(row, 13));
+        let _ = writeln!(
+            streets,
+            "{:.8},{:.8},{lanes:.8},{}",
+            lon + 1e-4,
+            lat - 1e-4,
+            ["gravel", "tar"][row % 2]
+        );
+        let _ =
+            writeln!(buses, "{lon:.8},{lat:.8},{},{:.8}", ["A", "B", "C"][row % 3], 40.0 * fraction(row, 13));
     }
     let keys = "keys = [\"lon\", \"lat\"]";
     vec![
@@ -50,7 +58,8 @@ pub(crate) fn people() -> Vec<Table> {
     let (mut school, mut insurer) = ("name,years,grade\n".to_string(), "name,claims,since\n".to_string());
     for row in 0..ROWS {
         let name = name(row);
-        let (age, years, claims) = (fraction(row, 5) * 80.0, fraction(row, 17) * 13.0, fraction(row, 19) * 7.0);
+        let (age, years, claims) =
+            (fraction(row, 5) * 80.0, fraction(row, 17) * 13.0, fraction(row, 19) * 7.0);
         let ill = if age / 10.0 + claims > 8.0 { "yes" } else { "no" };
         let _ = writeln!(patients, "{name},{age:.8},{:.8},{ill}", 40.0 + 60.0 * fraction(row, 23));
         let _ = writeln!(school, "{},{years:.8},{:.8}", with_error(&name, row), fraction(row, 29));
@@ -82,7 +91,7 @@ fn name(row: usize) -> String {
 }
 
 fn with_error(name: &str, row: usize) -> String {
-    if row % 3 > 0 {
+    if !row.is_multiple_of(3) {
         return name.to_string();
     }
     let at = row % name.len();

@@ -54,7 +54,8 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
     let mut tally = Tally::default();
     'seeds: for seed in arguments.seed.. {
         for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
-            let over = arguments.minutes.is_some_and(|minutes| start.elapsed() > Duration::from_secs(60 * minutes));
+            let over =
+                arguments.minutes.is_some_and(|minutes| start.elapsed() > Duration::from_secs(60 * minutes));
             if over && seed > arguments.seed {
                 break 'seeds;
             }
@@ -66,9 +67,14 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
             }
             tally.add(case.area, &verdict);
             if arguments.verbose {
-                let how = if verdict.faults.is_empty() { format!("{:?}", verdict.end) } else { "FAIL".into() };
+                let how =
+                    if verdict.faults.is_empty() { format!("{:?}", verdict.end) } else { "FAIL".into() };
                 let notes = verdict.notes.join("; ");
-                say(format!("{:6.2} s  {} seed {seed}: {how}  {notes}", began.elapsed().as_secs_f64(), case.title()));
+                say(format!(
+                    "{:6.2} s  {} seed {seed}: {how}  {notes}",
+                    began.elapsed().as_secs_f64(),
+                    case.title()
+                ));
             }
         }
         let minutes = arguments.minutes.unwrap_or(0);

@@ -32,10 +32,19 @@ pub(super) fn cases() -> Vec<Case> {
     let whole: [(&str, Experiment); 6] = [
         ("people", people()),
         ("places", places()),
-        ("people, psi, secure", people().with("linker", "{ kind = \"psi\", neighbours = 2 }").with("aggregator", secure)),
-        ("places, private", places().with("privacy", "{ kind = \"discrete-gaussian\" }").with("aggregator", secure)),
+        (
+            "people, psi, secure",
+            people().with("linker", "{ kind = \"psi\", neighbours = 2 }").with("aggregator", secure),
+        ),
+        (
+            "places, private",
+            places().with("privacy", "{ kind = \"discrete-gaussian\" }").with("aggregator", secure),
+        ),
         ("digits", digits().rows(600)),
-        ("sales, labels with noise", Experiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }")),
+        (
+            "sales, labels with noise",
+            Experiment::new(Data::Sales).with("labels", "{ kind = \"laplace\", low = 0.0, high = 5.0 }"),
+        ),
     ];
     let case = |(number, (name, experiment)): (usize, (&str, Experiment))| {
         Case::new(AREA, name, move |kit, folder, rng| captured(kit, folder, experiment.clone(), rng))
@@ -111,8 +120,7 @@ fn control(streams: &mut [Vec<u8>], secrets: &Secrets, rng: &mut ChaCha8Rng, ver
             stream[at..at + PIECE].copy_from_slice(&before);
         }
     }
-    let floats: Vec<u8> =
-        (0..BLOCK / 4).flat_map(|_| (rng.random::<f32>() - 0.5).to_le_bytes()).collect();
+    let floats: Vec<u8> = (0..BLOCK / 4).flat_map(|_| (rng.random::<f32>() - 0.5).to_le_bytes()).collect();
     if structured(&floats).is_empty() {
         verdict.fault(Kind::WrongCode, "a block of floats that was put there is not found");
     }

@@ -35,37 +35,103 @@ const CELLS: &[Cell] = &[
     // Linkers.
     ("aligned", Data::Digits, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
     ("aligned people", Data::People, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
-    ("clk", Data::People, &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
-    ("clk names", Data::Names, &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
-    ("clk blocks", Data::People, &[("linker", "{ kind = \"clk\", neighbours = 3, pad = true, hardening = \"balanced\", secret_env = \"FET_SOAK_SECRET\" }")]),
+    (
+        "clk",
+        Data::People,
+        &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")],
+    ),
+    (
+        "clk names",
+        Data::Names,
+        &[("linker", "{ kind = \"clk\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")],
+    ),
+    (
+        "clk blocks",
+        Data::People,
+        &[(
+            "linker",
+            "{ kind = \"clk\", neighbours = 3, pad = true, hardening = \"balanced\", secret_env = \"FET_SOAK_SECRET\" }",
+        )],
+    ),
     ("edit pad", Data::People, &[("linker", "{ kind = \"edit\", neighbours = 3, pad = true }")]),
     ("exact", Data::Exact, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
     ("exact people", Data::People, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
-    ("federal", Data::Places, &[("linker", "{ kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    (
+        "federal",
+        Data::Places,
+        &[("linker", "{ kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")],
+    ),
     ("hnsw", Data::Digits, &[("linker", "{ kind = \"hnsw\", neighbours = 3 }")]),
-    ("nearest haversine", Data::Places, &[("linker", "{ kind = \"nearest\", neighbours = 3, metric = \"haversine\" }")]),
+    (
+        "nearest haversine",
+        Data::Places,
+        &[("linker", "{ kind = \"nearest\", neighbours = 3, metric = \"haversine\" }")],
+    ),
     ("nearest pad", Data::Digits, &[("linker", "{ kind = \"nearest\", neighbours = 3, pad = true }")]),
-    ("noisy federal", Data::Places, &[("linker", "{ kind = \"noisy\", leak = 0.1, inner = { kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" } }"), ("method", FEDSIM)]),
-    ("noisy nearest", Data::Digits, &[("linker", "{ kind = \"noisy\", leak = 0.95, inner = { kind = \"nearest\", neighbours = 3 } }"), ("method", FEDSIM)]),
+    (
+        "noisy federal",
+        Data::Places,
+        &[
+            (
+                "linker",
+                "{ kind = \"noisy\", leak = 0.1, inner = { kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" } }",
+            ),
+            ("method", FEDSIM),
+        ],
+    ),
+    (
+        "noisy nearest",
+        Data::Digits,
+        &[
+            ("linker", "{ kind = \"noisy\", leak = 0.95, inner = { kind = \"nearest\", neighbours = 3 } }"),
+            ("method", FEDSIM),
+        ],
+    ),
     ("psi", Data::Exact, &[("linker", "{ kind = \"psi\", neighbours = 1 }")]),
     ("psi people", Data::People, &[("linker", "{ kind = \"psi\", neighbours = 2, pad = true }")]),
     ("random", Data::Digits, &[("linker", "{ kind = \"random\", neighbours = 3 }")]),
-    ("rotation", Data::Places, &[("linker", "{ kind = \"rotation\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")]),
+    (
+        "rotation",
+        Data::Places,
+        &[("linker", "{ kind = \"rotation\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")],
+    ),
     ("top1", Data::Places, &[("linker", "{ kind = \"top1\" }")]),
     // Aggregators.
     ("concat", Data::Digits, &[("aggregator", "{ kind = \"concat\" }")]),
     ("secure average", Data::Digits, &[("aggregator", SECURE)]),
-    ("secure average 16 bits", Data::Places, &[("aggregator", "{ kind = \"secure-average\", bits = 16, range = 8.0 }")]),
+    (
+        "secure average 16 bits",
+        Data::Places,
+        &[("aggregator", "{ kind = \"secure-average\", bits = 16, range = 8.0 }")],
+    ),
+    // Masks cancel, whatever they follow from.
+    ("secure average in earnest", Data::Digits, &[("aggregator", SECURE)]),
     ("secure average people", Data::People, &[("aggregator", SECURE)]),
     ("similarity-weighted", Data::Digits, &[("aggregator", "{ kind = \"similarity-weighted\" }")]),
-    ("similarity-weighted people", Data::People, &[("aggregator", "{ kind = \"similarity-weighted\", sharpness = 3.0 }")]),
+    (
+        "similarity-weighted people",
+        Data::People,
+        &[("aggregator", "{ kind = \"similarity-weighted\", sharpness = 3.0 }")],
+    ),
     ("sum", Data::Places, &[("aggregator", "{ kind = \"sum\" }")]),
     // Privacy mechanisms.
     ("gaussian", Data::Digits, &[("privacy", "{ kind = \"gaussian\" }")]),
     ("discrete gaussian", Data::Digits, &[("privacy", "{ kind = \"discrete-gaussian\" }")]),
-    ("discrete gaussian secure", Data::Digits, &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)]),
-    ("discrete gaussian secure places", Data::Places, &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)]),
-    ("discrete gaussian frozen", Data::Places, &[("privacy", "{ kind = \"discrete-gaussian\", learning = \"frozen\" }")]),
+    (
+        "discrete gaussian secure",
+        Data::Digits,
+        &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)],
+    ),
+    (
+        "discrete gaussian secure places",
+        Data::Places,
+        &[("privacy", "{ kind = \"discrete-gaussian\" }"), ("aggregator", SECURE)],
+    ),
+    (
+        "discrete gaussian frozen",
+        Data::Places,
+        &[("privacy", "{ kind = \"discrete-gaussian\", learning = \"frozen\" }")],
+    ),
     ("gaussian assumed", Data::People, &[("privacy", "{ kind = \"gaussian\", learning = \"assumed\" }")]),
     // Labels.
     ("labels compressed", Data::Digits, &[("labels", "{ kind = \"compressed-gradients\" }")]),
@@ -74,22 +140,60 @@ const CELLS: &[Cell] = &[
     ("labels noisy gradients", Data::Digits, &[("labels", "{ kind = \"noisy-gradients\" }")]),
     ("labels randomised response", Data::Digits, &[("labels", "{ kind = \"randomised-response\" }")]),
     // Settings of training that change what goes between parties.
-    ("party dropout", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.4 }")]),
-    ("party dropout secure", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }"), ("aggregator", SECURE)]),
-    ("averaged encodings", Data::Digits, &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, pe_average_every = 1, shared_norm = true }")]),
+    (
+        "party dropout",
+        Data::Digits,
+        &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.4 }")],
+    ),
+    (
+        "party dropout secure",
+        Data::Digits,
+        &[
+            ("method", "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }"),
+            ("aggregator", SECURE),
+        ],
+    ),
+    (
+        "averaged encodings",
+        Data::Digits,
+        &[("method", "{ kind = \"fet\", hidden = 8, heads = 2, pe_average_every = 1, shared_norm = true }")],
+    ),
     ("encoder mlp", Data::Digits, &[("encoder", "{ kind = \"mlp\", hidden = [8] }")]),
     ("no dynamic mask", Data::Digits, &[("encoder", "{ kind = \"transformer\", dynamic_mask = false }")]),
     ("poisson", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, batches = \"poisson\" }")]),
     ("early stopping", Data::Digits, &[("train", "{ epochs = 8, batch_size = 32, early_stopping = 1 }")]),
     ("recompute", Data::Digits, &[("train", "{ epochs = 2, batch_size = 64, recompute = true }")]),
-    ("class weights", Data::Places, &[("train", "{ epochs = 2, batch_size = 64, class_weights = \"balanced\" }")]),
-    ("all digits", Data::Digits, &[("train", "{ epochs = 2, batch_size = 128 }"), ("method", "{ kind = \"fet\", hidden = 32, heads = 4 }")]),
+    (
+        "class weights",
+        Data::Places,
+        &[("train", "{ epochs = 2, batch_size = 64, class_weights = \"balanced\" }")],
+    ),
+    (
+        "all digits",
+        Data::Digits,
+        &[
+            ("train", "{ epochs = 2, batch_size = 128 }"),
+            ("method", "{ kind = \"fet\", hidden = 32, heads = 4 }"),
+        ],
+    ),
 ];
 
 /// Cells of the short form.
 const SHORT: &[&str] = &[
-    "fet digits", "fet people", "fedsim places", "top1sim sales", "psi people", "clk", "hnsw", "secure average",
-    "discrete gaussian secure places", "gaussian", "labels laplace", "party dropout secure", "poisson", "concat",
+    "fet digits",
+    "fet people",
+    "fedsim places",
+    "top1sim sales",
+    "psi people",
+    "clk",
+    "hnsw",
+    "secure average",
+    "discrete gaussian secure places",
+    "gaussian",
+    "labels laplace",
+    "party dropout secure",
+    "poisson",
+    "concat",
 ];
 
 pub(super) fn cases() -> Vec<Case> {
@@ -99,6 +203,7 @@ pub(super) fn cases() -> Vec<Case> {
             for (table, text) in tables {
                 experiment = experiment.with(table, *text);
             }
+            experiment.rehearsal = !name.ends_with("in earnest");
             if name == "all digits" {
                 experiment = experiment.rows(0);
             }
@@ -113,7 +218,8 @@ pub(super) fn cases() -> Vec<Case> {
         for time in ["first", "second"] {
             let ended = world.run(kit.patience(60))?;
             if ended.code != Some(0) {
-                verdict.fault(Kind::WrongCode, format!("the {time} time: {}: {}", ended.said(), ended.stderr));
+                verdict
+                    .fault(Kind::WrongCode, format!("the {time} time: {}: {}", ended.said(), ended.stderr));
             }
         }
         world.compare(&mut verdict)?;

@@ -38,7 +38,8 @@ enum Way {
     Gone,
 }
 
-const ALL: &[Trick] = &[Trick::Cut, Trick::Flip(0), Trick::Repeat, Trick::Swap, Trick::Lose, Trick::Stall(700)];
+const ALL: &[Trick] =
+    &[Trick::Cut, Trick::Flip(0), Trick::Repeat, Trick::Swap, Trick::Lose, Trick::Stall(700)];
 
 const WAYS: &[(&str, Way, bool)] = &[
     ("delay", Way::Delay, true),
@@ -97,19 +98,17 @@ fn experiment(way: Way, rng: &mut ChaCha8Rng) -> Experiment {
     };
     match rng.random_range(0..4) {
         0 => Experiment::new(Data::People).with("train", train),
-        1 => Experiment::new(Data::Digits).with("aggregator", "{ kind = \"secure-average\" }").with("train", train),
-        2 => Experiment::new(Data::Exact).with("linker", "{ kind = \"psi\", neighbours = 1 }").with("train", train),
+        1 => Experiment::new(Data::Digits)
+            .with("aggregator", "{ kind = \"secure-average\" }")
+            .with("train", train),
+        2 => Experiment::new(Data::Exact)
+            .with("linker", "{ kind = \"psi\", neighbours = 1 }")
+            .with("train", train),
         _ => Experiment::new(Data::Digits).rows(600).with("train", train),
     }
 }
 
-fn disturbed(
-    kit: &Kit,
-    folder: &Path,
-    way: Way,
-    tls: bool,
-    rng: &mut ChaCha8Rng,
-) -> anyhow::Result<Verdict> {
+fn disturbed(kit: &Kit, folder: &Path, way: Way, tls: bool, rng: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Equal);
     let experiment = experiment(way, rng);
     kit.simulation(&experiment)?;

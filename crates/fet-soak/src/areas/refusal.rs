@@ -40,14 +40,37 @@ const ASKED: Who = Who::Asked;
 
 const LINES: &[Line] = &[
     // Certificates.
-    ("other authority, primary", PRIMARY, |w| other_authority(w, "primary"), &["ca.pem", "not recognised|certificate"]),
-    ("other authority, party", PARTY, |w| other_authority(w, "p1"), &["ca.pem", "not recognised|certificate"]),
+    (
+        "other authority, primary",
+        PRIMARY,
+        |w| other_authority(w, "primary"),
+        &["ca.pem", "not recognised|certificate"],
+    ),
+    (
+        "other authority, party",
+        PARTY,
+        |w| other_authority(w, "p1"),
+        &["ca.pem", "not recognised|certificate"],
+    ),
     ("no authority file", PARTY, |w| remove(w, "p1/ca.pem"), &["ca.pem"]),
     ("empty authority file", PARTY, |w| write(w, "p1/ca.pem", ""), &["ca.pem"]),
     // The server asks for TLS, whatever the roster says; and its certificate is not of an authority that the system knows.
-    ("without TLS", PARTY, |w| { edit(w, "p1/roster.toml", "tls://", "nats://")?; edit(w, "p1/roster.toml", "ca = \"ca.pem\"\n", "") }, &["not recognised|certificate"]),
+    (
+        "without TLS",
+        PARTY,
+        |w| {
+            edit(w, "p1/roster.toml", "tls://", "nats://")?;
+            edit(w, "p1/roster.toml", "ca = \"ca.pem\"\n", "")
+        },
+        &["not recognised|certificate"],
+    ),
     ("no such server", PARTY, |w| server(w, "p1", "tls://127.0.0.1:9"), &["127.0.0.1:9", "reached"]),
-    ("no such server, primary", PRIMARY, |w| server(w, "primary", "tls://127.0.0.1:9"), &["127.0.0.1:9", "reached"]),
+    (
+        "no such server, primary",
+        PRIMARY,
+        |w| server(w, "primary", "tls://127.0.0.1:9"),
+        &["127.0.0.1:9", "reached"],
+    ),
     ("no address", PARTY, |w| server(w, "p1", "there"), &["there", "address"]),
     ("other host", PARTY, |w| edit(w, "p1/roster.toml", "127.0.0.1", "nosuch.invalid"), &["nosuch.invalid"]),
     // Keys and identities.
@@ -56,31 +79,122 @@ const LINES: &[Line] = &[
     ("other key, party", PARTY, |w| key(w, "p2", "p1"), &["key", "party.toml", "p1"]),
     ("other key, primary", PRIMARY, |w| key(w, "p2", "primary"), &["key", "primary"]),
     ("strange key, party", PARTY, |w| key(w, "stranger", "p1"), &["key", "party.toml"]),
-    ("exposed key, party", PARTY, |w| mode(w, "p1/own.key", 0o644), &["own.key", "chmod|read|mode|permission|others"]),
-    ("exposed key, primary", PRIMARY, |w| mode(w, "primary/own.key", 0o640), &["own.key", "chmod|read|mode|permission|others"]),
+    (
+        "exposed key, party",
+        PARTY,
+        |w| mode(w, "p1/own.key", 0o644),
+        &["own.key", "chmod|read|mode|permission|others"],
+    ),
+    (
+        "exposed key, primary",
+        PRIMARY,
+        |w| mode(w, "primary/own.key", 0o640),
+        &["own.key", "chmod|read|mode|permission|others"],
+    ),
     ("no key", PARTY, |w| remove(w, "p1/own.key"), &["own.key"]),
     ("empty key", PARTY, |w| secret(w, "p1/own.key", ""), &["own.key"]),
-    ("damaged key", PARTY, |w| secret(w, "p1/own.key", "SUAMQIPANDKCZC2C6WKWBXDTA7XM2XHUCMR4KJEAC5SQNUVEFHR75VHIKX\n"), &["own.key"]),
-    ("public key for the key", PARTY, |w| { let public = w.kit.public("p1")?; secret(w, "p1/own.key", &public) }, &["own.key"]),
+    (
+        "damaged key",
+        PARTY,
+        |w| secret(w, "p1/own.key", "SUAMQIPANDKCZC2C6WKWBXDTA7XM2XHUCMR4KJEAC5SQNUVEFHR75VHIKX\n"),
+        &["own.key"],
+    ),
+    (
+        "public key for the key",
+        PARTY,
+        |w| {
+            let public = w.kit.public("p1")?;
+            secret(w, "p1/own.key", &public)
+        },
+        &["own.key"],
+    ),
     // Rosters.
-    ("name in the roster", PARTY, |w| edit(w, "p1/party.toml", "party = \"p1\"", "party = \"p9\""), &["p9", "p1"]),
-    ("name of another", PARTY, |w| edit(w, "p1/party.toml", "party = \"p1\"", "party = \"p2\""), &["key", "p2"]),
+    (
+        "name in the roster",
+        PARTY,
+        |w| edit(w, "p1/party.toml", "party = \"p1\"", "party = \"p9\""),
+        &["p9", "p1"],
+    ),
+    (
+        "name of another",
+        PARTY,
+        |w| edit(w, "p1/party.toml", "party = \"p1\"", "party = \"p2\""),
+        &["key", "p2"],
+    ),
     ("no run", PARTY, |w| edit(w, "p1/roster.toml", "run = \"soak\"\n", ""), &["roster.toml", "run"]),
-    ("run with a dot", PARTY, |w| edit(w, "p1/roster.toml", "run = \"soak\"", "run = \"so.ak\""), &["roster.toml", "run", "so.ak"]),
-    ("no primary", PRIMARY, |w| edit(w, "primary/roster.toml", "[primary]", "[other]"), &["roster.toml", "primary|other"]),
-    ("unknown field", PRIMARY, |w| edit(w, "primary/roster.toml", "wait =", "wiat ="), &["roster.toml", "wiat"]),
-    ("negative wait", PRIMARY, |w| edit(w, "primary/roster.toml", "wait = 3", "wait = -3"), &["roster.toml", "wait"]),
-    ("damaged identity", PRIMARY, |w| edit(w, "primary/roster.toml", "identity = \"U", "identity = \"X"), &["roster.toml", "identity"]),
-    ("damaged signing", PRIMARY, |w| edit(w, "primary/roster.toml", &signing(w, "p1")?, "signing = \"zz\""), &["roster.toml", "signing"]),
-    ("two of one name", PRIMARY, |w| edit(w, "primary/roster.toml", "name = \"p2\"", "name = \"p1\""), &["p1", "two"]),
+    (
+        "run with a dot",
+        PARTY,
+        |w| edit(w, "p1/roster.toml", "run = \"soak\"", "run = \"so.ak\""),
+        &["roster.toml", "run", "so.ak"],
+    ),
+    (
+        "no primary",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "[primary]", "[other]"),
+        &["roster.toml", "primary|other"],
+    ),
+    (
+        "unknown field",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "wait =", "wiat ="),
+        &["roster.toml", "wiat"],
+    ),
+    (
+        "negative wait",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "wait = 3", "wait = -3"),
+        &["roster.toml", "wait"],
+    ),
+    (
+        "damaged identity",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "identity = \"U", "identity = \"X"),
+        &["roster.toml", "identity"],
+    ),
+    (
+        "damaged signing",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", &signing(w, "p1")?, "signing = \"zz\""),
+        &["roster.toml", "signing"],
+    ),
+    (
+        "two of one name",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "name = \"p2\"", "name = \"p1\""),
+        &["p1", "two"],
+    ),
     ("no roster", PRIMARY, |w| remove(w, "primary/roster.toml"), &["roster.toml"]),
-    ("roster is a folder", PARTY, |w| { remove(w, "p1/roster.toml")?; Ok(std::fs::create_dir(w.of("p1").join("roster.toml"))?) }, &["roster.toml"]),
+    (
+        "roster is a folder",
+        PARTY,
+        |w| {
+            remove(w, "p1/roster.toml")?;
+            Ok(std::fs::create_dir(w.of("p1").join("roster.toml"))?)
+        },
+        &["roster.toml"],
+    ),
     ("too few parties", PRIMARY, |w| fewer(w, "primary"), &["parties", "3", "2"]),
-    ("authority is missing in text", PRIMARY, |w| edit(w, "primary/roster.toml", "ca = \"ca.pem\"\n", ""), &["not recognised|certificate"]),
+    (
+        "authority is missing in text",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "ca = \"ca.pem\"\n", ""),
+        &["not recognised|certificate"],
+    ),
     // A party's own file.
     ("no party file", PARTY, |w| remove(w, "p1/party.toml"), &["party.toml"]),
-    ("party file without a key", PARTY, |w| edit(w, "p1/party.toml", "key = \"own.key\"\n", ""), &["party.toml", "key"]),
-    ("unknown field of a party", PARTY, |w| edit(w, "p1/party.toml", "rehearsal = true", "rehersal = true"), &["party.toml", "rehersal"]),
+    (
+        "party file without a key",
+        PARTY,
+        |w| edit(w, "p1/party.toml", "key = \"own.key\"\n", ""),
+        &["party.toml", "key"],
+    ),
+    (
+        "unknown field of a party",
+        PARTY,
+        |w| edit(w, "p1/party.toml", "rehearsal = true", "rehersal = true"),
+        &["party.toml", "rehersal"],
+    ),
     ("unknown rule", PARTY, |w| policy(w, "most_epsilons = 1"), &["party.toml", "most_epsilons"]),
     ("rule of a wrong kind", PARTY, |w| policy(w, "linkers = 5"), &["party.toml", "linkers"]),
     ("unknown linker in a rule", PARTY, |w| policy(w, "linkers = [\"nosuch\"]"), &["nosuch"]),
@@ -88,41 +202,204 @@ const LINES: &[Line] = &[
     ("no experiment", PARTY, |w| remove(w, "p1/exp.toml"), &["exp.toml"]),
     ("damaged experiment", PARTY, |w| write(w, "p1/exp.toml", "name = "), &["exp.toml"]),
     ("state is a file", PARTY, |w| write(w, "p1/state", "mine"), &["state"]),
-    ("table for cut data", PARTY, |w| policy(w, "probes = false\n[data]\nfile = \"x.csv\""), &["secondaries"]),
-    ("unknown device", PARTY, |w| edit(w, "p1/party.toml", "rehearsal = true", "device = \"nosuch\""), &["device", "nosuch"]),
+    (
+        "table for cut data",
+        PARTY,
+        |w| policy(w, "probes = false\n[data]\nfile = \"x.csv\""),
+        &["secondaries"],
+    ),
+    (
+        "unknown device",
+        PARTY,
+        |w| edit(w, "p1/party.toml", "rehearsal = true", "device = \"nosuch\""),
+        &["device", "nosuch"],
+    ),
     // Other settings at a party: the field, and both values.
-    ("other epochs", ASKED, |w| edit(w, "p1/exp.toml", "epochs = 2", "epochs = 3"), &["epochs", "2", "3", "p1|party 1"]),
-    ("other batch size", ASKED, |w| edit(w, "p1/exp.toml", "batch_size = 64", "batch_size = 32"), &["batch_size", "64", "32"]),
+    (
+        "other epochs",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "epochs = 2", "epochs = 3"),
+        &["epochs", "2", "3", "p1|party 1"],
+    ),
+    (
+        "other batch size",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "batch_size = 64", "batch_size = 32"),
+        &["batch_size", "64", "32"],
+    ),
     ("other width", ASKED, |w| edit(w, "p1/exp.toml", "hidden = 8", "hidden = 16"), &["hidden", "16", "8"]),
-    ("other linker", ASKED, |w| edit(w, "p1/exp.toml", "\"nearest\"", "\"random\""), &["linker", "random", "nearest"]),
-    ("other neighbours", ASKED, |w| edit(w, "p1/exp.toml", "neighbours = 3", "neighbours = 4"), &["neighbours", "3", "4"]),
+    (
+        "other linker",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "\"nearest\"", "\"random\""),
+        &["linker", "random", "nearest"],
+    ),
+    (
+        "other neighbours",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "neighbours = 3", "neighbours = 4"),
+        &["neighbours", "3", "4"],
+    ),
     ("other seed", ASKED, |w| edit(w, "p1/exp.toml", "seed = 0", "seed = 77"), &["seed", "77", "0"]),
-    ("other mechanism", ASKED, |w| add(w, "p1/exp.toml", "privacy = { kind = \"gaussian\" }\n"), &["privacy", "gaussian"]),
-    ("other aggregator", ASKED, |w| add(w, "p1/exp.toml", "aggregator = { kind = \"sum\" }\n"), &["aggregator", "sum", "average"]),
-    ("other rows", ASKED, |w| edit(w, "p1/exp.toml", "rows = 240", "rows = 200"), &["rows|data", "240", "200"]),
-    ("other noise of keys", ASKED, |w| edit(w, "p1/exp.toml", "key_noise = 0.05", "key_noise = 0.5"), &["key_noise|data"]),
-    ("settings at the primary", ASKED, |w| edit(w, "primary/exp.toml", "heads = 2", "heads = 4"), &["heads", "2", "4"]),
-    ("settings by set", ASKED, |w| edit(w, "p1/party.toml", "rehearsal = true", "set = [\"train.epochs=9\"]"), &["epochs", "2", "9"]),
+    (
+        "other mechanism",
+        ASKED,
+        |w| add(w, "p1/exp.toml", "privacy = { kind = \"gaussian\" }\n"),
+        &["privacy", "gaussian"],
+    ),
+    (
+        "other aggregator",
+        ASKED,
+        |w| add(w, "p1/exp.toml", "aggregator = { kind = \"sum\" }\n"),
+        &["aggregator", "sum", "average"],
+    ),
+    (
+        "other rows",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "rows = 240", "rows = 200"),
+        &["rows|data", "240", "200"],
+    ),
+    (
+        "other noise of keys",
+        ASKED,
+        |w| edit(w, "p1/exp.toml", "key_noise = 0.05", "key_noise = 0.5"),
+        &["key_noise|data"],
+    ),
+    (
+        "settings at the primary",
+        ASKED,
+        |w| edit(w, "primary/exp.toml", "heads = 2", "heads = 4"),
+        &["heads", "2", "4"],
+    ),
+    (
+        "settings by set",
+        ASKED,
+        |w| edit(w, "p1/party.toml", "rehearsal = true", "set = [\"train.epochs=9\"]"),
+        &["epochs", "2", "9"],
+    ),
     // What a policy forbids: the rule, and the value.
     ("policy: linkers", ASKED, |w| policy(w, "linkers = [\"psi\"]"), &["policy.linkers", "psi", "nearest"]),
-    ("policy: mechanisms", ASKED, |w| policy(w, "mechanisms = [\"discrete-gaussian\"]"), &["policy.mechanisms", "none"]),
-    ("policy: aggregators", ASKED, |w| policy(w, "aggregators = [\"secure-average\"]"), &["policy.aggregators", "average"]),
+    (
+        "policy: mechanisms",
+        ASKED,
+        |w| policy(w, "mechanisms = [\"discrete-gaussian\"]"),
+        &["policy.mechanisms", "none"],
+    ),
+    (
+        "policy: aggregators",
+        ASKED,
+        |w| policy(w, "aggregators = [\"secure-average\"]"),
+        &["policy.aggregators", "average"],
+    ),
     ("policy: least_rows", ASKED, |w| policy(w, "least_rows = 1000"), &["policy.least_rows", "1000", "240"]),
     ("policy: least_noise without noise", ASKED, |w| policy(w, "least_noise = 1.0"), &["policy.least_noise"]),
-    ("policy: most_epsilon without noise", ASKED, |w| policy(w, "most_epsilon = 1.0"), &["policy.most_epsilon"]),
-    ("policy: least_noise", ASKED, |w| { private(w)?; policy(w, "least_noise = 5.0") }, &["policy.least_noise", "4", "5"]),
-    ("policy: most_epsilon", ASKED, |w| { private(w)?; policy(w, "most_epsilon = 0.5") }, &["policy.most_epsilon", "0.5"]),
-    ("policy: least_summed", ASKED, |w| { secure(w)?; policy(w, "least_summed = 4") }, &["policy.least_summed", "4", "3"]),
-    ("policy: most_epsilon is no number", PARTY, |w| { private(w)?; policy(w, "most_epsilon = nan") }, &["most_epsilon"]),
-    ("policy: least_noise is no number", PARTY, |w| { private(w)?; policy(w, "least_noise = nan") }, &["least_noise"]),
+    (
+        "policy: most_epsilon without noise",
+        ASKED,
+        |w| policy(w, "most_epsilon = 1.0"),
+        &["policy.most_epsilon"],
+    ),
+    (
+        "policy: least_noise",
+        ASKED,
+        |w| {
+            private(w)?;
+            policy(w, "least_noise = 5.0")
+        },
+        &["policy.least_noise", "4", "5"],
+    ),
+    (
+        "policy: most_epsilon",
+        ASKED,
+        |w| {
+            private(w)?;
+            policy(w, "most_epsilon = 0.5")
+        },
+        &["policy.most_epsilon", "0.5"],
+    ),
+    (
+        "policy: least_summed",
+        ASKED,
+        |w| {
+            secure(w)?;
+            policy(w, "least_summed = 4")
+        },
+        &["policy.least_summed", "4", "3"],
+    ),
+    (
+        "policy: most_epsilon is no number",
+        PARTY,
+        |w| {
+            private(w)?;
+            policy(w, "most_epsilon = nan")
+        },
+        &["most_epsilon"],
+    ),
+    (
+        "policy: least_noise is no number",
+        PARTY,
+        |w| {
+            private(w)?;
+            policy(w, "least_noise = nan")
+        },
+        &["least_noise"],
+    ),
     // What a run between processes cannot do.
-    ("method of the primary alone", PRIMARY, |w| everywhere(w, "\"fet\", hidden = 8, heads = 2", "\"solo\""), &["solo", "parties"]),
-    ("secret from the seed", ASKED, |w| { everywhere(w, "\"nearest\", neighbours = 3", "\"rotation\", neighbours = 3")?; earnest(w) }, &["secret_env"]),
-    ("rehearsal at one party", ASKED, |w| { secure(w)?; edit(w, "p1/party.toml", "rehearsal = true", "rehearsal = false") }, &["rehearsal"]),
-    ("no signing key in a secure sum", PARTY, |w| { secure(w)?; unsigned(w) }, &["roster.toml", "signing"]),
-    ("signing key of another", PARTY, |w| { secure(w)?; other_signing(w) }, &["roster.toml", "signing", "p1"]),
-    ("signing key of another at another", ASKED, |w| { secure(w)?; other_signing_at(w, "p2") }, &["sign"]),
-    ("own table is missing", PRIMARY, |w| edit(w, "primary/exp.toml", "source = { kind = \"digits\" }", "source = { kind = \"csv\", file = \"x.csv\", label = \"y\" }"), &["x.csv"]),
+    (
+        "method of the primary alone",
+        PRIMARY,
+        |w| everywhere(w, "\"fet\", hidden = 8, heads = 2", "\"solo\""),
+        &["solo", "parties"],
+    ),
+    (
+        "secret from the seed",
+        ASKED,
+        |w| {
+            everywhere(w, "\"nearest\", neighbours = 3", "\"rotation\", neighbours = 3")?;
+            earnest(w)
+        },
+        &["secret_env"],
+    ),
+    (
+        "no signing key in a secure sum",
+        PARTY,
+        |w| {
+            secure(w)?;
+            unsigned(w)
+        },
+        &["roster.toml", "signing"],
+    ),
+    (
+        "signing key of another",
+        PARTY,
+        |w| {
+            secure(w)?;
+            other_signing(w)
+        },
+        &["roster.toml", "signing", "p1"],
+    ),
+    (
+        "signing key of another at another",
+        ASKED,
+        |w| {
+            secure(w)?;
+            other_signing_at(w, "p2")
+        },
+        &["sign"],
+    ),
+    (
+        "own table is missing",
+        PRIMARY,
+        |w| {
+            edit(
+                w,
+                "primary/exp.toml",
+                "source = { kind = \"digits\" }",
+                "source = { kind = \"csv\", file = \"x.csv\", label = \"y\" }",
+            )
+        },
+        &["x.csv"],
+    ),
 ];
 
 /// Lines of the short form: every third.
@@ -198,7 +475,8 @@ fn judge(who: &str, ended: &Ended, codes: &[i32], names: &[&str], verdict: &mut 
         return;
     }
     if !ended.code.is_some_and(|code| codes.contains(&code)) {
-        verdict.fault(Kind::WrongCode, format!("{who}: {}; right is {codes:?}: {}", ended.said(), ended.stderr));
+        verdict
+            .fault(Kind::WrongCode, format!("{who}: {}; right is {codes:?}: {}", ended.said(), ended.stderr));
     }
     if ended.code != Some(0) {
         for problem in problems(&ended.stderr, names) {
@@ -271,8 +549,7 @@ fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let other = world.of("p1").join("other.toml");
     std::fs::write(&other, world.party_file("p1", "", "").replace("\"state\"", "\"other\""))?;
     let mut parties = world.parties()?;
-    let twice =
-        crate::process::Process::start(&kit.fet, &["party", "other.toml"], &world.of("p1"), "party")?;
+    let twice = crate::process::Process::start(&kit.fet, &["party", "other.toml"], &world.of("p1"), "party")?;
     let ended = world.run(kit.patience(60))?;
     judge("the primary", &ended, &[0, 2, 75], &[], &mut verdict);
     verdict.note(format!("{}: {}", ended.said(), ended.stderr.lines().last().unwrap_or_default()));
@@ -365,7 +642,7 @@ fn private(world: &World<'_>) -> anyhow::Result<()> {
 /// No party rehearses.
 fn earnest(world: &World<'_>) -> anyhow::Result<()> {
     let party = |member: &&str| edit(world, &format!("{member}/party.toml"), "rehearsal = true", "");
-    world.members()[1..].iter().try_for_each(|member| party(member))
+    world.members()[1..].iter().try_for_each(party)
 }
 
 fn policy(world: &World<'_>, rules: &str) -> anyhow::Result<()> {
