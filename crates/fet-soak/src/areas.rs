@@ -4,13 +4,14 @@ mod capture;
 mod equal;
 mod kill;
 mod path;
+mod predict;
 mod refusal;
 
 use crate::case::Case;
 
 /// Every case, area by area.
 pub fn all() -> Vec<Case> {
-    [equal::cases(), refusal::cases(), capture::cases(), kill::cases(), path::cases()]
+    [equal::cases(), refusal::cases(), capture::cases(), kill::cases(), predict::cases(), path::cases()]
         .into_iter()
         .flatten()
         .collect()

@@ -1,0 +1,186 @@
+//! Predictions by parties as processes: those of a simulation, whoever is killed meanwhile; and refusals.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::case::{Case, End, Kind, Verdict};
+use crate::experiment::{Data, Experiment};
+use crate::kit::Kit;
+use crate::message::problems;
+use crate::process::Process;
+use crate::world::World;
+
+const AREA: &str = "predict";
+/// The primary's command, but for the parties.
+const PREDICT: [&str; 6] = ["predict", "out", "--rows", "new.csv", "--out", "new-predictions.csv"];
+/// Of each victim, so many cases in the long form.
+const EACH: usize = 6;
+
+/// Who is killed while predictions are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Victim {
+    Nobody,
+    Primary,
+    Party,
+    Server,
+}
+
+pub(super) fn cases() -> Vec<Case> {
+    let top1sim = "{ kind = \"top1sim\", local = { hidden = [8], width = 4 }, hidden = [8] }";
+    let kinds = [
+        ("places", Experiment::new(Data::Places)),
+        ("people", Experiment::new(Data::People)),
+        ("sales", Experiment::new(Data::Sales)),
+        (
+            "top1sim",
+            Experiment::new(Data::Places).with("method", top1sim).with("linker", "{ kind = \"top1\" }"),
+        ),
+        ("concat", Experiment::new(Data::People).with("aggregator", "{ kind = \"concat\" }")),
+    ];
+    let sound = |(number, (name, experiment)): (usize, (&str, Experiment))| {
+        let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
+            predicted(kit, folder, experiment.clone(), Victim::Nobody, rng)
+        };
+        Case::new(AREA, name, run).short(number < 2)
+    };
+    let mut cases: Vec<Case> = kinds.into_iter().enumerate().map(sound).collect();
+    for (victim, name) in [(Victim::Primary, "primary"), (Victim::Party, "party"), (Victim::Server, "server")]
+    {
+        for number in 1..=EACH {
+            let run = move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| {
+                predicted(kit, folder, Experiment::new(Data::People), victim, rng)
+            };
+            cases.push(Case::new(AREA, format!("{name} killed, {number}"), run).short(number == 1).seeded());
+        }
+    }
+    cases.push(Case::new(AREA, "forbidden", |kit, folder, _| forbidden(kit, folder)).short(true));
+    cases
+}
+
+/// The primary's command.
+fn predict(world: &World<'_>) -> anyhow::Result<Process> {
+    let arguments = [&PREDICT[..], &["--parties", "roster.toml", "--key", "own.key"]].concat();
+    Process::start(&world.kit.fet, &arguments, &world.of("primary"), "predict")
+}
+
+/// A finished run, with new records beside it: the rows of the primary's table, some of them twice.
+fn finished(world: &World<'_>, verdict: &mut Verdict) -> anyhow::Result<Vec<Process>> {
+    let table = world.experiment.files().remove(0);
+    let new = format!("{}{}", table.text, table.text.lines().skip(1).take(50).collect::<Vec<_>>().join("\n"));
+    std::fs::write(world.of("primary").join("new.csv"), &new)?;
+    let parties = world.parties()?;
+    let ended = world.run(world.kit.patience(60))?;
+    anyhow::ensure!(ended.code == Some(0), "the run: {}: {}", ended.said(), ended.stderr);
+    world.compare(verdict)?;
+    Ok(parties)
+}
+
+fn predicted(
+    kit: &Kit,
+    folder: &Path,
+    experiment: Experiment,
+    victim: Victim,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    let simulation = kit.simulation(&experiment)?;
+    let mut world = World::new(kit, folder, experiment, true, 10)?;
+    let mut parties = finished(&world, &mut verdict)?;
+    let patience = kit.patience(60);
+    // The simulation's models predict the same records.
+    let own = world.folder.join("simulation");
+    std::fs::create_dir_all(&own)?;
+    std::fs::copy(world.of("primary").join("new.csv"), own.join("new.csv"))?;
+    let run = simulation.to_string_lossy().into_owned();
+    kit.asked(&own, &["predict", &run, "--rows", "new.csv", "--out", "new-predictions.csv"])?;
+
+    let mut process = predict(&world)?;
+    let place = rng.random_range(0..parties.len());
+    let member = world.members()[place + 1];
+    let wait = Duration::from_micros(rng.random_range(0..120_000));
+    if victim != Victim::Nobody {
+        std::thread::sleep(wait);
+        verdict.note(format!("{victim:?} ({member}) after {wait:?}"));
+    }
+    match victim {
+        Victim::Nobody => {}
+        Victim::Primary => process.kill(),
+        Victim::Party => {
+            parties[place].kill();
+            std::thread::sleep(Duration::from_millis(rng.random_range(0..300)));
+            parties[place] = world.party(member)?;
+        }
+        Victim::Server => {
+            world.server.stop();
+            std::thread::sleep(Duration::from_millis(rng.random_range(0..300)));
+            world.server.resume()?;
+        }
+    }
+    let ended = process.wait(patience)?;
+    verdict.note(ended.said());
+    if ended.hung {
+        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+    }
+    let struck = ended.signal == Some(9) && victim == Victim::Primary;
+    if ended.code != Some(0) && !ended.hung && !struck {
+        // A party that is lost meanwhile may be an error, as long as it says so.
+        if victim == Victim::Nobody || !matches!(ended.code, Some(2 | 75)) {
+            verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+        }
+        for problem in problems(&ended.stderr, &[]) {
+            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        }
+        verdict.note(ended.stderr.lines().last().unwrap_or_default());
+    }
+    if ended.code != Some(0) {
+        let again = predict(&world)?.wait(patience)?;
+        if again.code != Some(0) {
+            let what = format!("the primary, with all there: {}: {}", again.said(), again.stderr);
+            verdict.fault(Kind::WrongCode, what);
+        }
+    }
+    let read = |folder: &Path| std::fs::read_to_string(folder.join("new-predictions.csv")).ok();
+    let expected = read(&own).map(|text| without_similarities(&text));
+    if expected.is_none() || expected != read(&world.of("primary")) {
+        verdict.fault(Kind::WrongBytes, "new-predictions.csv differs from that of the simulation");
+    }
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
+}
+
+/// A table without the similarities of links, which a simulation knows and a primary is not told.
+fn without_similarities(text: &str) -> String {
+    let header = text.lines().next().unwrap_or_default();
+    let kept: Vec<bool> = header.split(',').map(|title| !title.starts_with("similarity to ")).collect();
+    let line = |line: &str| {
+        let cells = line.split(',').zip(&kept).filter(|(_, kept)| **kept).map(|(cell, _)| cell);
+        cells.collect::<Vec<_>>().join(",") + "\n"
+    };
+    text.lines().map(line).collect()
+}
+
+/// A party whose policy does not allow predictions.
+fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Refused);
+    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+    let file = world.party_file("p1", "", "\n[policy]\npredictions = false\n");
+    std::fs::write(world.of("p1").join("party.toml"), file)?;
+    let mut parties = finished(&world, &mut verdict)?;
+    let ended = predict(&world)?.wait(kit.patience(30))?;
+    if ended.code != Some(2) {
+        verdict
+            .fault(Kind::WrongCode, format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr));
+    } else {
+        for problem in problems(&ended.stderr, &["policy.predictions", "streets|p1|party 1"]) {
+            verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+        }
+    }
+    if world.of("primary").join("new-predictions.csv").exists() {
+        verdict.fault(Kind::Files, "what was refused left new-predictions.csv");
+    }
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
+}
