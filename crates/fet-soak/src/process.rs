@@ -59,7 +59,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `program` in `folder`; what it prints goes to `name.out` and `name.err` there, or with a number where there are
+    /// Starts `program` in `folder`, with the parties' secret for linkers in its environment, or that in the file `secret`. What it prints goes to `name.out` and `name.err` there, or with a number where there are
     /// such files.
     pub(crate) fn start(
         program: &Path,
@@ -78,7 +78,8 @@ impl Process {
         for name in ["FET_DATA", "FET_LINK_CACHE", "RUST_BACKTRACE", "RUST_LOG"] {
             command.env_remove(name);
         }
-        command.env("FET_SOAK_SECRET", "a secret of sixteen bytes or more");
+        let secret = std::fs::read_to_string(folder.join("secret"));
+        command.env("FET_SOAK_SECRET", secret.as_deref().unwrap_or("a secret of sixteen bytes or more"));
         command.stdout(File::create(&out)?).stderr(File::create(&err)?);
         let child = command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
         Ok(Self { child, out, err })

@@ -351,6 +351,34 @@ const LINES: &[Line] = &[
         |w| everywhere(w, "\"fet\", hidden = 8, heads = 2", "\"solo\""),
         &["solo", "parties"],
     ),
+    // The parties' secret for a linker.
+    (
+        "no secret at a party",
+        ASKED,
+        |w| {
+            sealed(w)?;
+            write(w, "p1/secret", "")
+        },
+        &["secret_env|secret", "p1|party 1"],
+    ),
+    (
+        "no secret at the primary",
+        PRIMARY,
+        |w| {
+            sealed(w)?;
+            write(w, "primary/secret", "short")
+        },
+        &["secret_env", "FET_SOAK_SECRET"],
+    ),
+    (
+        "another secret at a party",
+        ASKED,
+        |w| {
+            sealed(w)?;
+            write(w, "p1/secret", "another secret of sixteen bytes")
+        },
+        &["secret"],
+    ),
     (
         "secret from the seed",
         ASKED,
@@ -628,6 +656,12 @@ fn add(world: &World<'_>, path: &str, text: &str) -> anyhow::Result<()> {
 /// In the experiment of all members.
 fn everywhere(world: &World<'_>, old: &str, new: &str) -> anyhow::Result<()> {
     world.members().into_iter().try_for_each(|member| edit(world, &format!("{member}/exp.toml"), old, new))
+}
+
+/// With a linker that needs the parties' secret.
+fn sealed(world: &World<'_>) -> anyhow::Result<()> {
+    let linker = "\"rotation\", secret_env = \"FET_SOAK_SECRET\", neighbours = 3";
+    everywhere(world, "\"nearest\", neighbours = 3", linker)
 }
 
 fn secure(world: &World<'_>) -> anyhow::Result<()> {
