@@ -6,13 +6,22 @@ mod kill;
 mod path;
 mod predict;
 mod refusal;
+mod state;
 
 use crate::case::Case;
 
 /// Every case, area by area.
 pub fn all() -> Vec<Case> {
-    [equal::cases(), refusal::cases(), capture::cases(), kill::cases(), predict::cases(), path::cases()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        equal::cases(),
+        refusal::cases(),
+        capture::cases(),
+        kill::cases(),
+        state::cases(),
+        predict::cases(),
+        path::cases(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -1,0 +1,211 @@
+//! What parties keep between runs: another run in the same folders, and states that are lost, old, damaged or another's. The
+//! bytes of the simulation, or a clear refusal; never other bytes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+
+use crate::case::{Case, End, Kind, Verdict};
+use crate::experiment::{Data, Experiment};
+use crate::kit::Kit;
+use crate::message::problems;
+use crate::process::Ended;
+use crate::world::World;
+
+const AREA: &str = "state";
+
+/// What happens to the folders of a run that was killed in its midst.
+type Change = fn(&World<'_>, &mut ChaCha8Rng) -> anyhow::Result<()>;
+
+/// A name, what happens, and whether the run must end well nevertheless.
+const CHANGES: &[(&str, Change, bool)] = &[
+    ("nothing", |_, _| Ok(()), true),
+    ("a party's state is lost", |w, _| Ok(std::fs::remove_dir_all(w.of("p1").join("state"))?), false),
+    ("a party's last state is lost", |w, _| Ok(std::fs::remove_file(last(&states(w, "p1")?)?)?), false),
+    (
+        "a party's states are lost",
+        |w, _| Ok(states(w, "p1")?.iter().try_for_each(std::fs::remove_file)?),
+        false,
+    ),
+    ("a party's state is damaged", |w, rng| flip(&last(&states(w, "p1")?)?, rng), false),
+    ("a party's state is cut", |w, _| cut(&last(&states(w, "p1")?)?), false),
+    ("a party's state is another's", |w, _| another(w), false),
+    ("the checkpoint is damaged", |w, rng| flip(&checkpoint(w), rng), false),
+    ("the checkpoint is cut", |w, _| cut(&checkpoint(w)), false),
+    ("the checkpoint is lost", |w, _| Ok(std::fs::remove_file(checkpoint(w))?), true),
+    ("the results are lost", |w, _| Ok(std::fs::remove_dir_all(w.of("primary").join("out"))?), true),
+];
+
+pub(super) fn cases() -> Vec<Case> {
+    let changed = |&(name, change, well): &(&'static str, Change, bool)| {
+        let run =
+            move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| resumed(kit, folder, change, well, rng);
+        Case::new(AREA, name, run).seeded()
+    };
+    let more = [
+        Case::new(AREA, "another seed after a finished run", |kit, folder, _| after(kit, folder, false))
+            .short(true),
+        Case::new(AREA, "another seed amid a run", |kit, folder, _| after(kit, folder, true)),
+        Case::new(AREA, "an old checkpoint", old_checkpoint),
+    ];
+    CHANGES.iter().map(changed).chain(more).collect()
+}
+
+fn experiment() -> Experiment {
+    Experiment::new(Data::Digits).rows(600).with("train", "{ epochs = 8, batch_size = 32 }")
+}
+
+fn checkpoint(world: &World<'_>) -> PathBuf {
+    world.of("primary").join("out/checkpoint.safetensors")
+}
+
+/// A party's states, in the order of their epochs.
+fn states(world: &World<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(world.of(member).join("state/party"))?;
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state-")));
+    found.sort();
+    Ok(found)
+}
+
+fn last(states: &[PathBuf]) -> anyhow::Result<PathBuf> {
+    states.last().cloned().ok_or_else(|| anyhow::anyhow!("a party has saved no state"))
+}
+
+fn flip(path: &Path, rng: &mut ChaCha8Rng) -> anyhow::Result<()> {
+    let mut bytes = std::fs::read(path)?;
+    let at = rng.random_range(0..bytes.len());
+    bytes[at] ^= 1 << rng.random_range(0..8u32);
+    Ok(std::fs::write(path, bytes)?)
+}
+
+fn cut(path: &Path) -> anyhow::Result<()> {
+    let bytes = std::fs::read(path)?;
+    Ok(std::fs::write(path, &bytes[..bytes.len() / 2])?)
+}
+
+fn another(world: &World<'_>) -> anyhow::Result<()> {
+    for (from, to) in states(world, "p2")?.iter().zip(states(world, "p1")?) {
+        std::fs::copy(from, to)?;
+    }
+    Ok(())
+}
+
+/// Runs until so many epochs are over, and kills everybody.
+fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
+    let _parties = world.parties()?;
+    let mut primary = world.primary()?;
+    let began = Instant::now();
+    while primary.stdout().matches("\"event\":\"epoch\"").count() < epochs {
+        let late = began.elapsed() > world.kit.patience(30);
+        anyhow::ensure!(!late && primary.ended()?.is_none(), "the run: {}", primary.stderr());
+        std::thread::sleep(Duration::from_micros(500));
+    }
+    primary.kill();
+    Ok(())
+}
+
+/// Holds an end against the simulation, or its message against what is clear.
+fn judge(world: &World<'_>, ended: &Ended, well: bool, verdict: &mut Verdict) -> anyhow::Result<()> {
+    if ended.hung {
+        verdict.fault(Kind::Hang, format!("the primary: {}", ended.stderr));
+        return Ok(());
+    }
+    if ended.code == Some(0) {
+        return world.compare(verdict);
+    }
+    verdict.end = End::Refused;
+    verdict.note(ended.stderr.lines().last().unwrap_or_default());
+    if well || !matches!(ended.code, Some(2 | 75)) {
+        verdict.fault(Kind::WrongCode, format!("the primary: {}: {}", ended.said(), ended.stderr));
+    }
+    for problem in problems(&ended.stderr, &[]) {
+        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+    }
+    Ok(())
+}
+
+fn resumed(
+    kit: &Kit,
+    folder: &Path,
+    change: Change,
+    well: bool,
+    rng: &mut ChaCha8Rng,
+) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    kit.simulation(&experiment())?;
+    let world = World::new(kit, folder, experiment(), true, 5)?;
+    half(&world, rng.random_range(2..7))?;
+    change(&world, rng)?;
+    let mut parties = world.parties()?;
+    let ended = world.run(kit.patience(60))?;
+    judge(&world, &ended, well, &mut verdict)?;
+    world.check(&mut parties, &mut verdict)?;
+    if ended.code != Some(0) && !ended.hung {
+        // It is said what to do: to start again.
+        std::fs::remove_dir_all(world.of("primary").join("out"))?;
+        let again = world.run(kit.patience(60))?;
+        if again.code == Some(0) {
+            world.compare(&mut verdict)?;
+        } else {
+            let what = format!("the primary, from the beginning: {}: {}", again.said(), again.stderr);
+            verdict.fault(Kind::WrongCode, what);
+        }
+    }
+    world.panics(&mut verdict)?;
+    Ok(verdict)
+}
+
+/// A run with another seed, by parties that keep the states of one that is over, or amid; then the first once more.
+fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    let (first, second) = (experiment(), Experiment { seed: 5, ..experiment() });
+    let mut world = World::new(kit, folder, first.clone(), true, 5)?;
+    if amid {
+        half(&world, 3)?;
+    } else {
+        let mut parties = world.parties()?;
+        judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
+        world.check(&mut parties, &mut verdict)?;
+    }
+    let [out, kept] = ["out", "out-of-the-first"].map(|name| world.of("primary").join(name));
+    for (experiment, well) in [(second, true), (first, false)] {
+        if well {
+            std::fs::rename(&out, &kept)?;
+        } else {
+            std::fs::remove_dir_all(&out)?;
+            std::fs::rename(&kept, &out)?;
+        }
+        for member in world.members() {
+            std::fs::write(world.of(member).join("exp.toml"), experiment.text())?;
+        }
+        world.experiment = experiment;
+        let mut parties = world.parties()?;
+        let ended = world.run(kit.patience(60))?;
+        match (well, amid) {
+            // It was done, and the parties' models are of the second.
+            (false, false) if ended.code == Some(0) => {}
+            _ => judge(&world, &ended, well, &mut verdict)?,
+        }
+        world.check(&mut parties, &mut verdict)?;
+    }
+    Ok(verdict)
+}
+
+/// A checkpoint from a copy, older than all that the parties have kept.
+fn old_checkpoint(kit: &Kit, folder: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    kit.simulation(&experiment())?;
+    let world = World::new(kit, folder, experiment(), true, 5)?;
+    half(&world, 2)?;
+    let old = std::fs::read(checkpoint(&world))?;
+    half(&world, 3)?;
+    std::fs::write(checkpoint(&world), old)?;
+    let mut parties = world.parties()?;
+    let ended = world.run(kit.patience(60))?;
+    judge(&world, &ended, false, &mut verdict)?;
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
+}
