@@ -22,7 +22,9 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_stream(path) {
         return Err(io::Error::new(ErrorKind::InvalidInput, "what stands there is no file"));
     }
-    write_with(path, |file| file.write_all(bytes))
+    write_with(path, |file| file.write_all(bytes))?;
+    // After a power cut it is there, too.
+    sync_folder(path)
 }
 
 /// Writes `bytes` to `path` so that, where the system has such permissions, only the file's owner may read it (mode 0600);

@@ -36,6 +36,8 @@ pub struct Caller {
     pending: Option<[u8; 32]>,
     /// Answers to a handshake that the party's identity had not made.
     forged: u64,
+    /// Whether a packet of the party came since it joined: it has taken this process for its primary.
+    answered: bool,
     doing: Doing,
 }
 
@@ -63,6 +65,7 @@ impl Caller {
             number: 0,
             pending: None,
             forged: 0,
+            answered: false,
             doing: Doing::Idle,
         }
     }
@@ -216,7 +219,7 @@ impl Caller {
             if packet.first() == Some(&SECOND) {
                 joined |= self.take_second(&packet)?;
             } else {
-                self.end.take(&packet, now);
+                self.answered |= self.end.take(&packet, now);
             }
             until = now;
         }
@@ -242,6 +245,11 @@ impl Caller {
             });
         }
         let restarted = self.peer.as_ref().is_some_and(|peer| peer.incarnation != hello.incarnation);
+        // It answered this process, and has since begun with another.
+        if !restarted && self.answered && hello.serves != self.local.incarnation {
+            return Err(CallError::Taken);
+        }
+        self.answered &= !restarted;
         self.peer = Some(hello.into());
         self.forged = 0;
         if restarted {

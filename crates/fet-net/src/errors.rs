@@ -30,6 +30,11 @@ pub enum CallError {
     /// Another start of the party's program answers: what the first had in memory is gone. The next call goes to the new one.
     #[error("it was started again, and its state is gone: go back to a checkpoint")]
     Restarted,
+    /// The party answers another process with the primary's key since: what it had begun for this one is gone.
+    #[error(
+        "another command with the primary's key has joined it since; give the same command again once that has ended"
+    )]
+    Taken,
     /// Nothing goes through, and packets that claim to be of this session are not authentic.
     #[error("what comes through was altered on its way: {packets} packets since {} s, and nothing that is authentic", since.as_secs())]
     Altered {

@@ -55,7 +55,7 @@ impl Service {
         Self { transport, post: Mutex::new(post), arrived: Condvar::new() }
     }
 
-    /// Answers requests, on this thread, until `stop` is set. Another thread keeps the link alive meanwhile.
+    /// Answers requests, on this thread, until `stop` is set or the transport has ended. Another thread keeps the link alive meanwhile.
     ///
     /// A service may serve again later; what arrived and was not answered waits.
     pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
@@ -65,7 +65,7 @@ impl Service {
             // Also where `answer` panics: the scope waits for the other thread.
             let _end = SetOnDrop(&ended);
             let carrier = scope.spawn(|| this.carry(&ended));
-            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() {
+            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() && !this.transport.has_ended() {
                 let Some(event) = this.next() else { continue };
                 match event {
                     Event::Begins(peer) => answer.begins(&peer),

@@ -37,6 +37,7 @@ impl Local {
             incarnation: self.incarnation,
             version: self.version,
             largest: settings.largest.min(LARGEST_MESSAGE),
+            serves: 0,
             about: self.about.clone(),
         }
     }
@@ -57,7 +58,7 @@ pub struct Peer {
 
 impl From<Hello> for Peer {
     fn from(hello: Hello) -> Self {
-        let Hello { incarnation, version, largest, about } = hello;
+        let Hello { incarnation, version, largest, about, .. } = hello;
         Self { incarnation, version, largest, about }
     }
 }

@@ -21,6 +21,11 @@ pub trait Transport: Send + Sync {
 
     /// Whether packets can leave at present.
     fn connection(&self) -> Connection;
+
+    /// Whether no packet will ever come again: whoever waits must connect anew.
+    fn has_ended(&self) -> bool {
+        false
+    }
 }
 
 impl<T: Transport + ?Sized> Transport for std::sync::Arc<T> {
@@ -34,6 +39,10 @@ impl<T: Transport + ?Sized> Transport for std::sync::Arc<T> {
 
     fn connection(&self) -> Connection {
         (**self).connection()
+    }
+
+    fn has_ended(&self) -> bool {
+        (**self).has_ended()
     }
 }
 

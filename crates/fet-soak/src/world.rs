@@ -145,8 +145,9 @@ impl<'a> World<'a> {
         let scheme = if self.tls { "tls" } else { "nats" };
         let ca = if self.tls { "ca = \"ca.pem\"\n" } else { "" };
         let mut text = format!(
-            "run = \"soak\"\nserver = \"{scheme}://127.0.0.1:{port}\"\n{ca}wait = {}\n\n[primary]\nname = \"primary\"\n{}",
+            "run = \"soak\"\nserver = \"{scheme}://127.0.0.1:{port}\"\n{ca}wait = {}\nrehearsal = {}\n\n[primary]\nname = \"primary\"\n{}",
             self.wait,
+            self.experiment.rehearsal,
             self.kit.public("primary")?
         );
         for member in &self.members()[1..] {

@@ -216,6 +216,7 @@ fn work() -> ExitCode {
             let code = match &error {
                 error if error.is::<InputError>() => 2,
                 error if error.is::<Unreached>() => 75,
+                error if run::party_error(error).is_some_and(|party| party.is_restart()) => 75,
                 _ => 1,
             };
             ExitCode::from(code)
@@ -390,7 +391,13 @@ fn help(topic: Option<&str>) -> Result<String, String> {
 fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
-    ctrlc::set_handler(move || asked.store(true, Ordering::Relaxed)).context("cannot listen for Ctrl-C")?;
+    let ask = move || {
+        // Whoever asks again does not want to wait for the step, or for a party that computes.
+        if asked.swap(true, Ordering::Relaxed) {
+            fet_files::leave(130);
+        }
+    };
+    ctrlc::set_handler(ask).context("cannot listen for Ctrl-C")?;
     Ok(stop)
 }
 

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fet_core::experiment::{Experiment, syntax};
+use fet_core::registry::Violation;
 use fet_core::schema;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
@@ -98,4 +99,19 @@ impl About {
 /// The settings of data that all parties cut out of one table.
 fn common_data(experiment: &Experiment) -> Option<String> {
     (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())
+}
+
+/// Refuses linkers under a secret that follows from the experiment's seed, which whoever reads the experiment knows.
+pub(crate) fn check_secrets(experiment: &Experiment) -> Result<(), Violation> {
+    fn is_open(settings: &toml::Table) -> bool {
+        let empty = |value: &toml::Value| value.as_str() == Some("");
+        settings.get("secret_env").is_some_and(empty)
+            || settings.values().filter_map(toml::Value::as_table).any(is_open)
+    }
+    if is_open(&experiment.linker.settings()) {
+        let rule = "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
+                    follows from the experiment's seed";
+        return Err(Violation::new("linker.secret_env", rule, "\"\""));
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_backends::Backend;
-use fet_core::experiment::{Experiment, Randomness};
+use fet_core::experiment::{Experiment, Randomness, TrainSettings};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_train::checkpoint::CheckpointError;
@@ -85,13 +85,22 @@ pub fn run_among(
     elsewhere: Option<&Elsewhere>,
 ) -> anyhow::Result<Outcome> {
     let start = Instant::now();
+    // What the primary draws in secret must not follow from a seed that all parties know.
+    let own = match elsewhere {
+        Some(elsewhere) if !elsewhere.is_rehearsal()? => {
+            let train = TrainSettings { randomness: Randomness::Own, ..experiment.train.clone() };
+            Some(Experiment { train, ..experiment.clone() })
+        }
+        _ => None,
+    };
+    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
+    let experiment = own.as_ref().unwrap_or(experiment);
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let reads = match elsewhere {
         None => check_files(experiment, &data_folders(experiment))?,
         // The others' files are elsewhere.
         Some(_) => files(experiment, &data_folders(experiment)),
     };
-    let made_from = Provenance::of(experiment, &data_folders(experiment)).map_err(input)?;
     let goes_on = experiment.can_go_on().map_err(input)?;
     let keeps = keep == Keep::LastState && goes_on;
     if let Some(outcome) = existing(folder, &made_from, goes_on, keeps)? {
@@ -236,6 +245,16 @@ fn distributed(
     if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
         let kind = experiment.method.kind();
         return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
+    }
+    if !elsewhere.is_rehearsal()? {
+        parties::check_secrets(experiment).map_err(input)?;
+    }
+    if experiment.labels.build(&()).map_err(input)?.changes_gradients() {
+        let kind = experiment.labels.kind();
+        return Err(input(format!(
+            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get the same noise on other \
+             gradients; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
+        )));
     }
     if !experiment.from.is_empty() {
         return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));

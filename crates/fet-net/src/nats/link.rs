@@ -1,5 +1,6 @@
 //! One party's packets over the shared connection: one subject there, one back.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt};
 
 use super::{NatsError, Shared};
-use crate::transport::{Connection, Transport};
+use crate::transport::{Connection, LARGEST_PACKET, Transport};
 
 /// How long the server may take to hear of a subscription before packets are sent.
 const SUBSCRIBE: Duration = Duration::from_secs(5);
@@ -19,6 +20,7 @@ pub struct NatsLink {
     incoming: Mutex<Subscriber>,
     // Dropped after the subscription, which needs it.
     shared: Arc<Shared>,
+    ended: AtomicBool,
 }
 
 impl NatsLink {
@@ -29,7 +31,12 @@ impl NatsLink {
             let _ = tokio::time::timeout(SUBSCRIBE, shared.client.flush()).await;
             Ok(subscriber)
         })?;
-        Ok(Self { publish: Subject::from(publish), incoming: Mutex::new(subscribed), shared })
+        Ok(Self {
+            publish: Subject::from(publish),
+            incoming: Mutex::new(subscribed),
+            shared,
+            ended: AtomicBool::new(false),
+        })
     }
 }
 
@@ -47,10 +54,11 @@ impl Transport for NatsLink {
         let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ready) = incoming.next().now_or_never() {
             if ready.is_none() {
+                self.ended.store(true, Ordering::Relaxed);
                 // The connection has ended for good: there is nothing to wait for but time.
                 std::thread::sleep(until.saturating_duration_since(Instant::now()));
             }
-            return ready.map(|message| message.payload);
+            return ready.map(|message| message.payload).filter(|packet| packet.len() <= LARGEST_PACKET);
         }
         if until <= Instant::now() {
             return None;
@@ -61,6 +69,10 @@ impl Transport for NatsLink {
 
     fn connection(&self) -> Connection {
         self.shared.status.connection()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
     }
 }
 

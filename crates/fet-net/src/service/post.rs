@@ -90,6 +90,8 @@ impl Post {
             self.end.computing = true;
             // The primary has the last answer, or it would not ask again.
             self.answer = Vec::new();
+            // A request that was not begun when another came is answered by nobody.
+            self.events.retain(|event| !matches!(event, Event::Request { .. }));
             self.events.push_back(Event::Request { epoch: self.epoch, number: message.number, bytes });
         }
     }
@@ -104,8 +106,9 @@ impl Post {
             return;
         }
         let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
-        let Some((session, hello, second)) = respond(ends, &self.local.hello(&self.end.settings), packet)
-        else {
+        let serves = self.peer.as_ref().map_or(0, |peer| peer.incarnation);
+        let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
+        let Some((session, hello, second)) = respond(ends, &ours, packet) else {
             self.forged += 1;
             return;
         };

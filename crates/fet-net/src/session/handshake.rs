@@ -13,7 +13,7 @@ const PATTERN: &str = "Noise_KK_25519_ChaChaPoly_BLAKE2s";
 const OVERHEAD: usize = 32 + 16;
 /// The longest free text of a greeting, in bytes.
 pub(crate) const LONGEST_ABOUT: usize = 4096;
-const LONGEST_HELLO: usize = 8 + 2 + 8 + LONGEST_ABOUT;
+const LONGEST_HELLO: usize = 8 + 2 + 8 + 8 + LONGEST_ABOUT;
 
 /// The route, this end's keys, and the pinned key of the other end.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub(crate) struct Hello {
     pub(crate) version: u16,
     /// The largest message that it takes, in bytes.
     pub(crate) largest: u64,
+    /// Of a party: the incarnation of the primary whose requests it answers at present; 0 for none, and of a primary.
+    pub(crate) serves: u64,
     pub(crate) about: String,
 }
 
@@ -39,10 +41,11 @@ impl Hello {
         while about.len() > LONGEST_ABOUT {
             about = &about[..about.floor_char_boundary(LONGEST_ABOUT)];
         }
-        let mut bytes = Vec::with_capacity(18 + about.len());
+        let mut bytes = Vec::with_capacity(26 + about.len());
         bytes.extend(self.incarnation.to_le_bytes());
         bytes.extend(self.version.to_le_bytes());
         bytes.extend(self.largest.to_le_bytes());
+        bytes.extend(self.serves.to_le_bytes());
         bytes.extend(about.as_bytes());
         bytes
     }
@@ -50,11 +53,13 @@ impl Hello {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let (incarnation, rest) = bytes.split_first_chunk()?;
         let (version, rest) = rest.split_first_chunk()?;
-        let (largest, about) = rest.split_first_chunk()?;
+        let (largest, rest) = rest.split_first_chunk()?;
+        let (serves, about) = rest.split_first_chunk()?;
         Some(Self {
             incarnation: u64::from_le_bytes(*incarnation),
             version: u16::from_le_bytes(*version),
             largest: u64::from_le_bytes(*largest),
+            serves: u64::from_le_bytes(*serves),
             about: String::from_utf8_lossy(about).into_owned(),
         })
     }

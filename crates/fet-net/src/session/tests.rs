@@ -10,7 +10,7 @@ fn route(run: &str, party: &str) -> Route {
 }
 
 fn hello(incarnation: u64, version: u16) -> Hello {
-    Hello { incarnation, version, largest: 10, about: format!("about {incarnation}") }
+    Hello { incarnation, version, largest: 10, serves: 7, about: format!("about {incarnation}") }
 }
 
 fn pair(primary: &Keys, party: &Keys) -> (Session, Session) {

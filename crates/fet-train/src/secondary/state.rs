@@ -102,7 +102,8 @@ impl Session {
     }
 
     /// Writes the best model, and how records were prepared for it.
-    pub(super) fn finish(&self, name: &str) -> Result<(), SecondaryError> {
+    pub(super) fn finish(&mut self, name: &str) -> Result<(), SecondaryError> {
+        self.keep_seed()?;
         if self.blanked > 0 {
             (self.tell)(format!("{} blocks held NaN or infinity and were sent as zeros", self.blanked));
         }

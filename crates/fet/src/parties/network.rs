@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fet_core::experiment::Experiment;
 use fet_core::party::Party;
-use fet_net::{Caller, Local, Settings};
+use fet_net::{CallError, Caller, Local, Settings};
 
 use super::remote::{Link, Remote};
 use super::roster::Roster;
@@ -29,6 +29,11 @@ impl Elsewhere {
     pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> Self {
         let (roster, key) = (roster.to_path_buf(), key.to_path_buf());
         Self { roster, key, purpose, stop: Arc::clone(stop), network: OnceCell::new() }
+    }
+
+    /// Whether all randomness follows from the experiment's seed, as in a simulation.
+    pub(crate) fn is_rehearsal(&self) -> anyhow::Result<bool> {
+        Ok(Roster::read(&self.roster)?.file.rehearsal)
     }
 
     /// Links to all parties, which have joined for what this experiment says.
@@ -123,10 +128,15 @@ impl Network {
             let threads: Vec<_> = self.links.iter().map(join).collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect::<Vec<_>>()
         });
+        let fatal = joined.iter().any(|(_, joined)| matches!(joined, Err(CallError::Version { .. })));
         let failed: Vec<String> = joined
             .into_iter()
             .filter_map(|(name, joined)| Some(format!("party \"{name}\": {}", joined.err()?)))
             .collect();
-        if failed.is_empty() { Ok(()) } else { Err(Unreached(failed.join("; ")).into()) }
+        match (failed.is_empty(), fatal) {
+            (true, _) => Ok(()),
+            (false, true) => Err(input(failed.join("; "))),
+            (false, false) => Err(Unreached(failed.join("; ")).into()),
+        }
     }
 }

@@ -70,6 +70,9 @@ impl Link {
             };
             match called {
                 Ok(answer) => return Ok(answer),
+                Err(error) if self.stop.load(Ordering::Relaxed) => {
+                    return Err(Failure::Unreached(error.to_string()));
+                }
                 Err(CallError::Restarted) => return Err(Failure::Restarted),
                 Err(error @ (CallError::Lost { .. } | CallError::Altered { .. })) => {
                     fet_files::note!(

@@ -28,6 +28,10 @@ pub(super) struct File {
     /// How long a party that is gone is waited for, in seconds.
     #[serde(default = "ten_minutes")]
     pub(super) wait: u64,
+    /// Whether the primary's secrets follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing. Each
+    /// party says so in a file of its own.
+    #[serde(default)]
+    pub(super) rehearsal: bool,
     /// The server's own settings, for `fet hub config`.
     pub(super) hub: Option<Hub>,
 }

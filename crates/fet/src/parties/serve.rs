@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use fet_core::aggregator::{Aggregator, Role};
@@ -22,7 +22,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::roster::Roster;
-use super::{About, Purpose, common_data, keys};
+use super::{About, Purpose, Unreached, common_data, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
 use crate::input::{input, machine};
@@ -91,7 +91,7 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     }
     let seat = Seat::new(&file, &folder, &roster, index, &keys)?;
     let state = folder.join(&file.state);
-    std::fs::create_dir_all(&state)
+    private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot make the folder {} ({error})", state.display())))?;
     let Some(_lock) = lock::take(&state)? else {
         return Err(bad(format!("another process uses the state in {}", state.display())));
@@ -106,6 +106,9 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     fet_files::note!("{}: ready for {}", file.party, roster.primary().name);
     let mut serving = Serving { seat, secondary: None, purpose: Purpose::Run, differs: None };
     service.serve(&mut serving, stop);
+    if !stop.load(Ordering::Relaxed) {
+        return Err(Unreached(format!("{}: the connection to the server has ended", file.party)).into());
+    }
     fet_files::note!("{}: stopped", file.party);
     Ok(())
 }
@@ -146,6 +149,9 @@ impl Seat {
             false => own_table(settings, &file.data, index),
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
+        if !file.rehearsal {
+            super::check_secrets(&experiment).map_err(input)?;
+        }
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
         let common = data_folders(&experiment);
         let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
@@ -247,6 +253,15 @@ impl Seat {
     }
 }
 
+/// Makes a folder that only its owner may read.
+fn private_folder(path: &Path) -> std::io::Result<()> {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
 /// The file of a party's table, as the experiment names it.
 fn own_file(experiment: &Experiment, index: usize) -> Option<String> {
     let settings = experiment.data.settings();
@@ -326,6 +341,15 @@ impl Serving {
         }
         let (name, is_join, is_end) =
             (request.name(), matches!(request, Request::Join(_)), matches!(request, Request::Finish));
+        let of_predictions = matches!(
+            request,
+            Request::Join(_) | Request::Predict(_) | Request::Answer(_) | Request::Forward(_)
+        );
+        if self.purpose == Purpose::Predictions && !of_predictions {
+            return Ok(Err(Refusal::new(format!(
+                "`{name}` is of a run, and the primary has joined for predictions"
+            ))));
+        }
         let Some(secondary) = &mut self.secondary else {
             let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
                           command again once that has ended";
