@@ -125,11 +125,12 @@ mod tests {
                 std::fs::create_dir_all(place.join("parties/party1")).expect("a folder");
                 std::fs::write(place.join("report.json"), report(&files, loss, seconds)).expect("a file");
                 std::fs::write(place.join("predictions.csv"), "").expect("a file");
-                for name in ["model.safetensors", "parties/party1/model.safetensors"] {
-                    std::fs::write(place.join(name), format!("{files} {model}")).expect("a file");
-                }
+                // A model of the primary begins with a checksum of itself, which covers the files' digest.
+                let checksum = if files.starts_with('a') { "1" } else { "2" }.repeat(64);
+                let primary = format!("sha256\\\":\\\"{checksum} {files} {model}");
+                std::fs::write(place.join("model.safetensors"), primary).expect("a file");
+                std::fs::write(place.join("parties/party1/model.safetensors"), model).expect("a file");
             }
-            // The party's model does not name the files that the primary read; here it does, as the primary's does.
             let party = [out.join("parties/party1/model.safetensors")];
             let found = differences(&simulation, &out, &party).expect("it can be read");
             assert_eq!(found.len(), expected, "{found:?}");

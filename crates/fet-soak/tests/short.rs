@@ -21,7 +21,7 @@ fn no_case_of_the_short_form_fails() {
         return;
     }
     let ended =
-        Command::new(program).arg(fet).args(["--short", "--patience", "10"]).output().expect("it starts");
+        Command::new(program).arg(fet).args(["--short", "--patience", "4"]).output().expect("it starts");
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
     let cases = said.lines().last().and_then(|line| line.split_whitespace().next()?.parse().ok());
