@@ -2,7 +2,7 @@
 //!
 //! All of them have one *roster*: the run's name, the server through which they reach each other, and everybody's identity. The
 //! primary runs `fet run EXPERIMENT --parties ROSTER`, and each of the others `fet party FILE`. What they compute is what the
-//! simulation computes: its trainer asks the same parties, through [`remote`] instead of within a process.
+//! simulation computes: its trainer asks the same parties, over the network instead of within a process.
 
 pub mod hub;
 pub mod keys;
@@ -69,6 +69,9 @@ struct About {
     /// The settings of the data (TOML), where all parties cut theirs out of one table: nobody has a table of its own.
     #[serde(default)]
     data: Option<String>,
+    /// What confirms the linkers' common secret, where there is one.
+    #[serde(default)]
+    secret: Option<String>,
 }
 
 /// What the primary wants of the parties.
@@ -86,32 +89,54 @@ impl About {
     fn of(purpose: Purpose, experiment: Option<&Experiment>) -> String {
         let program = format!("fet {} (commit {})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"));
         let data = experiment.and_then(common_data);
-        serde_json::to_string(&Self { program, purpose, data }).expect("plain data")
+        let secret = experiment.and_then(confirmation);
+        serde_json::to_string(&Self { program, purpose, data, secret }).expect("plain data")
     }
 
     /// What another program says of itself; nothing that can be read is an unknown program that trains.
     fn read(text: &str) -> Self {
-        let unknown = || Self { program: "an unknown program".into(), purpose: Purpose::Run, data: None };
+        let unknown =
+            || Self { program: "an unknown program".into(), purpose: Purpose::Run, data: None, secret: None };
         serde_json::from_str(text).unwrap_or_else(|_| unknown())
     }
 }
 
 /// The settings of data that all parties cut out of one table.
 fn common_data(experiment: &Experiment) -> Option<String> {
-    (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())
+    // What a program says of itself has room for so much.
+    const LONGEST: usize = 2_000;
+    let text = (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())?;
+    match text.len() {
+        ..=LONGEST => Some(text),
+        _ => Some(format!(
+            "settings with the checksum {}",
+            fet_files::hex(&fet_files::sha256(text.as_bytes()))
+        )),
+    }
 }
 
 /// Refuses linkers under a secret that follows from the experiment's seed, which whoever reads the experiment knows.
 pub(crate) fn check_secrets(experiment: &Experiment) -> Result<(), Violation> {
-    fn is_open(settings: &toml::Table) -> bool {
-        let empty = |value: &toml::Value| value.as_str() == Some("");
-        settings.get("secret_env").is_some_and(empty)
-            || settings.values().filter_map(toml::Value::as_table).any(is_open)
-    }
-    if is_open(&experiment.linker.settings()) {
+    if secret_env(&experiment.linker.settings()).as_deref() == Some("") {
         let rule = "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
                     follows from the experiment's seed";
         return Err(Violation::new("linker.secret_env", rule, "\"\""));
     }
     Ok(())
+}
+
+/// The environment variable that holds the linkers' common secret, empty for none; nothing where a linker has no such setting.
+fn secret_env(settings: &toml::Table) -> Option<String> {
+    match settings.get("secret_env") {
+        Some(name) => name.as_str().map(String::from),
+        None => settings.values().filter_map(toml::Value::as_table).find_map(secret_env),
+    }
+}
+
+/// What confirms the linkers' common secret to whoever has it. It goes to the other end of a link alone.
+fn confirmation(experiment: &Experiment) -> Option<String> {
+    let name = secret_env(&experiment.linker.settings()).filter(|name| !name.is_empty())?;
+    let secret = std::env::var_os(name)?;
+    let text = [b"fet linkers' common secret\0".as_slice(), secret.as_encoded_bytes()].concat();
+    Some(fet_files::hex(&fet_files::sha256(&text)))
 }

@@ -380,7 +380,12 @@ impl fet_net::Answer for Serving {
         let about = About::read(&peer.about);
         fet_files::note!("{}: the primary has joined: {}", self.seat.name, about.program);
         self.purpose = about.purpose;
-        self.differs = differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref());
+        let other_secret = about.secret != super::confirmation(&self.seat.experiment);
+        let other_secret = other_secret.then(|| {
+            "the linkers' common secret (the environment variable that `linker.secret_env` names) is another at this party".to_string()
+        });
+        self.differs = other_secret
+            .or_else(|| differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref()));
         self.secondary = None;
     }
 
