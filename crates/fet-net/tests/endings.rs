@@ -202,6 +202,23 @@ fn a_primary_that_was_started_again_is_told_apart() {
 }
 
 #[test]
+fn a_primary_whose_party_answers_another_process_since_is_told() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let mirror = running(pairing.service(there, quick()), Mirror::default(), || {
+        let mut first = pairing.caller(here.clone(), quick());
+        assert_eq!(first.call(b"ab").unwrap(), b"ba");
+        let second = Pair { bank: again(&pairing.bank), ..pairing.clone() };
+        let mut second = second.caller(here.clone(), quick());
+        assert_eq!(second.call(b"cd").unwrap(), b"dc");
+        let error = first.call(b"ef").unwrap_err();
+        assert!(matches!(error, CallError::Taken), "{error}");
+        assert_eq!(second.call(b"gh").unwrap(), b"hg");
+    });
+    assert_eq!((mirror.requests, mirror.begun.len()), (3, 2));
+}
+
+#[test]
 fn a_service_serves_again_where_it_stopped() {
     let pairing = Pair::new();
     let (here, there) = pair(&Faults::default());
