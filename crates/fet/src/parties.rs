@@ -115,14 +115,20 @@ fn common_data(experiment: &Experiment) -> Option<String> {
     }
 }
 
-/// Refuses linkers under a secret that follows from the experiment's seed, which whoever reads the experiment knows.
-pub(crate) fn check_secrets(experiment: &Experiment) -> Result<(), Violation> {
-    if secret_env(&experiment.linker.settings()).as_deref() == Some("") {
-        let rule = "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
-                    follows from the experiment's seed";
-        return Err(Violation::new("linker.secret_env", rule, "\"\""));
+/// Refuses linkers without their common secret: one that follows from the experiment's seed whoever reads the experiment knows.
+pub(crate) fn check_secrets(experiment: &Experiment, rehearsal: bool) -> Result<(), Violation> {
+    let refuse = |rule: &str, name: &str| Err(Violation::new("linker.secret_env", rule, format!("{name:?}")));
+    match secret_env(&experiment.linker.settings()).as_deref() {
+        Some("") if !rehearsal => refuse(
+            "must name an environment variable that holds the linkers' common secret, at every party: without one the secret \
+             follows from the experiment's seed",
+            "",
+        ),
+        Some(name) if !name.is_empty() && std::env::var_os(name).is_none() => {
+            refuse("must name an environment variable that is set, to the linkers' common secret", name)
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// The environment variable that holds the linkers' common secret, empty for none; nothing where a linker has no such setting.

@@ -246,10 +246,9 @@ fn distributed(
         let kind = experiment.method.kind();
         return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
     }
-    if !elsewhere.is_rehearsal()? {
-        parties::check_secrets(experiment).map_err(input)?;
-    }
-    if experiment.labels.build(&()).map_err(input)?.changes_gradients() {
+    let rehearsal = elsewhere.is_rehearsal()?;
+    parties::check_secrets(experiment, rehearsal).map_err(input)?;
+    if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
         let kind = experiment.labels.kind();
         return Err(input(format!(
             "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get the same noise on other \

@@ -380,11 +380,20 @@ const LINES: &[Line] = &[
         &["secret"],
     ),
     (
-        "secret from the seed",
-        ASKED,
+        "secret from the seed, primary",
+        PRIMARY,
         |w| {
             everywhere(w, "\"nearest\", neighbours = 3", "\"rotation\", neighbours = 3")?;
-            earnest(w)
+            edit(w, "primary/roster.toml", "rehearsal = true", "")
+        },
+        &["secret_env"],
+    ),
+    (
+        "secret from the seed, party",
+        PARTY,
+        |w| {
+            everywhere(w, "\"nearest\", neighbours = 3", "\"rotation\", neighbours = 3")?;
+            edit(w, "p1/party.toml", "rehearsal = true", "")
         },
         &["secret_env"],
     ),
@@ -671,12 +680,6 @@ fn secure(world: &World<'_>) -> anyhow::Result<()> {
 fn private(world: &World<'_>) -> anyhow::Result<()> {
     everywhere(world, "method =", "privacy = { kind = \"discrete-gaussian\" }\nmethod =")?;
     everywhere(world, "[data]\n", "[data]\nbounds = [0.0, 16.0]\n")
-}
-
-/// No party rehearses.
-fn earnest(world: &World<'_>) -> anyhow::Result<()> {
-    let party = |member: &&str| edit(world, &format!("{member}/party.toml"), "rehearsal = true", "");
-    world.members()[1..].iter().try_for_each(party)
 }
 
 fn policy(world: &World<'_>, rules: &str) -> anyhow::Result<()> {

@@ -149,9 +149,7 @@ impl Seat {
             false => own_table(settings, &file.data, index),
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
-        if !file.rehearsal {
-            super::check_secrets(&experiment).map_err(input)?;
-        }
+        super::check_secrets(&experiment, file.rehearsal).map_err(input)?;
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
         let common = data_folders(&experiment);
         let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
@@ -382,7 +380,8 @@ impl fet_net::Answer for Serving {
         self.purpose = about.purpose;
         let other_secret = about.secret != super::confirmation(&self.seat.experiment);
         let other_secret = other_secret.then(|| {
-            "the linkers' common secret (the environment variable that `linker.secret_env` names) is another at this party".to_string()
+            let name = super::secret_env(&self.seat.experiment.linker.settings()).unwrap_or_default();
+            format!("the linkers' common secret (`linker.secret_env` \"{name}\") is another at this party")
         });
         self.differs = other_secret
             .or_else(|| differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref()));
