@@ -22,6 +22,9 @@ pub struct FinishedRun {
     pub experiment: Experiment,
 }
 
+/// More parties than this are a damaged report.
+const MOST_PARTIES: usize = 1 << 16;
+
 impl FinishedRun {
     /// Reads the report of the run in `folder`.
     pub fn read(folder: &Path) -> Result<Self, InputError> {
@@ -29,6 +32,9 @@ impl FinishedRun {
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.join(REPORT).display()));
         let report: Report = serde_json::from_slice(&bytes)
             .map_err(|error| bad(format!("is not a report: {}", of_json(&error))))?;
+        if report.secondaries > MOST_PARTIES {
+            return Err(bad(format!("names {} secondaries, which no run has", report.secondaries)));
+        }
         let settings = toml::Table::try_from(&report.experiment)
             .map_err(|error| bad(format!("holds no experiment: {error}")))?;
         let mut experiment = Experiment::from_table(settings)
