@@ -25,6 +25,8 @@ use status::Status;
 const WAITING: usize = 1024;
 /// How long one attempt to connect may take.
 const ATTEMPT: Duration = Duration::from_secs(10);
+/// A certificate that is refused so often is another; before, it may have been altered on its way.
+const REFUSALS: u32 = 3;
 /// Between two attempts to reach a server that is not there.
 const PAUSE: Duration = Duration::from_millis(500);
 /// The longest pause before a connection that broke is tried again.
@@ -70,14 +72,20 @@ impl Hub {
             .map_err(NatsError::Thread)?;
         let status = Arc::new(Status::default());
         let began = Instant::now();
+        let mut refusals = 0;
         loop {
             let options = options(server, keys, &status);
             match runtime.block_on(options.connect(&server.url)) {
                 Ok(client) => return Ok(Self(Arc::new(Shared { client, status, runtime }))),
                 Err(error) => {
                     let error = NatsError::of(server, keys, &error);
-                    let passes = matches!(error, NatsError::Unreachable { .. });
-                    if !passes || began.elapsed() + PAUSE >= wait {
+                    refusals += u32::from(matches!(error, NatsError::Certificate { .. }));
+                    let passes = match error {
+                        NatsError::Unreachable { .. } => began.elapsed() + PAUSE < wait,
+                        NatsError::Certificate { .. } => refusals < REFUSALS,
+                        _ => false,
+                    };
+                    if !passes {
                         return Err(error);
                     }
                     std::thread::sleep(PAUSE);

@@ -2,10 +2,12 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fet_net::nats::{Hub, NatsError};
+use fet_net::nats::{Hub, NatsError, Server};
 use fet_net::{Connection, Keys, Route, Settings, Transport};
 use support::server::{Running, certificates, program};
 use support::{Mirror, Pair, Tap, quick, running};
@@ -173,6 +175,50 @@ fn nothing_that_is_said_is_seen_on_the_way() {
         assert!(seen.windows(8).all(|found| !pieces.contains(found)));
     }
     assert!(about.chunks(6).all(|text| seen.windows(6).all(|found| found != text)));
+}
+
+#[test]
+fn a_subscription_that_was_altered_on_its_way_is_made_anew() {
+    let Some(program) = program() else { return };
+    let pair = Pair::new();
+    let server = Running::start(program, &pair, &[], false, false);
+    let altered = Server { url: altering(&server.server().url), ..server.server() };
+    let shop = Hub::connect(&altered, &pair.shop.keys, JOIN).unwrap();
+    let bank = server.hub(&pair.bank.keys);
+    let mut caller = pair.caller(bank.to_party(&pair.route).unwrap(), quick());
+    let service = pair.service(shop.to_primary(&pair.route).unwrap(), quick());
+    running(service, Mirror::default(), || {
+        assert!(caller.wait_for(Duration::from_secs(1), &mut |_| {}).is_err(), "nothing was altered");
+        caller.wait_for(Duration::from_secs(30), &mut |_| {}).unwrap();
+        assert_eq!(caller.call(b"shop").unwrap(), b"pohs");
+    });
+}
+
+/// The address of a path to a server without TLS, which alters the first subscription that crosses it.
+fn altering(url: &str) -> String {
+    let listens = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = format!("nats://{}", listens.local_addr().unwrap());
+    let server = url.trim_start_matches("nats://").to_owned();
+    std::thread::spawn(move || {
+        let (mut client, _) = listens.accept().unwrap();
+        let mut server = TcpStream::connect(server).unwrap();
+        let (mut down, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut down, &mut back));
+        let mut bytes = vec![0; 1 << 16];
+        let mut whole = true;
+        while let Ok(read @ 1..) = client.read(&mut bytes) {
+            // SUB SUBJECT SID: another SID, of which the client knows nothing.
+            let place = bytes[..read].windows(4).position(|found| found == b"SUB ");
+            if let Some(place) = place.filter(|_| std::mem::take(&mut whole)) {
+                let end = place + bytes[place..read].iter().position(|byte| *byte == b'\r').unwrap();
+                bytes[end - 1] = if bytes[end - 1] == b'9' { b'8' } else { b'9' };
+            }
+            if server.write_all(&bytes[..read]).is_err() {
+                return;
+            }
+        }
+    });
+    address
 }
 
 #[test]

@@ -14,29 +14,55 @@ use crate::transport::{Connection, LARGEST_PACKET, Transport};
 /// How long the server may take to hear of a subscription before packets are sent.
 const SUBSCRIBE: Duration = Duration::from_secs(5);
 
+/// After so long without a packet the subscription is made anew. A path without TLS may have altered the request for it, so that the
+/// server knows of none, or of another: nobody would notice.
+const SILENCE: Duration = Duration::from_secs(10);
+
 /// The transport between the primary and one party.
 pub struct NatsLink {
     publish: Subject,
-    incoming: Mutex<Subscriber>,
+    subscribe: Subject,
+    incoming: Mutex<Incoming>,
     // Dropped after the subscription, which needs it.
     shared: Arc<Shared>,
     ended: AtomicBool,
 }
 
+struct Incoming {
+    subscriber: Subscriber,
+    /// When a packet last came, or the subscription was made.
+    heard: Instant,
+}
+
 impl NatsLink {
     pub(super) fn new(shared: Arc<Shared>, publish: String, subscribe: String) -> Result<Self, NatsError> {
-        let subscribed = shared.runtime.block_on(async {
-            let subscriber = shared.client.subscribe(subscribe).await.map_err(|_| NatsError::Ended)?;
+        let subscribe = Subject::from(subscribe);
+        let subscriber = shared.runtime.block_on(async {
+            let subscriber = shared.client.subscribe(subscribe.clone()).await.map_err(|_| NatsError::Ended)?;
             // A server that is away hears of it when it is back.
             let _ = tokio::time::timeout(SUBSCRIBE, shared.client.flush()).await;
             Ok(subscriber)
         })?;
         Ok(Self {
             publish: Subject::from(publish),
-            incoming: Mutex::new(subscribed),
+            subscribe,
+            incoming: Mutex::new(Incoming { subscriber, heard: Instant::now() }),
             shared,
             ended: AtomicBool::new(false),
         })
+    }
+
+    /// Subscribes again where nothing came for long; packets that come meanwhile come twice, or not.
+    fn renew(&self, incoming: &mut Incoming) {
+        let up = self.shared.client.connection_state() == async_nats::connection::State::Connected;
+        if incoming.heard.elapsed() < SILENCE || !up {
+            return;
+        }
+        incoming.heard = Instant::now();
+        // A queue that is full is tried again after the next silence.
+        if let Some(Ok(again)) = self.shared.client.subscribe(self.subscribe.clone()).now_or_never() {
+            incoming.subscriber = again;
+        }
     }
 }
 
@@ -52,19 +78,24 @@ impl Transport for NatsLink {
 
     fn receive(&self, until: Instant) -> Option<Bytes> {
         let mut incoming = self.incoming.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(ready) = incoming.next().now_or_never() {
+        if let Some(ready) = incoming.subscriber.next().now_or_never() {
             if ready.is_none() {
                 self.ended.store(true, Ordering::Relaxed);
                 // The connection has ended for good: there is nothing to wait for but time.
                 std::thread::sleep(until.saturating_duration_since(Instant::now()));
             }
+            incoming.heard = Instant::now();
             return ready.map(|message| message.payload).filter(|packet| packet.len() <= LARGEST_PACKET);
         }
+        self.renew(&mut incoming);
         if until <= Instant::now() {
             return None;
         }
-        let next = async { tokio::time::timeout_at(until.into(), incoming.next()).await.ok().flatten() };
-        self.shared.runtime.block_on(next).map(|message| message.payload)
+        let subscriber = &mut incoming.subscriber;
+        let next = async { tokio::time::timeout_at(until.into(), subscriber.next()).await.ok().flatten() };
+        let found = self.shared.runtime.block_on(next).map(|message| message.payload)?;
+        incoming.heard = Instant::now();
+        Some(found)
     }
 
     fn connection(&self) -> Connection {
