@@ -20,7 +20,7 @@ use crate::data::{Keys, Matrix, Sealed, Standardise};
 use crate::parameters::Parameters;
 
 pub use block::{Block, ShapeError};
-pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode};
+pub use codec::{Answer, CodecError, LARGEST_FRAME, Message, decode, encode, encode_behind, frames};
 pub use parts::Parts;
 pub use round::Round;
 pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};

@@ -102,21 +102,48 @@ pub enum CodecError {
 
 /// `message` as a frame.
 pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, CodecError> {
-    let mut frame = Vec::with_capacity(HEADER + 64);
-    frame.extend(MAGIC);
-    frame.extend(PROTOCOL_VERSION.to_le_bytes());
-    frame.extend(M::KIND.to_le_bytes());
-    frame.resize(HEADER, 0);
-    let mut frame =
-        postcard::to_extend(message, frame).map_err(|error| CodecError::Body(error.to_string()))?;
-    if frame.len() > LARGEST_FRAME {
-        return Err(CodecError::TooLarge { length: frame.len(), limit: LARGEST_FRAME });
+    let mut frames = Vec::with_capacity(HEADER + 64);
+    encode_behind(&mut frames, message)?;
+    Ok(frames)
+}
+
+/// `message` as a frame behind others, which stay where it is too large.
+pub fn encode_behind<M: Message>(frames: &mut Vec<u8>, message: &M) -> Result<(), CodecError> {
+    let start = frames.len();
+    let mut all = std::mem::take(frames);
+    all.extend(MAGIC);
+    all.extend(PROTOCOL_VERSION.to_le_bytes());
+    all.extend(M::KIND.to_le_bytes());
+    all.resize(start + HEADER, 0);
+    *frames = postcard::to_extend(message, all).map_err(|error| CodecError::Body(error.to_string()))?;
+    let frame = &mut frames[start..];
+    let length = frame.len();
+    if length > LARGEST_FRAME {
+        frames.truncate(start);
+        return Err(CodecError::TooLarge { length, limit: LARGEST_FRAME });
     }
-    let length = (frame.len() - HEADER) as u64;
-    frame[8..16].copy_from_slice(&length.to_le_bytes());
-    let sum = checksum(&frame);
+    frame[8..16].copy_from_slice(&((length - HEADER) as u64).to_le_bytes());
+    let sum = checksum(frame);
     frame[16..HEADER].copy_from_slice(&sum.to_le_bytes());
-    Ok(frame)
+    Ok(())
+}
+
+/// Cuts bytes into the frames that travel together, one behind the other, by the lengths that they state. What cannot be cut is
+/// left whole, and [`decode`] says what is wrong with it.
+pub fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = Some(bytes);
+    std::iter::from_fn(move || {
+        let bytes = rest.take()?;
+        let stated = (bytes.len() >= HEADER).then(|| word(bytes, 8).saturating_add(HEADER as u64));
+        match stated {
+            Some(end) if end < bytes.len() as u64 => {
+                let (frame, others) = bytes.split_at(end as usize);
+                rest = Some(others);
+                Some(frame)
+            }
+            _ => Some(bytes),
+        }
+    })
 }
 
 /// The message in a frame of at most `limit` bytes.
