@@ -14,7 +14,7 @@ pub(crate) use handshake::{Ends, Hello, Initiation, respond};
 use replay::Replay;
 
 /// The version of everything that both ends must agree on. It is announced, never negotiated.
-pub const PROTOCOL: u16 = 1;
+pub const PROTOCOL: u16 = 2;
 
 /// The first byte of a packet: the first message of a handshake, the second, or a packet of a session.
 pub(crate) const FIRST: u8 = 1;

@@ -25,11 +25,11 @@ impl Local {
     ///
     /// # Panics
     /// If the system has no randomness.
-    pub fn new(keys: Keys, about: impl Into<String>) -> Self {
+    pub fn new(keys: impl Into<Arc<Keys>>, about: impl Into<String>) -> Self {
         let mut incarnation = [0; 8];
         getrandom::fill(&mut incarnation).expect("the system gives randomness");
         let incarnation = u64::from_le_bytes(incarnation);
-        Self { keys: Arc::new(keys), incarnation, about: about.into(), version: PROTOCOL }
+        Self { keys: keys.into(), incarnation, about: about.into(), version: PROTOCOL }
     }
 
     pub(crate) fn hello(&self, settings: &Settings) -> Hello {

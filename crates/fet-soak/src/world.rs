@@ -99,7 +99,16 @@ impl<'a> World<'a> {
 
     /// A party's model.
     pub(crate) fn model(&self, member: &str) -> PathBuf {
-        self.of(member).join("state/party/model.safetensors")
+        self.kept(member).join("model.safetensors")
+    }
+
+    /// The folder of what a party keeps of the run that it took part in last.
+    pub(crate) fn kept(&self, member: &str) -> PathBuf {
+        let runs = self.of(member).join("state/runs");
+        let entries = std::fs::read_dir(&runs).into_iter().flatten().flatten();
+        let changed =
+            |entry: std::fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
+        entries.filter_map(changed).max().map_or_else(|| runs.join("none"), |(_, path)| path)
     }
 
     /// Holds what was written against the simulation.

@@ -111,7 +111,7 @@ impl<'a> Simulation<'a> {
     /// secondary, from 1.
     pub fn store(folder: Option<&Path>, number: usize) -> Store {
         let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
-        folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::Folder(folder.join(name)))
+        folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::folder(folder.join(name)))
     }
 
     /// The seed of a party's own randomness: of the primary (0) or of a secondary, from 1.

@@ -97,7 +97,7 @@ impl FinishedRun {
 }
 
 /// Where the run in `folder` found its data files, beside those of `FET_DATA`.
-pub(crate) fn data_folder(folder: &Path) -> Option<PathBuf> {
+fn data_folder(folder: &Path) -> Option<PathBuf> {
     fet_files::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }
 

@@ -14,6 +14,8 @@ pub(crate) const PREDICTIONS: &str = "predictions.csv";
 pub(crate) const CARD: &str = "model-card.md";
 /// Where the run found its data files beside those of `FET_DATA`; it is no part of a report.
 pub(crate) const DATA_FOLDER: &str = "data-folder";
+/// In the folder of parties: by what parties elsewhere know the run.
+pub(crate) const RUN_ID: &str = "run";
 /// The primary's state while the run goes on.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
 

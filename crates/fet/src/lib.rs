@@ -28,6 +28,7 @@ pub mod provenance;
 pub mod run;
 pub mod schema;
 pub mod show;
+pub mod train;
 mod watch;
 
 // Plug-in crates. A linker, encoder, ... of your own: add its crate here and to Cargo.toml.

@@ -3,20 +3,17 @@
 //! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run, or a party cannot be
 //! reached: try again. 130: interrupted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
+use std::sync::atomic::AtomicBool;
 
-use anyhow::Context;
 use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
-use fet::finished::FinishedRun;
-use fet::parties::network::Elsewhere;
-use fet::parties::{Purpose, Unreached, hub, keys, serve};
-use fet::run::{InputError, Keep, Log, Outcome};
+use fet::parties::{Unreached, hub, keys, serve};
+use fet::run::{InputError, Keep, Log};
 use fet::{
-    account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show,
+    account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show, train,
 };
 use fet_files::answer;
 
@@ -233,10 +230,10 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
                 experiment.sets.push(format!("from={}", toml::Value::from(place.to_string_lossy().as_ref())));
             }
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
-            train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
+            train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
         }
         Command::Party(arguments) => {
-            let stop = stopped_by_signals()?;
+            let stop = train::stopped_by_signals()?;
             serve::serve(&arguments, &stop)?;
             Ok(ExitCode::SUCCESS)
         }
@@ -309,7 +306,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::SUCCESS)
         }
         Command::Predict(arguments) => {
-            for warning in predict::predict(&arguments, &Arc::new(AtomicBool::new(false)))? {
+            for warning in predict::predict(&arguments)? {
                 fet_files::note!("warning: {warning}");
             }
             Ok(ExitCode::SUCCESS)
@@ -385,81 +382,4 @@ fn help(topic: Option<&str>) -> Result<String, String> {
         Some(command) => Ok(format!("{}\n", command.render_long_help())),
         None => fet::help::text(topic),
     }
-}
-
-/// A flag that Ctrl-C and its like set.
-fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
-    let ask = move || {
-        // Whoever asks again does not want to wait for the step, or for a party that computes.
-        if asked.swap(true, Ordering::Relaxed) {
-            fet_files::leave(130);
-        }
-    };
-    ctrlc::set_handler(ask).context("cannot listen for Ctrl-C")?;
-    Ok(stop)
-}
-
-fn train(
-    arguments: &ExperimentArguments,
-    out: Option<PathBuf>,
-    log: Log,
-    keep: Keep,
-    parties: Option<(&Path, &Path)>,
-) -> anyhow::Result<ExitCode> {
-    let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
-    let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
-    let folder = out.unwrap_or_else(default);
-    let stop = stopped_by_signals()?;
-    let elsewhere = parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop));
-    let interrupted = || {
-        fet_files::note!("interrupted; the finished epochs are saved, and the same command resumes the run");
-        Ok(ExitCode::from(130))
-    };
-    let outcome = loop {
-        match run::run_among(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
-            Err(error) if stop.load(Ordering::Relaxed) && error.is::<Unreached>() => return interrupted(),
-            Err(error) => match run::party_error(&error) {
-                Some(party) if party.is_restart() => {
-                    fet_files::note!("{party}; the run goes back to its last finished epoch");
-                }
-                Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
-                Some(party) if party.is_unreached() => {
-                    let goes_on = "the finished epochs are saved, and the same command resumes the run";
-                    return Err(Unreached(format!("{party}; {goes_on}")).into());
-                }
-                _ => return Err(error),
-            },
-            Ok(outcome) => break outcome,
-        }
-    };
-    match outcome {
-        Outcome::Done(report) => {
-            if let Ok(run) = FinishedRun::read(&folder) {
-                let (metric, score) = (run.report.metric, run.report.best.test);
-                match score.is_finite() {
-                    true => fet_files::note!("{} on the test rows", metric.phrase(score)),
-                    false => fet_files::note!("warning: {} is not defined on the test rows", metric.title()),
-                }
-            }
-            fet_files::note!("done: {}", report.display());
-        }
-        Outcome::WasDone(report) => fet_files::note!("was already done: {}", report.display()),
-        Outcome::Interrupted(folder) => {
-            fet_files::note!(
-                "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
-                folder.display()
-            );
-            return Ok(ExitCode::from(130));
-        }
-        Outcome::Elsewhere(folder) => {
-            fet_files::note!(
-                "fet: another process works on the run in {}; wait for it, or stop it",
-                folder.display()
-            );
-            return Ok(ExitCode::from(75));
-        }
-    }
-    Ok(ExitCode::SUCCESS)
 }

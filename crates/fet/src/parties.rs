@@ -9,6 +9,8 @@ pub mod keys;
 pub mod network;
 mod remote;
 mod roster;
+mod run_id;
+mod seat;
 pub mod serve;
 
 use std::path::Path;
@@ -26,6 +28,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use self::roster::Roster;
+use self::run_id::RunId;
 use crate::input::input;
 
 /// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
@@ -60,12 +63,18 @@ fn connect(roster: &Roster, keys: &Arc<Keys>, wait: Duration) -> anyhow::Result<
 }
 
 /// What a program says of itself when it joins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct About {
     /// The program and its version.
     program: String,
     /// What the primary wants.
     purpose: Purpose,
+    /// The instructions that it computes with.
+    #[serde(default)]
+    instructions: String,
+    /// Which run the primary joins for.
+    #[serde(default)]
+    run: String,
     /// The settings of the data (TOML), where all parties cut theirs out of one table: nobody has a table of its own.
     #[serde(default)]
     data: Option<String>,
@@ -86,19 +95,42 @@ pub enum Purpose {
 }
 
 impl About {
-    fn of(purpose: Purpose, experiment: Option<&Experiment>) -> String {
+    /// What the primary says.
+    fn of(purpose: Purpose, run: &RunId, experiment: &Experiment) -> Self {
+        let (data, secret) = (common_data(experiment), confirmation(experiment));
+        Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
+    }
+
+    /// What a party says.
+    fn party() -> Self {
         let program = format!("fet {} (commit {})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"));
-        let data = experiment.and_then(common_data);
-        let secret = experiment.and_then(confirmation);
-        serde_json::to_string(&Self { program, purpose, data, secret }).expect("plain data")
+        Self { program, instructions: instructions(), ..Self::default() }
+    }
+
+    fn text(&self) -> String {
+        serde_json::to_string(self).expect("plain data")
     }
 
     /// What another program says of itself; nothing that can be read is an unknown program that trains.
     fn read(text: &str) -> Self {
-        let unknown =
-            || Self { program: "an unknown program".into(), purpose: Purpose::Run, data: None, secret: None };
-        serde_json::from_str(text).unwrap_or_else(|_| unknown())
+        let unknown = |_| Self { program: "an unknown program".into(), ..Self::default() };
+        serde_json::from_str(text).unwrap_or_else(unknown)
     }
+}
+
+/// The instructions of this machine that change the last bits of a sum.
+fn instructions() -> String {
+    let mut found = vec![std::env::consts::ARCH];
+    #[cfg(target_arch = "x86_64")]
+    {
+        let known = [
+            ("avx2", std::arch::is_x86_feature_detected!("avx2")),
+            ("fma", std::arch::is_x86_feature_detected!("fma")),
+            ("avx512f", std::arch::is_x86_feature_detected!("avx512f")),
+        ];
+        found.extend(known.iter().filter(|(_, has)| *has).map(|(name, _)| *name));
+    }
+    found.join(" ")
 }
 
 /// The settings of data that all parties cut out of one table.

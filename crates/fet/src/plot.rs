@@ -16,9 +16,9 @@ use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use fet_records::Report;
 
-use crate::finished::data_folder;
-use crate::folder::{self, MODEL, PARTIES, REPORT};
-use crate::input::{InputError, of_json};
+use crate::finished::FinishedRun;
+use crate::folder::{self, MODEL, PARTIES};
+use crate::input::InputError;
 
 /// A finished run.
 pub(crate) struct Run {
@@ -68,30 +68,14 @@ fn withdraw(written: &[(PathBuf, bool)], folder: Option<&Path>) {
     }
 }
 
-/// More parties than this are a damaged report.
-const MOST_PARTIES: usize = 1 << 16;
-
 impl Run {
     fn read(folder: &Path) -> Result<Self, InputError> {
+        let FinishedRun { report, experiment, .. } = FinishedRun::read(folder)?;
+        let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
         let bytes = |name: &str| {
             let path = folder.join(name);
-            fet_files::read(&path).map_err(|error| {
-                let hint = "the folder of a finished run holds report.json and model.safetensors";
-                InputError(format!("{}: {error}; {hint}", path.display()))
-            })
+            fet_files::read(&path).map_err(|error| InputError(format!("{}: {error}", path.display())))
         };
-        let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
-        let report: Report = serde_json::from_slice(&bytes(REPORT)?)
-            .map_err(|error| bad(format!("{REPORT} is not a report: {}", of_json(&error))))?;
-        if report.secondaries > MOST_PARTIES {
-            return Err(bad(format!("{REPORT} names {} secondaries, which no run has", report.secondaries)));
-        }
-        let settings = toml::Table::try_from(&report.experiment)
-            .map_err(|error| bad(format!("{REPORT} holds no experiment: {error}")))?;
-        let mut experiment = Experiment::from_table(settings).map_err(|error| {
-            bad(format!("{REPORT} holds an experiment that this program does not know: {error}"))
-        })?;
-        experiment.folder = data_folder(folder);
         let mut model = Parameters::default();
         let mut add = |party: &str, file: &str| -> Result<(), InputError> {
             let own = fet_train::checkpoint::parameters(&bytes(file)?)

@@ -48,7 +48,7 @@ pub struct Arguments {
 }
 
 /// Predicts and writes; returns the warnings.
-pub fn predict(arguments: &Arguments, stop: &Arc<AtomicBool>) -> anyhow::Result<Vec<String>> {
+pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let mut run = FinishedRun::read(&arguments.run)?;
     if let Some(device) = &arguments.device {
         run.experiment.device.clone_from(device);
@@ -56,10 +56,13 @@ pub fn predict(arguments: &Arguments, stop: &Arc<AtomicBool>) -> anyhow::Result<
     check_output(arguments, &run)?;
     let model = run.model()?;
     let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
-    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, stop));
+    // Ctrl-C ends a prediction at once.
+    let stop = Arc::new(AtomicBool::new(false));
+    let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, &stop));
+    let elsewhere = elsewhere.transpose()?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model)?,
-        Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment)?)?,
+        Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
     };
     let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();

@@ -6,22 +6,19 @@
 //! `train.randomness = "own"`, each party one for its seed). The
 //! report is written last: if it exists, the run is complete. Only one process at a time works on a folder (`lock`).
 
+mod begin;
+
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
-use fet_backends::Backend;
 use fet_core::experiment::{Experiment, Randomness, TrainSettings};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
-use fet_train::checkpoint::CheckpointError;
-use fet_train::data::{divided, read_primary};
-use fet_train::federation::PartyError;
 use fet_train::simulation::Simulation;
-use fet_train::trainer::{Machine, RunError, SavedModel, StepReport, Trainer};
+use fet_train::trainer::{RunError, SavedModel, StepReport, Trainer};
 use fet_train::{checkpoint, report};
 
 use crate::attack;
@@ -33,12 +30,12 @@ pub use crate::input::{InputError, machine};
 use crate::input::{input, of_json};
 use crate::lock;
 use crate::memory::peak_memory;
-use crate::parties;
 use crate::parties::network::Elsewhere;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
 
+pub use self::begin::{party_error, trainer};
 pub use crate::watch::Log;
 
 /// What is left of a run besides its results.
@@ -87,7 +84,7 @@ pub fn run_among(
     let start = Instant::now();
     // What the primary draws in secret must not follow from a seed that all parties know.
     let own = match elsewhere {
-        Some(elsewhere) if !elsewhere.is_rehearsal()? => {
+        Some(elsewhere) if !elsewhere.is_rehearsal() => {
             let train = TrainSettings { randomness: Randomness::Own, ..experiment.train.clone() };
             Some(Experiment { train, ..experiment.clone() })
         }
@@ -112,7 +109,7 @@ pub fn run_among(
         None => trainer(experiment, &backend, Some(folder))?,
         // Whoever joins parties takes them away from a run under way.
         Some(_) if lock::is_held(folder) => return Ok(Outcome::Elsewhere(folder.to_path_buf())),
-        Some(elsewhere) => distributed(experiment, &backend, folder, elsewhere)?,
+        Some(elsewhere) => begin::distributed(experiment, &backend, folder, elsewhere)?,
     };
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
@@ -120,6 +117,9 @@ pub fn run_among(
         input(format!("cannot make the folder {} ({error}); name another with --out", folder.display()))
     })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
+    if let Some(network) = elsewhere.and_then(Elsewhere::joined) {
+        network.run().keep(folder)?;
+    }
     // The process that held the lock until now may have finished the run.
     // Where there is a report it protects the folder, and a lock would be a file that a refusal leaves behind.
     let refused = |error: anyhow::Error| {
@@ -213,90 +213,6 @@ fn warn(trainer: &Trainer, shown: usize) -> usize {
         fet_files::note!("warning: {warning}");
     }
     trainer.warnings().len()
-}
-
-/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
-/// the `folder` of the run, or in memory.
-pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
-    let machine = machine(backend);
-    let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
-    let gone = folder.map_or_else(|| Ok(Vec::new()), gone)?;
-    let parties = folder.map(|folder| folder.join(PARTIES));
-    let folders = data_folders(experiment);
-    let start = if experiment.from.is_empty() {
-        None
-    } else {
-        Some(FinishedRun::read(&folders.find(&experiment.from))?.start()?)
-    };
-    let simulation =
-        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, start, tell };
-    let trainer = simulation.load(&folders).map_err(input)?;
-    backend.share(trainer.federation().len());
-    Ok(trainer)
-}
-
-/// The same with parties on machines of their own; only the primary's data are read.
-fn distributed(
-    experiment: &Experiment,
-    backend: &Backend,
-    folder: &Path,
-    elsewhere: &Elsewhere,
-) -> anyhow::Result<Trainer> {
-    if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
-        let kind = experiment.method.kind();
-        return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
-    }
-    let rehearsal = elsewhere.is_rehearsal()?;
-    parties::check_secrets(experiment, rehearsal).map_err(input)?;
-    if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
-        let kind = experiment.labels.kind();
-        return Err(input(format!(
-            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get the same noise on other \
-             gradients; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
-        )));
-    }
-    if !experiment.from.is_empty() {
-        return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
-    }
-    let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
-    let (primary, _) = divided(experiment, data).map_err(input)?;
-    let network = elsewhere.join(experiment)?;
-    if names.len() != network.len() {
-        return Err(input(format!(
-            "--parties: the roster has {} parties besides the primary, and the experiment {}",
-            network.len(),
-            names.len()
-        )));
-    }
-    // All parties compute at the same time.
-    let machine = Machine { party_threads: names.len(), ..machine(backend) };
-    let parties = folder.join(PARTIES);
-    let simulation =
-        Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
-    simulation.trainer(primary, network.parties(names)).map_err(parties::error)
-}
-
-/// The parties that the interrupted run in a folder had lost.
-fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
-    let path = folder.join(CHECKPOINT);
-    if !path.exists() {
-        return Ok(Vec::new());
-    }
-    let bytes = fet_files::read(&path).map_err(|error| unusable(&path, error))?;
-    checkpoint::gone(&bytes).map_err(|error| unusable(&path, error))
-}
-
-/// The error of a party, if that is why a run ended.
-pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
-    match error.downcast_ref() {
-        Some(RunError::Party(error)) => return Some(error),
-        Some(_) => return None,
-        None => {}
-    }
-    match error.downcast_ref() {
-        Some(CheckpointError::Party(error)) => Some(error),
-        _ => error.downcast_ref(),
-    }
 }
 
 /// The present content of the folder: this run, another one, or nothing, or this run with fewer epochs, where it `goes_on`.

@@ -38,7 +38,8 @@ impl NatsLink {
     pub(super) fn new(shared: Arc<Shared>, publish: String, subscribe: String) -> Result<Self, NatsError> {
         let subscribe = Subject::from(subscribe);
         let subscriber = shared.runtime.block_on(async {
-            let subscriber = shared.client.subscribe(subscribe.clone()).await.map_err(|_| NatsError::Ended)?;
+            let subscriber =
+                shared.client.subscribe(subscribe.clone()).await.map_err(|_| NatsError::Ended)?;
             // A server that is away hears of it when it is back.
             let _ = tokio::time::timeout(SUBSCRIBE, shared.client.flush()).await;
             Ok(subscriber)

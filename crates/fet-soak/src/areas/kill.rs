@@ -185,11 +185,11 @@ impl Running<'_> {
             Phase::Finishing => ("the last epoch", 8000),
         };
         let own = self.world.members()[place + 1];
-        let folder = match victim {
-            Victim::Primary | Victim::Asked => self.world.of("primary").join("out"),
-            _ => self.world.of(own).join("state/party"),
+        let seen = || match victim {
+            Victim::Primary | Victim::Asked => listing(&self.world.of("primary").join("out")),
+            _ => listing(&self.world.kept(own)),
         };
-        let before = listing(&folder);
+        let before = seen();
         let mut saves = if phase == Phase::Saving { rng.random_range(1..5) } else { 0 };
         let mut last = before;
         let began = Instant::now();
@@ -204,7 +204,7 @@ impl Running<'_> {
                     said.contains("\"epoch\":5,") || said.contains("\"epoch\":6,")
                 }
                 Phase::Saving => {
-                    let now = listing(&folder);
+                    let now = seen();
                     if now != last {
                         saves -= 1;
                         last = now;

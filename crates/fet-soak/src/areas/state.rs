@@ -63,7 +63,7 @@ fn checkpoint(world: &World<'_>) -> PathBuf {
 
 /// A party's states, in the order of their epochs.
 fn states(world: &World<'_>, member: &str) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(world.of(member).join("state/party"))?;
+    let entries = std::fs::read_dir(world.kept(member))?;
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("state-")));
     found.sort();

@@ -185,7 +185,7 @@ fn open<'a>(
     if ledger.is_none() {
         let folder = match store {
             Store::Memory(_) => None,
-            Store::Folder(folder) => Some(folder.as_path()),
+            Store::Folder { own, .. } => Some(own.as_path()),
         };
         let planned = Tally::of_all(&*planned).releases();
         *ledger = Some(Ledger::open(folder, (settings_hash, run), *frozen, planned)?);

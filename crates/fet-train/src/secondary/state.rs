@@ -21,8 +21,13 @@ use crate::state_file::{Learned, StateError, StateFile};
 pub enum Store {
     /// In memory; it ends with the process.
     Memory(Vec<(u32, Vec<u8>)>),
-    /// In this folder, which is made when something is saved.
-    Folder(PathBuf),
+    /// In folders, which are made when something is saved.
+    Folder {
+        /// Of what is the party's own, and outlives runs: its seed, and the ledgers of what it released.
+        own: PathBuf,
+        /// Of one run: its states and its model.
+        run: PathBuf,
+    },
 }
 
 /// The file of a party's own seed.
@@ -117,7 +122,7 @@ impl Session {
     pub(super) fn forget(&mut self) {
         match &mut self.store {
             Store::Memory(kept) => kept.clear(),
-            Store::Folder(folder) => {
+            Store::Folder { run: folder, .. } => {
                 for epoch in epochs(folder) {
                     let _ = fs::remove_file(folder.join(file_name(epoch)));
                 }
@@ -127,10 +132,15 @@ impl Session {
 }
 
 impl Store {
+    /// In one folder, that of a party in one run.
+    pub fn folder(folder: PathBuf) -> Self {
+        Self::Folder { own: folder.clone(), run: folder }
+    }
+
     /// The seed of a party that has its own: the one in its place, or a new one from the operating system where none was drawn
     /// before: the run has not `begun`, and nothing else is in the party's folder.
     pub fn own_seed(&self, begun: bool) -> Result<OwnSeed, StateError> {
-        if let Self::Folder(folder) = self {
+        if let Self::Folder { own: folder, .. } = self {
             let path = folder.join(SEED);
             let wrong = |rule: &str| StateError::Seed { path: path.display().to_string(), rule: rule.into() };
             match fet_files::read(&path) {
@@ -153,7 +163,7 @@ impl Store {
     /// Puts a party's own seed in its place, where only its owner may read it; refuses if another is there. A simulated seed,
     /// or one of a party whose state is in memory, needs no file.
     pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
-        let (Self::Folder(folder), Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
+        let (Self::Folder { own: folder, .. }, Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
         let path = folder.join(SEED);
         match fet_files::read(&path) {
             Ok(found) if found == bytes => Ok(()),
@@ -172,7 +182,7 @@ impl Store {
                 kept.push((epoch, bytes));
                 kept.drain(..kept.len().saturating_sub(GENERATIONS));
             }
-            Self::Folder(folder) => {
+            Self::Folder { run: folder, .. } => {
                 let failed = |error| StateError::io(folder, error);
                 fs::create_dir_all(&*folder).map_err(failed)?;
                 let path = folder.join(file_name(epoch));
@@ -197,7 +207,7 @@ impl Store {
             Self::Memory(kept) => {
                 kept.iter().find(|(kept, _)| *kept == epoch).map(|(_, bytes)| bytes.clone())
             }
-            Self::Folder(folder) => fet_files::read(&folder.join(file_name(epoch))).ok(),
+            Self::Folder { run: folder, .. } => fet_files::read(&folder.join(file_name(epoch))).ok(),
         };
         bytes.ok_or(missing)
     }
@@ -205,7 +215,7 @@ impl Store {
     fn finish(&self, model: &[u8]) -> Result<(), StateError> {
         match self {
             Self::Memory(_) => Ok(()),
-            Self::Folder(folder) => {
+            Self::Folder { run: folder, .. } => {
                 fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
                 let path = folder.join(MODEL);
                 fet_files::write(&path, model).map_err(|error| StateError::io(&path, error))

@@ -1,24 +1,25 @@
 //! The primary's side: links to all parties of a roster.
 
 use std::cell::OnceCell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use fet_core::experiment::Experiment;
 use fet_core::party::Party;
-use fet_net::{CallError, Caller, Local, Settings};
+use fet_net::{CallError, Caller, Keys, Local, Settings};
 
 use super::remote::{Link, Remote};
 use super::roster::Roster;
+use super::run_id::RunId;
 use super::{About, Purpose, Unreached, keys};
 use crate::input::input;
 
 /// Parties elsewhere, which are joined once they are needed: what is wrong at the primary is said before.
 pub struct Elsewhere {
-    roster: PathBuf,
-    key: PathBuf,
+    roster: Roster,
+    keys: Arc<Keys>,
     purpose: Purpose,
     stop: Arc<AtomicBool>,
     network: OnceCell<Network>,
@@ -26,23 +27,45 @@ pub struct Elsewhere {
 
 impl Elsewhere {
     /// The parties of a roster, for whoever has the primary's key. Setting `stop` ends the wait for them.
-    pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> Self {
-        let (roster, key) = (roster.to_path_buf(), key.to_path_buf());
-        Self { roster, key, purpose, stop: Arc::clone(stop), network: OnceCell::new() }
+    ///
+    /// # Errors
+    /// Where a file is none of its kind, or the key is not the primary's.
+    pub fn new(roster: &Path, key: &Path, purpose: Purpose, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
+        let roster = Roster::read(roster)?;
+        let keys = Arc::new(keys::read(key)?);
+        if keys.public() != roster.primary().identity {
+            return Err(input(format!(
+                "{}: is the key of {}; the roster's primary is {}",
+                key.display(),
+                keys.public(),
+                roster.primary().identity
+            )));
+        }
+        Ok(Self { roster, keys, purpose, stop: Arc::clone(stop), network: OnceCell::new() })
     }
 
     /// Whether all randomness follows from the experiment's seed, as in a simulation.
-    pub(crate) fn is_rehearsal(&self) -> anyhow::Result<bool> {
-        Ok(Roster::read(&self.roster)?.file.rehearsal)
+    pub(crate) fn is_rehearsal(&self) -> bool {
+        self.roster.file.rehearsal
     }
 
-    /// Links to all parties, which have joined for what this experiment says.
-    pub(crate) fn join(&self, experiment: &Experiment) -> anyhow::Result<&Network> {
+    /// Links to all parties, which have joined for what this experiment says, and for the run in `folder`.
+    pub(crate) fn join(&self, experiment: &Experiment, folder: &Path) -> anyhow::Result<&Network> {
         if let Some(network) = self.network.get() {
             return Ok(network);
         }
-        let about = About::of(self.purpose, Some(experiment));
-        let network = Network::join(&self.roster, &self.key, about, &self.stop)?;
+        let run = match (RunId::read(folder)?, self.purpose) {
+            (Some(run), _) => run,
+            (None, Purpose::Run) => RunId::draw()?,
+            (None, Purpose::Predictions) => {
+                return Err(input(format!(
+                    "{}: the run had no parties elsewhere, which have no model of it; leave out --parties",
+                    folder.display()
+                )));
+            }
+        };
+        let about = About::of(self.purpose, &run, experiment);
+        let network = Network::join(&self.roster, &self.keys, run, &about, &self.stop)?;
         Ok(self.network.get_or_init(|| network))
     }
 
@@ -54,25 +77,22 @@ impl Elsewhere {
 
 /// Links to all parties of a roster.
 pub(crate) struct Network {
+    run: RunId,
     links: Vec<Link>,
 }
 
 impl Network {
     /// Reaches the server of a roster as its primary, and waits until every party has joined.
-    fn join(roster: &Path, key: &Path, about: String, stop: &Arc<AtomicBool>) -> anyhow::Result<Self> {
-        let roster = Roster::read(roster)?;
-        let keys = keys::read(key)?;
-        if keys.public() != roster.primary().identity {
-            return Err(input(format!(
-                "{}: is the key of {}; the roster's primary is {}",
-                key.display(),
-                keys.public(),
-                roster.primary().identity
-            )));
-        }
+    fn join(
+        roster: &Roster,
+        keys: &Arc<Keys>,
+        run: RunId,
+        about: &About,
+        stop: &Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
         let wait = Duration::from_secs(roster.file.wait);
-        let local = Local::new(keys, about);
-        let hub = super::connect(&roster, &local.keys, wait)?;
+        let local = Local::new(Arc::clone(keys), about.text());
+        let hub = super::connect(roster, keys, wait)?;
         let mut links = Vec::new();
         for (place, party) in roster.parties().iter().enumerate() {
             let route = roster.route(place);
@@ -80,9 +100,14 @@ impl Network {
             let caller = Caller::new(transport, local.clone(), route, party.identity, Settings::default());
             links.push(Link::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
         }
-        let network = Self { links };
+        let network = Self { run, links };
         network.wait()?;
         Ok(network)
+    }
+
+    /// By what the parties know the run.
+    pub(crate) fn run(&self) -> &RunId {
+        &self.run
     }
 
     /// How many parties there are besides the primary.
@@ -93,7 +118,7 @@ impl Network {
     /// The parties, by their names in the experiment, in the order of the roster.
     pub(crate) fn parties(&self, names: Vec<String>) -> Vec<Box<dyn Party>> {
         let remote =
-            |(link, name): (&Link, String)| Box::new(Remote { name, link: link.clone() }) as Box<dyn Party>;
+            |(link, name): (&Link, String)| Box::new(Remote::new(name, link.clone())) as Box<dyn Party>;
         self.links.iter().zip(names).map(remote).collect()
     }
 
@@ -119,8 +144,8 @@ impl Network {
                 let link = link.clone();
                 scope.spawn(move || {
                     let joined = link.join();
-                    if joined.is_ok() {
-                        fet_files::note!("party \"{}\" has joined", link.name);
+                    if let Ok(peer) = &joined {
+                        greet(&link.name, &About::read(&peer.about));
                     }
                     (link.name.clone(), joined)
                 })
@@ -138,5 +163,17 @@ impl Network {
             (false, true) => Err(input(failed.join("; "))),
             (false, false) => Err(Unreached(failed.join("; ")).into()),
         }
+    }
+}
+
+/// Says that a party has joined, and where its machine may compute other last bits.
+fn greet(name: &str, about: &About) {
+    fet_files::note!("party \"{name}\" has joined");
+    let ours = super::instructions();
+    if !about.instructions.is_empty() && about.instructions != ours {
+        fet_files::note!(
+            "party \"{name}\" computes with {}, this machine with {ours}: the last bits may not be those of a simulation",
+            about.instructions
+        );
     }
 }

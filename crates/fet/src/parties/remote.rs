@@ -1,12 +1,15 @@
 //! A party on another machine, as the primary reaches it.
+//!
+//! A gradient leaves with the request that follows it, in one round trip: nobody waits for the answer to it alone. What a party
+//! objects to in it is then the answer to both.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode};
-use fet_core::party::{Failure, Party};
-use fet_net::{CallError, Caller, State};
+use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_behind, frames};
+use fet_core::party::{Failure, Party, Refusal};
+use fet_net::{CallError, Caller, Peer, State};
 
 /// Between two looks at whether the user wants to stop.
 const LOOK: Duration = Duration::from_secs(1);
@@ -30,13 +33,13 @@ impl Link {
     }
 
     /// Waits until the party joins, or joins again.
-    pub(super) fn join(&self) -> Result<(), CallError> {
+    pub(super) fn join(&self) -> Result<Peer, CallError> {
         let began = Instant::now();
         loop {
             let left = self.wait.saturating_sub(began.elapsed());
             let found = self.caller().wait_for(left.min(LOOK), &mut |state| self.keep(state));
             match found {
-                Ok(_) => return Ok(()),
+                Ok(peer) => return Ok(peer),
                 Err(CallError::NotJoined { .. }) if left > LOOK && !self.stop.load(Ordering::Relaxed) => {}
                 Err(CallError::NotJoined { unreadable, connection, .. }) => {
                     return Err(CallError::NotJoined { waited: began.elapsed(), unreadable, connection });
@@ -81,7 +84,7 @@ impl Link {
                         self.wait.as_secs()
                     );
                     match self.join() {
-                        Ok(()) => fet_files::note!("party \"{}\" is there again", self.name),
+                        Ok(_) => fet_files::note!("party \"{}\" is there again", self.name),
                         Err(CallError::Restarted) => return Err(Failure::Restarted),
                         Err(error) => return Err(Failure::Unreached(error.to_string())),
                     }
@@ -95,8 +98,36 @@ impl Link {
 /// A party behind a link.
 pub(super) struct Remote {
     /// Its name in the experiment.
-    pub(super) name: String,
-    pub(super) link: Link,
+    name: String,
+    link: Link,
+    /// The frame of a gradient that leaves with the next request.
+    held: Vec<u8>,
+}
+
+impl Remote {
+    pub(super) fn new(name: String, link: Link) -> Self {
+        Self { name, link, held: Vec::new() }
+    }
+
+    /// The answers to the requests in `sent`: the last of them, or the first refusal.
+    fn last_answer(&self, sent: &[u8]) -> Result<Reply, Failure> {
+        let answers = self.link.call(sent)?;
+        let mut answers = frames(&answers).map(|frame| decode::<Answer>(frame, LARGEST_FRAME));
+        let mut last = answers.next().unwrap_or_else(|| decode(&[], LARGEST_FRAME))??;
+        for _ in frames(sent).skip(1) {
+            match last {
+                Reply::Done => {}
+                other => {
+                    return Err(Refusal::new(format!("it answered a gradient with {}", other.name())).into());
+                }
+            }
+            last = answers.next().unwrap_or_else(|| decode(&[], LARGEST_FRAME))??;
+        }
+        match answers.next() {
+            None => Ok(last),
+            Some(_) => Err(Refusal::new("it answered more requests than it was sent").into()),
+        }
+    }
 }
 
 impl Party for Remote {
@@ -105,10 +136,19 @@ impl Party for Remote {
     }
 
     fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
-        let sent = encode(&request)?;
+        let waits = matches!(request, Request::Backward(_));
+        let mut sent = std::mem::take(&mut self.held);
+        // Two large messages would be too large together.
+        if waits && !sent.is_empty() {
+            self.last_answer(&sent)?;
+            sent.clear();
+        }
+        encode_behind(&mut sent, &request)?;
         drop(request);
-        let answer = self.link.call(&sent)?;
-        let answer: Answer = decode(&answer, LARGEST_FRAME)?;
-        Ok(answer?)
+        if waits {
+            self.held = sent;
+            return Ok(Reply::Done);
+        }
+        self.last_answer(&sent)
     }
 }

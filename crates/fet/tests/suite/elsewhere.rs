@@ -110,12 +110,19 @@ fn the_guide_is_followed_by_its_text() {
     let (ended, said) = obeyed(script, &one);
     assert!(ended.success(), "{ended}: {said}");
     let bytes = |name: &str| fs::read(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let run = read("bank/result/parties/run");
     for (here, there) in [
-        ("one/result/predictions.csv", "bank/result/predictions.csv"),
-        ("one/result/parties/party1/model.safetensors", "streets/state/party/model.safetensors"),
-        ("one/result/parties/party2/model.safetensors", "weather/state/party/model.safetensors"),
+        ("one/result/predictions.csv", "bank/result/predictions.csv".to_string()),
+        (
+            "one/result/parties/party1/model.safetensors",
+            format!("streets/state/runs/{}/model.safetensors", run.trim()),
+        ),
+        (
+            "one/result/parties/party2/model.safetensors",
+            format!("weather/state/runs/{}/model.safetensors", run.trim()),
+        ),
     ] {
-        assert_eq!(bytes(here), bytes(there), "{there}");
+        assert_eq!(bytes(here), bytes(&there), "{there}");
     }
     // The primary does not see how similar the others' records are.
     let columns = |name: &str| {

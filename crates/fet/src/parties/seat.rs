@@ -1,0 +1,258 @@
+//! What a party takes to each run: its file, its experiment, its table, its state.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fet_core::aggregator::{Aggregator, Role};
+use fet_core::data::{DatasetContext, Folders, PartyTable};
+use fet_core::experiment::Experiment;
+use fet_core::policy::Policy;
+use fet_core::rng::OwnSeed;
+use fet_files::{hex, sha256_of_file};
+use fet_privacy::identity::PublicIdentity;
+use fet_train::secondary::{Finished, Own, Secondary, Store};
+use fet_train::trainer::Machine;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::roster::Roster;
+use super::run_id::RunId;
+use super::{Purpose, keys};
+use crate::experiment_file::{self, ExperimentArguments, data_folders};
+use crate::folder::MODEL;
+use crate::input::{input, machine};
+
+/// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// Its name in the roster.
+    pub(super) party: String,
+    pub(super) roster: PathBuf,
+    /// The experiment that all have agreed on.
+    experiment: PathBuf,
+    /// Changes of its settings, as `--set` makes them; the primary must have the same.
+    #[serde(default)]
+    set: Vec<String>,
+    pub(super) key: PathBuf,
+    /// The folder for its state and its models.
+    pub(super) state: PathBuf,
+    /// The tensor backend; that of the experiment where it is left out.
+    device: Option<String>,
+    /// Its own table, in place of the one that the experiment names: the settings of `data.secondaries`.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    #[serde(default)]
+    data: toml::Table,
+    /// What it lets the primary have.
+    #[serde(default)]
+    pub(super) policy: Policy,
+    /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
+    #[serde(default)]
+    rehearsal: bool,
+}
+
+/// So many runs whose states or models a party keeps are too many: somebody draws new ones.
+const MOST_RUNS: usize = 1000;
+
+/// What a party takes to each run.
+pub(super) struct Seat {
+    pub(super) name: String,
+    pub(super) experiment: Experiment,
+    table: PartyTable,
+    machine: Machine,
+    policy: Policy,
+    roster: Arc<[PublicIdentity]>,
+    secret: [u8; 32],
+    /// From 1.
+    number: usize,
+    /// Of what is its own, and outlives runs.
+    state: PathBuf,
+    /// With a folder for each run.
+    runs: PathBuf,
+    rehearsal: bool,
+    /// The checksum of its table's file, if it has one of its own.
+    checksum: Option<[u8; 32]>,
+}
+
+impl Seat {
+    pub(super) fn new(
+        file: &File,
+        folder: &Path,
+        roster: &Roster,
+        index: usize,
+        keys: &fet_net::Keys,
+    ) -> anyhow::Result<Self> {
+        let arguments = ExperimentArguments {
+            file: folder.join(&file.experiment),
+            sets: file.set.clone(),
+            device: file.device.clone(),
+            seed: None,
+        };
+        let own = |settings: &mut toml::Table| match file.data.is_empty() {
+            true => Ok(()),
+            false => own_table(settings, &file.data, index),
+        };
+        let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
+        super::check_secrets(&experiment, file.rehearsal).map_err(input)?;
+        let backend = fet_backends::open(&experiment.device).map_err(input)?;
+        let common = data_folders(&experiment);
+        let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
+        let here = |place: PathBuf| if place.as_os_str().is_empty() { ".".into() } else { place };
+        let folders = Folders::new(places.map(here));
+        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+        let table = experiment.data.build(&context).map_err(input)?.secondary(index).map_err(input)?;
+        let checksum =
+            own_file(&experiment, index).and_then(|file| sha256_of_file(&folders.find(&file)).ok());
+        let aggregator = experiment.aggregator.build(&()).map_err(input)?;
+        let secret = is_secret(aggregator.as_ref());
+        if file.rehearsal {
+            fet_files::note!(
+                "warning: {}: this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide \
+                 nothing",
+                file.party
+            );
+        }
+        let signing = if secret { roster.signing().map_err(input)? } else { roster.signing_or_none() };
+        let signer = keys::signer(keys);
+        if secret && signing[index] != signer.public() {
+            return Err(input(format!(
+                "{}: `signing` of {} is not that of its key; `fet keys show` prints it",
+                roster.path.display(),
+                file.party
+            )));
+        }
+        Ok(Self {
+            name: file.party.clone(),
+            machine: machine(&backend),
+            experiment,
+            table,
+            policy: file.policy.clone(),
+            roster: signing.into(),
+            secret: *keys.secret("secure sums"),
+            number: index + 1,
+            state: folder.join(&file.state).join("party"),
+            runs: folder.join(&file.state).join("runs"),
+            rehearsal: file.rehearsal,
+            checksum,
+        })
+    }
+
+    /// Notes which table the state is made with. Where noise was released, another table under the same noise would tell how they
+    /// differ.
+    pub(super) fn check_table(&self, state: &Path) -> Result<(), String> {
+        let Some(checksum) = self.checksum.as_ref().map(|sum| hex(sum)) else { return Ok(()) };
+        let path = state.join("table");
+        let failed = |error: std::io::Error| format!("`state`: {}: {error}", path.display());
+        let known =
+            if path.exists() { fet_files::read_to_string(&path).map_err(failed)? } else { String::new() };
+        if known == checksum {
+            return Ok(());
+        }
+        if !known.is_empty() {
+            let entries = std::fs::read_dir(&self.state).into_iter().flatten().flatten();
+            let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
+            if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
+                return Err(format!(
+                    "`state` must be another folder: {} holds what was released with noise of another table",
+                    state.display()
+                ));
+            }
+            fet_files::note!("warning: {}: the table is not as it was when its state was made", self.name);
+        }
+        fet_files::write(&path, checksum.as_bytes()).map_err(failed)
+    }
+
+    /// The folder of what it keeps of a run.
+    pub(super) fn of_run(&self, run: &RunId) -> PathBuf {
+        self.runs.join(run.to_string())
+    }
+
+    /// The party as it begins a run.
+    pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, String> {
+        let folder = self.of_run(run);
+        if purpose == Purpose::Run && !folder.exists() {
+            let known = std::fs::read_dir(&self.runs).into_iter().flatten().count();
+            if known >= MOST_RUNS {
+                return Err(format!(
+                    "{} holds {known} runs; remove those that nobody continues or asks any more",
+                    self.runs.display()
+                ));
+            }
+        }
+        let store = Store::Folder { own: self.state.clone(), run: folder.clone() };
+        let seed = match self.rehearsal {
+            true => OwnSeed::simulated(self.experiment.seed, self.number),
+            false => store.own_seed(false).map_err(|error| error.to_string())?,
+        };
+        let model = match purpose {
+            Purpose::Run => None,
+            Purpose::Predictions => {
+                let path = folder.join(MODEL);
+                let unusable = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+                let bytes = fet_files::read(&path).map_err(|error| unusable(&error))?;
+                Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
+            }
+        };
+        let name = self.name.clone();
+        Ok(Secondary::new(Own {
+            table: self.table.clone(),
+            settings: self.experiment.common(),
+            seed,
+            identity: fet_privacy::identity::Identity::from_secret(self.secret),
+            roster: Arc::clone(&self.roster),
+            policy: self.policy.clone(),
+            device: self.machine.device.clone(),
+            computation: self.experiment.train.computation(self.machine.on_host),
+            store,
+            model,
+            start: None,
+            tell: Arc::new(move |warning| fet_files::note!("{name}: {warning}")),
+        }))
+    }
+}
+
+/// Makes a folder that only its owner may read.
+pub(super) fn private_folder(path: &Path) -> std::io::Result<()> {
+    let mut folder = std::fs::DirBuilder::new();
+    folder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut folder, 0o700);
+    folder.create(path)
+}
+
+/// The file of a party's table, as the experiment names it.
+fn own_file(experiment: &Experiment, index: usize) -> Option<String> {
+    let settings = experiment.data.settings();
+    let table = settings.get("secondaries")?.get(index)?;
+    table.get("file")?.as_str().map(String::from)
+}
+
+/// Whether what parties send is summed in secret.
+fn is_secret(aggregator: &dyn Aggregator) -> bool {
+    matches!(aggregator.role(), Role::Sum(_))
+}
+
+/// Puts a party's own table into the settings of the experiment, in the place of its entry, whose name it keeps.
+fn own_table(settings: &mut toml::Table, own: &toml::Table, index: usize) -> Result<(), String> {
+    let secondaries = settings
+        .get_mut("data")
+        .and_then(|data| data.get_mut("secondaries"))
+        .and_then(toml::Value::as_array_mut)
+        .ok_or("has no `secondaries`, one of which a table of your own could be")?;
+    let found = secondaries.len();
+    let entry = secondaries.get_mut(index).ok_or_else(|| {
+        format!(
+            "must have {} `secondaries` or more, since this party is number {}; it has {found}",
+            index + 1,
+            index + 1
+        )
+    })?;
+    let name = ["name", "file"].into_iter().find_map(|field| {
+        entry.get(field).filter(|name| name.as_str().is_some_and(|name| !name.is_empty())).cloned()
+    });
+    let mut own = own.clone();
+    own.extend(name.map(|name| ("name".to_string(), name)));
+    *entry = own.into();
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! The beginning of a run: its trainer, with the other parties in this process or elsewhere.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fet_backends::Backend;
+use fet_core::experiment::Experiment;
+use fet_train::checkpoint::{self, CheckpointError};
+use fet_train::data::{divided, read_primary};
+use fet_train::federation::PartyError;
+use fet_train::simulation::Simulation;
+use fet_train::trainer::{Machine, RunError, Trainer};
+
+use crate::experiment_file::data_folders;
+use crate::finished::FinishedRun;
+use crate::folder::{CHECKPOINT, PARTIES};
+use crate::input::{InputError, input, machine};
+use crate::parties;
+use crate::parties::network::Elsewhere;
+
+/// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
+/// the `folder` of the run, or in memory.
+pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
+    let machine = machine(backend);
+    let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
+    let gone = folder.map_or_else(|| Ok(Vec::new()), gone)?;
+    let parties = folder.map(|folder| folder.join(PARTIES));
+    let folders = data_folders(experiment);
+    let start = if experiment.from.is_empty() {
+        None
+    } else {
+        Some(FinishedRun::read(&folders.find(&experiment.from))?.start()?)
+    };
+    let simulation =
+        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, start, tell };
+    let trainer = simulation.load(&folders).map_err(input)?;
+    backend.share(trainer.federation().len());
+    Ok(trainer)
+}
+
+/// The same with parties on machines of their own; only the primary's data are read.
+pub(super) fn distributed(
+    experiment: &Experiment,
+    backend: &Backend,
+    folder: &Path,
+    elsewhere: &Elsewhere,
+) -> anyhow::Result<Trainer> {
+    if !experiment.method.build(&()).map_err(input)?.plan().secondaries {
+        let kind = experiment.method.kind();
+        return Err(input(format!("--parties: the method \"{kind}\" is of the primary alone; leave it out")));
+    }
+    let rehearsal = elsewhere.is_rehearsal();
+    parties::check_secrets(experiment, rehearsal).map_err(input)?;
+    if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
+        let kind = experiment.labels.kind();
+        return Err(input(format!(
+            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get the same noise on other \
+             gradients; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
+        )));
+    }
+    if !experiment.from.is_empty() {
+        return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
+    }
+    let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
+    let (primary, _) = divided(experiment, data).map_err(input)?;
+    let network = elsewhere.join(experiment, folder)?;
+    if names.len() != network.len() {
+        return Err(input(format!(
+            "--parties: the roster has {} parties besides the primary, and the experiment {}",
+            network.len(),
+            names.len()
+        )));
+    }
+    // All parties compute at the same time.
+    let machine = Machine { party_threads: names.len(), ..machine(backend) };
+    let parties = folder.join(PARTIES);
+    let simulation =
+        Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
+    simulation.trainer(primary, network.parties(names)).map_err(parties::error)
+}
+
+/// The parties that the interrupted run in a folder had lost.
+fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
+    let path = folder.join(CHECKPOINT);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let bytes = fet_files::read(&path).map_err(|error| super::unusable(&path, error))?;
+    checkpoint::gone(&bytes).map_err(|error| super::unusable(&path, error))
+}
+
+/// The error of a party, if that is why a run ended.
+pub fn party_error(error: &anyhow::Error) -> Option<&PartyError> {
+    match error.downcast_ref() {
+        Some(RunError::Party(error)) => return Some(error),
+        Some(_) => return None,
+        None => {}
+    }
+    match error.downcast_ref() {
+        Some(CheckpointError::Party(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}

@@ -1,0 +1,98 @@
+//! `fet run` as a command: what it says, and its exit code.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::Context;
+
+use crate::experiment_file::{self, ExperimentArguments};
+use crate::finished::FinishedRun;
+use crate::parties::network::Elsewhere;
+use crate::parties::{Purpose, Unreached};
+use crate::run::{self, InputError, Keep, Log, Outcome};
+
+/// A party that was started again so often in one command does not stay up.
+const MOST_RESTARTS: usize = 100;
+
+/// A flag that Ctrl-C and its like set.
+pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = Arc::clone(&stop);
+    let ask = move || {
+        // Whoever asks again does not want to wait for the step, or for a party that computes.
+        if asked.swap(true, Ordering::Relaxed) {
+            fet_files::leave(130);
+        }
+    };
+    ctrlc::set_handler(ask).context("cannot listen for Ctrl-C")?;
+    Ok(stop)
+}
+
+/// Trains an experiment into `out`, with `parties` elsewhere, by their roster and the primary's key; returns the exit code.
+pub fn train(
+    arguments: &ExperimentArguments,
+    out: Option<PathBuf>,
+    log: Log,
+    keep: Keep,
+    parties: Option<(&Path, &Path)>,
+) -> anyhow::Result<ExitCode> {
+    let experiment = experiment_file::load(arguments).map_err(|e| InputError(e.to_string()))?;
+    let default = || PathBuf::from(format!("runs/{}-s{}", experiment.name, experiment.seed));
+    let folder = out.unwrap_or_else(default);
+    let stop = stopped_by_signals()?;
+    let elsewhere =
+        parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
+    let interrupted = || {
+        fet_files::note!("interrupted; the finished epochs are saved, and the same command resumes the run");
+        Ok(ExitCode::from(130))
+    };
+    let mut restarts = 0;
+    let outcome = loop {
+        match run::run_among(&experiment, &folder, log, keep, &stop, elsewhere.as_ref()) {
+            Err(error) if stop.load(Ordering::Relaxed) && error.is::<Unreached>() => return interrupted(),
+            Err(error) => match run::party_error(&error) {
+                Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
+                    restarts += 1;
+                    fet_files::note!("{party}; the run goes back to its last finished epoch");
+                }
+                Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
+                Some(party) if party.is_unreached() || party.is_restart() => {
+                    let goes_on = "the finished epochs are saved, and the same command resumes the run";
+                    return Err(Unreached(format!("{party}; {goes_on}")).into());
+                }
+                _ => return Err(error),
+            },
+            Ok(outcome) => break outcome,
+        }
+    };
+    match outcome {
+        Outcome::Done(report) => {
+            if let Ok(run) = FinishedRun::read(&folder) {
+                let (metric, score) = (run.report.metric, run.report.best.test);
+                match score.is_finite() {
+                    true => fet_files::note!("{} on the test rows", metric.phrase(score)),
+                    false => fet_files::note!("warning: {} is not defined on the test rows", metric.title()),
+                }
+            }
+            fet_files::note!("done: {}", report.display());
+        }
+        Outcome::WasDone(report) => fet_files::note!("was already done: {}", report.display()),
+        Outcome::Interrupted(folder) => {
+            fet_files::note!(
+                "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
+                folder.display()
+            );
+            return Ok(ExitCode::from(130));
+        }
+        Outcome::Elsewhere(folder) => {
+            fet_files::note!(
+                "fet: another process works on the run in {}; wait for it, or stop it",
+                folder.display()
+            );
+            return Ok(ExitCode::from(75));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
