@@ -25,6 +25,12 @@ pub(crate) fn differences(
     Ok(found)
 }
 
+/// The way in which the reports of a simulation and a run differ, but for what the machine took.
+pub(crate) fn reports(simulation: &Path, out: &Path) -> anyhow::Result<Option<String>> {
+    let [expected, found] = [simulation, out].map(|folder| folder.join(OF_PRIMARY[0]));
+    difference(OF_PRIMARY[0], &expected, &found, &[fingerprint(simulation), fingerprint(out)])
+}
+
 /// The digest of the files that a run has read. It is another one in a simulation, which reads the files of all parties, and it
 /// stands in the report and in the model.
 fn fingerprint(out: &Path) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Experiments small enough for a soak: the text of one, and the tables that it needs.
 
 use std::fmt::Write;
+use std::path::PathBuf;
 
 use crate::tables::{self, Table};
 
@@ -21,6 +22,17 @@ pub enum Data {
     People,
 }
 
+/// An experiment that has a file of its own.
+#[derive(Debug, Clone)]
+pub struct Given {
+    /// The file.
+    pub file: PathBuf,
+    /// How many parties there are besides the primary.
+    pub parties: usize,
+    /// The folder of its data files, where there is one besides that of the file.
+    pub data: Option<PathBuf>,
+}
+
 /// An experiment.
 #[derive(Debug, Clone)]
 pub struct Experiment {
@@ -34,6 +46,8 @@ pub struct Experiment {
     pub seed: u64,
     /// Whether the parties' noise and masks follow from it.
     pub rehearsal: bool,
+    /// A file that stands for the data, the tables and the seed.
+    pub given: Option<Given>,
 }
 
 impl Experiment {
@@ -50,7 +64,7 @@ impl Experiment {
             ("linker", linker),
         ];
         let tables = tables.map(|(name, text)| (name, text.to_string())).to_vec();
-        Self { data, rows: 240, tables, seed: 0, rehearsal: true }
+        Self { data, rows: 240, tables, seed: 0, rehearsal: true, given: None }
     }
 
     /// With a table of settings of its own.
@@ -68,14 +82,27 @@ impl Experiment {
 
     /// How many parties there are besides the primary.
     pub fn parties(&self) -> usize {
+        if let Some(given) = &self.given {
+            return given.parties;
+        }
         match self.data {
             Data::Digits | Data::Names | Data::Exact => 3,
             Data::Places | Data::Sales | Data::People => 2,
         }
     }
 
+    /// Its file, as commands name it.
+    pub(crate) fn file(&self) -> String {
+        self.given
+            .as_ref()
+            .map_or_else(|| "exp.toml".into(), |given| given.file.to_string_lossy().into_owned())
+    }
+
     /// The tables, the primary's first; none where one data set is cut.
     pub(crate) fn files(&self) -> Vec<Table> {
+        if self.given.is_some() {
+            return Vec::new();
+        }
         match self.data {
             Data::Digits | Data::Names | Data::Exact => Vec::new(),
             Data::Places | Data::Sales => tables::places(),

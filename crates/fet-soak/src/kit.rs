@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -12,8 +13,13 @@ use anyhow::{Context, ensure};
 use crate::experiment::Experiment;
 use crate::process::Process;
 
-/// The members of every roster; an experiment with fewer parties leaves out the last.
-pub(crate) const MEMBERS: [&str; 4] = ["primary", "p1", "p2", "p3"];
+/// More parties than one machine has room for.
+pub(crate) const MOST_PARTIES: usize = 64;
+
+/// The members of every roster, the primary first; an experiment leaves out the last that it has no use for.
+pub(crate) static MEMBERS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    std::iter::once("primary".into()).chain((1..=MOST_PARTIES).map(|number| format!("p{number}"))).collect()
+});
 
 /// What all cases share.
 #[derive(Debug)]
@@ -27,7 +33,7 @@ pub struct Kit {
 }
 
 impl Kit {
-    /// Makes the keys below `root`.
+    /// The keys, and the simulations, will lie below `root`.
     pub(crate) fn new(fet: &Path, root: &Path, patience: u32) -> anyhow::Result<Self> {
         let nats = std::env::var_os("FET_NATS").map_or_else(|| "nats-server".into(), PathBuf::from);
         let found = Command::new(&nats).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -39,13 +45,8 @@ impl Kit {
         // A copy: one that is built meanwhile would not be that of the simulations.
         let own = root.join("fet");
         std::fs::copy(fet, &own).with_context(|| format!("{}", fet.display()))?;
-        let kit = Self { fet: own, nats, root: root.into(), patience, simulations: RefCell::default() };
-        let keys = root.join("keys");
-        std::fs::create_dir_all(&keys)?;
-        for member in MEMBERS.iter().chain(&["stranger"]) {
-            kit.new_key(&keys, member)?;
-        }
-        Ok(kit)
+        std::fs::create_dir_all(root.join("keys"))?;
+        Ok(Self { fet: own, nats, root: root.into(), patience, simulations: RefCell::default() })
     }
 
     /// As long as this, but longer where the machine is busy.
@@ -55,11 +56,13 @@ impl Kit {
 
     /// The two lines of the roster that the others are told of a key.
     pub(crate) fn public(&self, member: &str) -> anyhow::Result<String> {
-        Ok(std::fs::read_to_string(self.root.join("keys").join(format!("{member}.pub")))?)
+        self.make_key(member)?;
+        Ok(std::fs::read_to_string(self.key(member).with_extension("pub"))?)
     }
 
     /// Copies a member's key to `path`.
     pub(crate) fn copy_key(&self, member: &str, path: &Path) -> anyhow::Result<()> {
+        self.make_key(member)?;
         std::fs::copy(self.key(member), path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         Ok(())
@@ -95,9 +98,13 @@ impl Kit {
         Ok(folder.join("out"))
     }
 
-    fn new_key(&self, keys: &Path, member: &str) -> anyhow::Result<()> {
-        let public = self.asked(keys, &["keys", "new", &format!("{member}.key")])?;
-        std::fs::write(keys.join(format!("{member}.pub")), public)?;
+    /// Makes a member's key, where there is none yet.
+    fn make_key(&self, member: &str) -> anyhow::Result<()> {
+        let public = self.key(member).with_extension("pub");
+        if !public.exists() {
+            let said = self.asked(&self.root.join("keys"), &["keys", "new", &format!("{member}.key")])?;
+            std::fs::write(public, said)?;
+        }
         Ok(())
     }
 }

@@ -12,12 +12,18 @@ fn main() -> ExitCode {
         eprintln!("fet-soak: cannot listen for Ctrl-C: {error}");
         return ExitCode::from(2);
     }
-    match fet_soak::work(&arguments, &mut |line| println!("{line}")) {
-        Ok(tally) => {
+    let say = &mut |line| println!("{line}");
+    let good = match arguments.overhead {
+        Some(pairs) => fet_soak::overhead(&arguments, pairs, say),
+        None => fet_soak::work(&arguments, say).map(|tally| {
             println!("{}", tally.table());
             println!("{} of {} cases are as they should be", tally.good(), tally.cases());
-            if tally.good() == tally.cases() { ExitCode::SUCCESS } else { ExitCode::from(1) }
-        }
+            tally.good() == tally.cases()
+        }),
+    };
+    match good {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
         Err(error) => {
             eprintln!("fet-soak: {error:#}");
             ExitCode::from(2)

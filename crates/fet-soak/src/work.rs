@@ -39,6 +39,17 @@ pub struct Arguments {
     /// Print each case and how it ended.
     #[arg(long)]
     pub verbose: bool,
+    /// Instead of all cases, measure what it costs that parties are processes: so many pairs of runs in turns, one of them in
+    /// one process.
+    #[arg(long, value_name = "N", conflicts_with_all = ["short", "only", "seed", "minutes", "keep", "verbose"])]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    pub overhead: Option<u32>,
+    /// The experiment of `--overhead`, in place of a small one.
+    #[arg(long, value_name = "FILE", requires = "overhead")]
+    pub experiment: Option<PathBuf>,
+    /// The parties besides the primary, where the experiment does not say how many there are.
+    #[arg(long, value_name = "P", requires = "experiment")]
+    pub parties: Option<usize>,
 }
 
 /// Runs what is asked for; `say` gets each line that is to be shown.

@@ -1,5 +1,6 @@
 //! The place of a case: a folder for each member with what that member has, a server, and the commands of the members.
 
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,7 +51,10 @@ impl<'a> World<'a> {
             let own = world.of(member);
             std::fs::create_dir_all(&own)?;
             std::fs::copy(hub.join("ca.pem"), own.join("ca.pem"))?;
-            std::fs::write(own.join("exp.toml"), world.experiment.text())?;
+            match &world.experiment.given {
+                None => std::fs::write(own.join("exp.toml"), world.experiment.text())?,
+                Some(given) => given.data.iter().try_for_each(|data| symlink(data, own.join("data")))?,
+            }
             std::fs::write(own.join("roster.toml"), world.roster(port)?)?;
             kit.copy_key(member, &own.join("own.key"))?;
         }
@@ -60,7 +64,7 @@ impl<'a> World<'a> {
 
     /// The members, the primary first.
     pub(crate) fn members(&self) -> Vec<&'static str> {
-        MEMBERS[..=self.experiment.parties()].to_vec()
+        MEMBERS[..=self.experiment.parties()].iter().map(String::as_str).collect()
     }
 
     /// A member's folder.
@@ -87,8 +91,13 @@ impl<'a> World<'a> {
 
     /// Starts the primary.
     pub(crate) fn primary(&self) -> anyhow::Result<Process> {
-        let arguments = "run exp.toml --log json --parties roster.toml --key own.key --out out";
-        let arguments: Vec<&str> = arguments.split(' ').collect();
+        self.start("out", &["--parties", "roster.toml", "--key", "own.key"])
+    }
+
+    /// Starts a run of the experiment in the primary's folder; a simulation, where no more arguments name parties.
+    pub(crate) fn start(&self, out: &str, more: &[&str]) -> anyhow::Result<Process> {
+        let file = self.experiment.file();
+        let arguments = [&["run", &file, "--log", "json", "--out", out], more].concat();
         Process::start(&self.kit.fet, &arguments, &self.of("primary"), "run")
     }
 
@@ -176,8 +185,9 @@ impl<'a> World<'a> {
             format!("\n[data]\nfile = \"mine.csv\"\n{}\n", self.experiment.settings(table, "\n"))
         });
         format!(
-            "party = \"{member}\"\nroster = \"roster.toml\"\nexperiment = \"exp.toml\"\nkey = \"own.key\"\n\
+            "party = \"{member}\"\nroster = \"roster.toml\"\nexperiment = {:?}\nkey = \"own.key\"\n\
              state = \"state\"\nrehearsal = {}\n{more}{table}{tables}",
+            self.experiment.file(),
             self.experiment.rehearsal
         )
     }
