@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::ensure;
+use fet_testing::folder::copy;
 
 use crate::case::{Base, Expect, Step};
 use crate::child::Place;
@@ -188,18 +189,4 @@ impl Bases {
     pub(crate) fn copy(&self, base: Base, folder: &Path) -> std::io::Result<()> {
         copy(&self.folder(base), folder)
     }
-}
-
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use fet_testing::message::control;
+
 use crate::case::{Expect, Step};
 use crate::child::Ended;
 use crate::message;
@@ -78,7 +80,7 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
             if !all.contains(step.says) {
                 faults.push(fault(Kind::WrongAccept, format!("does not say `{}`", step.says)));
             }
-            faults.extend(message::control(&all).map(|what| fault(Kind::Unclear, what)));
+            faults.extend(control(&all).map(|what| fault(Kind::Unclear, what)));
         } else if code <= 2 && !matches!(step.expect, Expect::Code(_)) {
             let problems = message::problems(&ended.stderr, &step.names);
             faults.extend(problems.into_iter().map(|what| fault(Kind::Unclear, what)));

@@ -21,8 +21,6 @@ mod message;
 #[cfg(unix)]
 mod snapshot;
 #[cfg(unix)]
-mod tally;
-#[cfg(unix)]
 mod work;
 
 use std::path::PathBuf;

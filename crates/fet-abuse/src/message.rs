@@ -1,35 +1,18 @@
 //! Whether a message of a refusal is clear to whoever does not know Rust. Whether it is true is not asked.
 
-/// Words that no user should see.
+use fet_testing::message::{control, jargon};
+
+/// Words that no user should see, besides those of all programs.
 const JARGON: &[&str] = &[
-    "panicked",
-    "RUST_BACKTRACE",
     "stack backtrace",
-    "expected usize",
-    "struct ",
-    "unknown variant",
-    "Some(",
-    "None)",
-    "invalid type:",
     "invalid value:",
     "`.`:",
-    "Os {",
-    "Err(",
-    "Ok(",
-    "unwrap()",
-    "called `Result",
-    "called `Option",
     "did not contain valid",
-    "usize",
     "isize",
     "u8",
     "u16",
     "u32",
-    "u64",
     "i32",
-    "i64",
-    "f64",
-    "memory allocation of",
 ];
 /// More than this is no message but a listing.
 const LINES: usize = 3;
@@ -61,19 +44,13 @@ pub(crate) fn problems(stderr: &str, names: &str) -> Vec<String> {
     if own.chars().count() > LENGTH {
         found.push(format!("{} characters", own.chars().count()));
     }
-    found.extend(JARGON.iter().filter(|word| has(own, word)).map(|word| format!("contains `{word}`")));
+    found.extend(jargon(own, JARGON));
     found.extend(control(stderr));
     let lower = own.to_lowercase();
     if !names.is_empty() && !names.split('|').any(|name| lower.contains(&name.to_lowercase())) {
         found.push(format!("names none of `{names}`"));
     }
     found
-}
-
-/// A control character in what is printed, which a terminal would obey.
-pub(crate) fn control(text: &str) -> Option<String> {
-    let found = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r'))?;
-    Some(format!("prints the control character U+{:04X}", u32::from(found)))
 }
 
 /// A line that shows a place in a file, is one of a list of arguments, or is empty.
@@ -83,15 +60,4 @@ fn is_excerpt(line: &str) -> bool {
     }
     let line = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     line.is_empty() || line.starts_with('|')
-}
-
-/// Whether a word of letters and digits stands alone, or the text contains another kind of word.
-fn has(text: &str, word: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let whole = word.chars().all(is_word);
-    text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back().is_some_and(is_word);
-        let after = text[at + word.len()..].chars().next().is_some_and(is_word);
-        !whole || !(before || after)
-    })
 }

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use anyhow::{Context, ensure};
+use fet_testing::tally::Tally;
 
 use crate::Arguments;
 use crate::areas;
@@ -11,7 +12,6 @@ use crate::case::{Case, Step};
 use crate::child::{Ended, Place};
 use crate::judge::{Fault, Kind, judge};
 use crate::snapshot::Snapshot;
-use crate::tally::Tally;
 
 /// Cases of each area in the short form.
 const SHORT: usize = 12;
@@ -34,7 +34,7 @@ pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
     }
     ensure!(!cases.is_empty(), "no case has such a name");
     let start = Instant::now();
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(Kind::ALL.map(Kind::name));
     let mut failing = 0;
     for case in &cases {
         let folder = root.path().join("case");
@@ -43,7 +43,7 @@ pub(crate) fn work(arguments: &Arguments) -> anyhow::Result<Tally> {
         let began = Instant::now();
         let found = run(&place, case).with_context(|| case.title())?;
         let faults: Vec<Fault> = found.iter().flat_map(|(_, _, faults)| faults.clone()).collect();
-        tally.add(case.area, &faults);
+        tally.add(case.area, None, faults.iter().map(|fault| fault.kind.name()));
         if arguments.verbose {
             let last = found.last().map(|(_, ended, _)| format!("{:?} {:?}", ended.code, ended.signal));
             println!(

@@ -62,6 +62,19 @@ pub enum End {
     Refused,
 }
 
+impl End {
+    /// All of them, in the order of the columns.
+    pub const ALL: [Self; 2] = [Self::Equal, Self::Refused];
+
+    /// The column's title.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Refused => "refused as\nis right",
+        }
+    }
+}
+
 /// How a case ended.
 #[derive(Debug, Clone)]
 pub struct Verdict {

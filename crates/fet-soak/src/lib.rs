@@ -17,7 +17,6 @@ mod process;
 mod proxy;
 mod server;
 mod tables;
-pub mod tally;
 mod work;
 mod world;
 

@@ -1,31 +1,9 @@
 //! Whether what a process says when it refuses is clear to whoever does not know Rust. Whether it is true is not asked.
 
-/// Words that no user should see.
-const JARGON: &[&str] = &[
-    "panicked",
-    "RUST_BACKTRACE",
-    "expected usize",
-    "struct ",
-    "unknown variant",
-    "Some(",
-    "None)",
-    "invalid type:",
-    "Os {",
-    "Err(",
-    "Ok(",
-    "unwrap()",
-    "called `Result",
-    "called `Option",
-    "usize",
-    "u64",
-    "i64",
-    "f64",
-    "memory allocation of",
-    "ErrorKind",
-    "Kind(",
-    "Failure::",
-    "Error {",
-];
+use fet_testing::message::{control, jargon};
+
+/// Words that no user should see, besides those of all programs.
+const JARGON: &[&str] = &["ErrorKind", "Kind(", "Failure::", "Error {"];
 /// More than this is no message but a listing.
 const LONGEST: usize = 1200;
 
@@ -46,25 +24,12 @@ pub(crate) fn problems(stderr: &str, names: &[&str]) -> Vec<String> {
     if message.chars().count() > LONGEST {
         found.push(format!("{} characters", message.chars().count()));
     }
-    found.extend(JARGON.iter().filter(|word| has(message, word)).map(|word| format!("contains `{word}`")));
-    if let Some(c) = stderr.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
-        found.push(format!("prints the control character U+{:04X}", u32::from(c)));
-    }
+    found.extend(jargon(message, JARGON));
+    found.extend(control(stderr));
     let lower = message.to_lowercase();
     let missing = |names: &&&str| !names.split('|').any(|name| lower.contains(&name.to_lowercase()));
     found.extend(names.iter().filter(missing).map(|name| format!("does not name `{name}`")));
     found
-}
-
-/// Whether a word of letters and digits stands alone, or the text contains another kind of word.
-fn has(text: &str, word: &str) -> bool {
-    let is_word = |c: char| c.is_alphanumeric() || c == '_';
-    let whole = word.chars().all(is_word);
-    text.match_indices(word).any(|(at, _)| {
-        let before = text[..at].chars().next_back().is_some_and(is_word);
-        let after = text[at + word.len()..].chars().next().is_some_and(is_word);
-        !whole || !(before || after)
-    })
 }
 
 #[cfg(test)]

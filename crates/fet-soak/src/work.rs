@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use fet_testing::folder::copy;
 use fet_testing::mutate::generator;
+use fet_testing::tally::Tally;
 
 use crate::areas;
 use crate::case::{Case, End, Kind, Verdict};
 use crate::kit::Kit;
 use crate::process::go_on;
-use crate::tally::Tally;
 
 /// Runs the parties of an experiment as processes, disturbs them, and holds what they write against a simulation. Exits with 0
 /// if every case ended as is right.
@@ -62,7 +63,7 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
     cases.retain(|case| arguments.only.as_ref().is_none_or(|only| case.title().contains(only.as_str())));
     cases.retain(|case| case.short || !arguments.short);
     ensure!(!cases.is_empty(), "no case has such a name");
-    let mut tally = Tally::default();
+    let mut tally = Tally::new(End::ALL.map(End::name).into_iter().chain(Kind::ALL.map(Kind::name)));
     'seeds: for seed in arguments.seed.. {
         for case in cases.iter().filter(|case| seed == arguments.seed || case.seeded) {
             let over =
@@ -76,7 +77,8 @@ pub fn work(arguments: &Arguments, say: &mut dyn FnMut(String)) -> anyhow::Resul
                 say(format!("stopped in {}", case.title()));
                 break 'seeds;
             }
-            tally.add(case.area, &verdict);
+            let faults = verdict.faults.iter().map(|fault| fault.kind.name());
+            tally.add(case.area, Some(verdict.end.name()), faults);
             if arguments.verbose {
                 let how =
                     if verdict.faults.is_empty() { format!("{:?}", verdict.end) } else { "FAIL".into() };
@@ -130,18 +132,4 @@ fn one(
     }
     std::fs::remove_dir_all(&folder).with_context(|| format!("{}", folder.display()))?;
     Ok(verdict)
-}
-
-fn copy(from: &Path, to: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else {
-            std::fs::copy(entry.path(), target)?;
-        }
-    }
-    Ok(())
 }

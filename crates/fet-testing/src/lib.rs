@@ -1,10 +1,14 @@
-//! What tests share: seeded changes of inputs ([`mutate`]), and what a test does where a part that it needs is absent.
+//! What tests share: seeded changes of inputs ([`mutate`]), what no [`message`] may contain, a [`tally`] of cases, and what a
+//! test does where a part that it needs is absent.
 //!
 //! Such a test is left out, with a line that says so; or it fails, where the environment variable `FET_REQUIRE` names the
 //! part. `.ci/run` names what it has set up, so that a test which finds nothing to test there does not pass. This crate does
 //! not look for the parts: a test does, and calls [`left_out`] where there is none.
 
+pub mod folder;
+pub mod message;
 pub mod mutate;
+pub mod tally;
 
 /// The parts that a test may need: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
 /// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a `fet` beside `xtask`, and the program
