@@ -111,13 +111,10 @@ impl<'a> World<'a> {
         self.kept(member).join("model.safetensors")
     }
 
-    /// The folder of what a party keeps of the run that it took part in last.
+    /// The folder of what a party keeps of the primary's run.
     pub(crate) fn kept(&self, member: &str) -> PathBuf {
-        let runs = self.of(member).join("state/runs");
-        let entries = std::fs::read_dir(&runs).into_iter().flatten().flatten();
-        let changed =
-            |entry: std::fs::DirEntry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()));
-        entries.filter_map(changed).max().map_or_else(|| runs.join("none"), |(_, path)| path)
+        let run = std::fs::read_to_string(self.of("primary").join("out/parties/run")).unwrap_or_default();
+        self.of(member).join("state/runs").join(if run.is_empty() { "none" } else { run.trim_end() })
     }
 
     /// Holds what was written against the simulation.

@@ -57,12 +57,18 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     cases.push(Case::new(AREA, "forbidden", |kit, folder, _| forbidden(kit, folder)).short(true));
+    cases.push(Case::new(AREA, "a party is missing", |kit, folder, _| missing(kit, folder)).short(true));
+    cases.push(Case::new(AREA, "a model that never missed a party", |kit, folder, _| never(kit, folder)));
     cases
 }
 
 /// The primary's command.
 fn predict(world: &World<'_>) -> anyhow::Result<Process> {
-    let arguments = [&PREDICT[..], &["--parties", "roster.toml", "--key", "own.key"]].concat();
+    predict_with(world, &[])
+}
+
+fn predict_with(world: &World<'_>, more: &[&str]) -> anyhow::Result<Process> {
+    let arguments = [&PREDICT[..], &["--parties", "roster.toml", "--key", "own.key"], more].concat();
     Process::start(&world.kit.fet, &arguments, &world.of("primary"), "predict")
 }
 
@@ -160,6 +166,70 @@ fn without_similarities(text: &str) -> String {
         cells.collect::<Vec<_>>().join(",") + "\n"
     };
     text.lines().map(line).collect()
+}
+
+/// Three processes of one command: all parties there, one of them missing, none of them there.
+fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    let method = "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }";
+    let experiment = Experiment::new(Data::People).with("method", method);
+    let world = World::new(kit, folder, experiment, true, 10)?;
+    let mut parties = finished(&world, &mut verdict)?;
+    let file = world.of("primary").join("new-predictions.csv");
+    let drop = ["--missing", "drop", "--wait", "2"];
+    // The titles, and the cells of the column `missing`.
+    let marked = || -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let text = std::fs::read_to_string(&file)?;
+        let cells = |line: &str| line.split(',').map(String::from).collect::<Vec<_>>();
+        let titles = cells(text.lines().next().unwrap_or_default());
+        let place = titles.iter().position(|title| title == "missing");
+        let place = place.ok_or_else(|| anyhow::anyhow!("no column `missing` in {titles:?}"))?;
+        Ok((titles, text.lines().skip(1).map(|line| cells(line).swap_remove(place)).collect()))
+    };
+    let mut predicts = |more: &[&str], right: i32| -> anyhow::Result<()> {
+        let _ = std::fs::remove_file(&file);
+        let ended = predict_with(&world, more)?.wait(kit.patience(30))?;
+        if ended.code != Some(right) {
+            let what = format!("{more:?}: {}; right is {right}: {}", ended.said(), ended.stderr);
+            verdict.fault(Kind::WrongCode, what);
+        }
+        if file.exists() != (right == 0) {
+            verdict.fault(Kind::Files, format!("{more:?}: new-predictions.csv is there: {}", file.exists()));
+        }
+        Ok(())
+    };
+    predicts(&drop, 0)?;
+    let (all, none) = marked()?;
+    anyhow::ensure!(none.iter().all(String::is_empty), "somebody is marked as missing: {none:?}");
+    parties[0].kill();
+    predicts(&["--wait", "2"], 75)?;
+    predicts(&drop, 0)?;
+    let (left, marks) = marked()?;
+    anyhow::ensure!(!marks.is_empty() && marks.iter().all(|mark| !mark.is_empty()), "not marked: {marks:?}");
+    let bounded =
+        |titles: &[String]| titles.iter().any(|title| ["likely", "lower"].contains(&title.as_str()));
+    anyhow::ensure!(bounded(&all) && !bounded(&left), "bounds: {all:?}, {left:?}");
+    parties.iter_mut().for_each(Process::kill);
+    predicts(&drop, 75)?;
+    world.panics(&mut verdict)?;
+    Ok(verdict)
+}
+
+/// A model that was trained with all parties in each step.
+fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Refused);
+    let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+    let mut parties = finished(&world, &mut verdict)?;
+    let ended = predict_with(&world, &["--missing", "drop"])?.wait(kit.patience(30))?;
+    if ended.code != Some(2) {
+        verdict
+            .fault(Kind::WrongCode, format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr));
+    }
+    for problem in problems(&ended.stderr, &["method.party_dropout"]) {
+        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+    }
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
 }
 
 /// A party whose policy does not allow predictions.

@@ -171,8 +171,8 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         world.check(&mut parties, &mut verdict)?;
     }
     let [out, kept] = ["out", "out-of-the-first"].map(|name| world.of("primary").join(name));
-    for (experiment, well) in [(second, true), (first, false)] {
-        if well {
+    for (experiment, again) in [(second, false), (first, true)] {
+        if !again {
             std::fs::rename(&out, &kept)?;
         } else {
             std::fs::remove_dir_all(&out)?;
@@ -183,12 +183,8 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         }
         world.experiment = experiment;
         let mut parties = world.parties()?;
-        let ended = world.run(kit.patience(60))?;
-        match (well, amid) {
-            // It was done, and the parties' models are of the second.
-            (false, false) if ended.code == Some(0) => {}
-            _ => judge(&world, &ended, well, &mut verdict)?,
-        }
+        // The parties have kept the first apart from the second.
+        judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
         world.check(&mut parties, &mut verdict)?;
     }
     Ok(verdict)
