@@ -6,7 +6,7 @@ use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
     Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, LARGEST_FRAME,
     LinkKeys, Linked, LoadParameters, Masked, Open, Parts, PublicKeys, Reply, Request, Reveal, Round, Saved,
-    ShareParameters, SignedKey, Terms, Words, decode, encode,
+    ShareParameters, SignedKey, Terms, Words, decode, encode, encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -199,6 +199,30 @@ fn seal(frame: &mut [u8]) {
 /// was not sent; and none has the decoder allocate more than a multiple of what came. Seed 17.
 ///
 /// One test after another in one thread, so that nothing else allocates meanwhile.
+#[test]
+fn frames_that_travel_together_are_told_apart() {
+    let requests = requests();
+    let mut together = Vec::new();
+    for request in &requests {
+        encode_behind(&mut together, request).expect("small");
+    }
+    let apart: Vec<Request> =
+        frames(&together).map(|frame| decode(frame, LARGEST_FRAME).expect("a frame")).collect();
+    assert_eq!(apart, requests);
+    assert_eq!(frames(&[]).collect::<Vec<_>>(), [&[] as &[u8]]);
+    // Whatever they are, no byte is lost, and what is left over is refused.
+    let mut rng = ChaCha8Rng::seed_from_u64(9);
+    for _ in 0..2000 {
+        let altered = mutate(&together, &mut rng);
+        let pieces: Vec<&[u8]> = frames(&altered).collect();
+        assert_eq!(pieces.concat(), altered);
+    }
+    let first = frames(&together).next().expect("a frame").len();
+    let cut: Vec<&[u8]> = frames(&together[..first + 30]).collect();
+    assert_eq!(decode::<Request>(cut[0], LARGEST_FRAME).as_ref(), Ok(&requests[0]));
+    assert!(decode::<Request>(cut[1], LARGEST_FRAME).is_err());
+}
+
 #[test]
 fn altered_frames_are_refused_and_cost_no_memory() {
     let requests: Vec<Vec<u8>> = requests().iter().map(|request| encode(request).expect("a frame")).collect();

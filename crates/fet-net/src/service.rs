@@ -37,7 +37,7 @@ pub trait Answer {
 /// The party's end of a link to the primary.
 pub struct Service {
     transport: Arc<dyn Transport>,
-    post: Mutex<Post>,
+    post: Arc<Mutex<Post>>,
     arrived: Condvar,
 }
 
@@ -52,7 +52,7 @@ impl Service {
     ) -> Self {
         let transport: Arc<dyn Transport> = Arc::new(transport);
         let post = Post::new(Arc::clone(&transport), local, route, primary, settings);
-        Self { transport, post: Mutex::new(post), arrived: Condvar::new() }
+        Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
     }
 
     /// Answers requests, on this thread, until `stop` is set or the transport has ended. Another thread keeps the link alive meanwhile.
@@ -82,6 +82,12 @@ impl Service {
     /// How the link stands.
     pub fn state(&self) -> State {
         self.post().state()
+    }
+
+    /// How the link stands whenever it is asked, also while the service serves.
+    pub fn watch(&self) -> impl Fn() -> State + Send + 'static {
+        let post = Arc::clone(&self.post);
+        move || post.lock().unwrap_or_else(PoisonError::into_inner).state()
     }
 
     fn carry(&self, ended: &AtomicBool) {

@@ -196,13 +196,13 @@ fn a_subscription_that_was_altered_on_its_way_is_made_anew() {
 
 /// The address of a path to a server without TLS, which alters the first subscription that crosses it.
 fn altering(url: &str) -> String {
-    let listens = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = format!("nats://{}", listens.local_addr().unwrap());
+    let listens = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a path");
+    let address = format!("nats://{}", listens.local_addr().expect("a path"));
     let server = url.trim_start_matches("nats://").to_owned();
     std::thread::spawn(move || {
-        let (mut client, _) = listens.accept().unwrap();
-        let mut server = TcpStream::connect(server).unwrap();
-        let (mut down, mut back) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        let (mut client, _) = listens.accept().expect("a path");
+        let mut server = TcpStream::connect(server).expect("a path");
+        let (mut down, mut back) = (server.try_clone().expect("a path"), client.try_clone().expect("a path"));
         std::thread::spawn(move || std::io::copy(&mut down, &mut back));
         let mut bytes = vec![0; 1 << 16];
         let mut whole = true;
@@ -210,7 +210,7 @@ fn altering(url: &str) -> String {
             // SUB SUBJECT SID: another SID, of which the client knows nothing.
             let place = bytes[..read].windows(4).position(|found| found == b"SUB ");
             if let Some(place) = place.filter(|_| std::mem::take(&mut whole)) {
-                let end = place + bytes[place..read].iter().position(|byte| *byte == b'\r').unwrap();
+                let end = place + bytes[place..read].iter().position(|byte| *byte == b'\r').expect("a path");
                 bytes[end - 1] = if bytes[end - 1] == b'9' { b'8' } else { b'9' };
             }
             if server.write_all(&bytes[..read]).is_err() {
