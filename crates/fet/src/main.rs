@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
-use fet::parties::{Unreached, hub, keys, serve};
+use fet::parties::{Unreached, hub, keys, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
     account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show, train,
@@ -54,6 +54,8 @@ enum Command {
     },
     /// Take part in runs as one of the other parties: wait for the primary, and answer it, until stopped.
     Party(serve::Arguments),
+    /// Show how the links of a run under way stand: who is there, what they do, how long a packet takes.
+    Status(status::Arguments),
     /// Make a party's key, or show what the others are told of it.
     Keys {
         #[command(subcommand)]
@@ -235,6 +237,10 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
         Command::Party(arguments) => {
             let stop = train::stopped_by_signals()?;
             serve::serve(&arguments, &stop)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Status(arguments) => {
+            answer(&status::status(&arguments)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Keys { command } => {

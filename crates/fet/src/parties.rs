@@ -12,6 +12,8 @@ mod roster;
 mod run_id;
 mod seat;
 pub mod serve;
+pub mod status;
+mod teller;
 
 use std::path::Path;
 use std::sync::Arc;

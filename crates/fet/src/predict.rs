@@ -22,7 +22,7 @@ use crate::input::{input, machine};
 use crate::output;
 use crate::parties::network::{Elsewhere, Network};
 use crate::parties::{self, Purpose};
-use crate::predictions::{Predicted, number, table};
+use crate::predictions::{Predicted, number, table, text};
 use crate::provenance::Provenance;
 
 /// The arguments of `fet predict`.
@@ -42,9 +42,25 @@ pub struct Arguments {
     /// The primary's key, to reach parties elsewhere.
     #[arg(long, requires = "parties")]
     pub key: Option<PathBuf>,
+    /// What becomes of the predictions where a party elsewhere does not join.
+    #[arg(long, value_enum, default_value_t, requires = "parties")]
+    pub missing: Missing,
+    /// How many seconds a party elsewhere is waited for [default: `wait` of the roster].
+    #[arg(long, value_name = "SECONDS", requires = "parties")]
+    pub wait: Option<u64>,
     /// The tensor backend [default: that of the run].
     #[arg(long)]
     pub device: Option<String>,
+}
+
+/// What becomes of predictions where a party does not join.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Missing {
+    /// There are none.
+    #[default]
+    Error,
+    /// They are made without it, and marked; only by a model that was trained with `method.party_dropout`.
+    Drop,
 }
 
 /// Predicts and writes; returns the warnings.
@@ -59,7 +75,16 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     // Ctrl-C ends a prediction at once.
     let stop = Arc::new(AtomicBool::new(false));
     let elsewhere = roster.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Predictions, &stop));
-    let elsewhere = elsewhere.transpose()?;
+    let elsewhere = elsewhere.transpose()?.map(|elsewhere| {
+        let elsewhere = match arguments.wait {
+            Some(seconds) => elsewhere.waiting(seconds),
+            None => elsewhere,
+        };
+        if arguments.missing == Missing::Drop { elsewhere.dropping() } else { elsewhere }
+    });
+    if arguments.missing == Missing::Drop {
+        check_dropout(&run.experiment)?;
+    }
     let mut served = match &elsewhere {
         None => Served::new(&run, &model)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
@@ -81,11 +106,16 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let predicted = Predicted {
         objective: model.objective(),
         class_names: model.class_names(),
-        conformal: model.conformal(),
+        // The bounds were calibrated with all parties.
+        conformal: model.conformal().filter(|_| served.missing.is_empty()),
         values: &values,
     };
     let mut columns = vec![number("row", (1..=rows).map(|row| row as f64).collect())];
     columns.extend(predicted.columns());
+    if arguments.missing == Missing::Drop {
+        let missing = served.missing.join(" | ");
+        columns.push(text("missing", (0..rows).map(|_| missing.clone())));
+    }
     for party in &served.parties {
         let party = party.look();
         let Some(links) = party.served() else { continue };
@@ -102,6 +132,8 @@ pub(crate) struct Served {
     pub(crate) trainer: Trainer,
     pub(crate) parties: Vec<Watched>,
     pub(crate) warnings: Vec<String>,
+    /// The parties elsewhere that did not join.
+    missing: Vec<String>,
     dataset: Box<dyn fet_core::data::Dataset>,
     floor: Option<f32>,
 }
@@ -138,7 +170,7 @@ impl Served {
         let boxed = parties.iter().map(|party| simulation.wired(party.clone())).collect();
         let trainer = Trainer::serving(experiment, model, boxed, gone, &machine).map_err(input)?;
         let floor = linked_apart(experiment, !parties.is_empty(), &mut warnings)?;
-        Ok(Self { trainer, parties, warnings, dataset, floor })
+        Ok(Self { trainer, parties, warnings, missing: Vec::new(), dataset, floor })
     }
 
     /// The parties of a run on machines of their own, each of which has its finished model.
@@ -157,13 +189,21 @@ impl Served {
         let folders = data_folders(experiment);
         let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
         let dataset = experiment.data.build(&context).map_err(input)?;
-        let gone = model.gone().to_vec();
+        let mut gone = model.gone().to_vec();
         let mut warnings: Vec<String> = gone.iter().map(|&party| lost(&names[party])).collect();
+        let missing: Vec<usize> =
+            network.missing().iter().copied().filter(|party| !gone.contains(party)).collect();
+        let missing_names: Vec<String> = missing.iter().map(|&party| names[party].clone()).collect();
+        warnings.extend(missing_names.iter().map(|name| {
+            format!("\"{name}\" has not joined: predictions are made without it, and without bounds")
+        }));
+        gone.extend(missing);
+        gone.sort_unstable();
         let machine = Machine { party_threads: names.len(), ..machine(&backend) };
         let parties = network.parties(names);
         let trainer = Trainer::serving(experiment, model, parties, gone, &machine).map_err(parties::error)?;
         linked_apart(experiment, true, &mut warnings)?;
-        Ok(Self { trainer, parties: Vec::new(), warnings, dataset, floor: None })
+        Ok(Self { trainer, parties: Vec::new(), warnings, missing: missing_names, dataset, floor: None })
     }
 
     /// The secondaries' tables.
@@ -199,6 +239,18 @@ fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
     });
     let notes = table.notes.iter().filter(|note| note.starts_with("column `"));
     notes.cloned().chain(unknown).collect()
+}
+
+/// Refuses a model that has never seen a party missing.
+fn check_dropout(experiment: &Experiment) -> anyhow::Result<()> {
+    let dropout = experiment.method.build(&()).map_err(input)?.plan().party_dropout;
+    if dropout > 0.0 {
+        return Ok(());
+    }
+    Err(input(
+        "--missing drop: the run was trained without `method.party_dropout`: its model has never seen a party missing; leave it out, \
+         or train with party dropout",
+    ))
 }
 
 /// What a model that is asked computes on; refuses a method that keeps none.

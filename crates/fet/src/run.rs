@@ -117,9 +117,9 @@ pub fn run_among(
         input(format!("cannot make the folder {} ({error}); name another with --out", folder.display()))
     })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
-    if let Some(network) = elsewhere.and_then(Elsewhere::joined) {
-        network.run().keep(folder)?;
-    }
+    let network = elsewhere.and_then(Elsewhere::joined);
+    network.map_or(Ok(()), |network| network.run().keep(folder))?;
+    let _mirror = network.map(|network| network.mirror(folder));
     // The process that held the lock until now may have finished the run.
     // Where there is a report it protects the folder, and a lock would be a file that a refusal leaves behind.
     let refused = |error: anyhow::Error| {
@@ -139,7 +139,7 @@ pub fn run_among(
     let setup_seconds = start.elapsed().as_secs_f64();
     let rows = report::rows(&trainer);
     let mut watch = Watch::start(log, trainer.epochs(), trainer.metric(), rows);
-    watch.parties(elsewhere.and_then(Elsewhere::joined));
+    watch.parties(network);
     let (mut trained_rows, mut trained_seconds) = (0usize, 0.0);
     while !trainer.is_done() {
         let epoch = trainer.progress().epochs.len() + 1;

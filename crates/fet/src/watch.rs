@@ -72,6 +72,10 @@ impl<'a> Watch<'a> {
     }
 
     pub(crate) fn step(&mut self, epoch: usize, step: StepReport) {
+        if let Some(network) = self.network {
+            let done = 100 * step.rows / step.of.max(1);
+            network.does(format!("epoch {epoch} of {}, {done} %", self.epochs));
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(step.rows as u64);
             bar.set_message(format!(

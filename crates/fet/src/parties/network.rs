@@ -2,8 +2,8 @@
 
 use std::cell::OnceCell;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fet_core::experiment::Experiment;
@@ -13,6 +13,7 @@ use fet_net::{CallError, Caller, Keys, Local, Settings};
 use super::remote::{Link, Remote};
 use super::roster::Roster;
 use super::run_id::RunId;
+use super::status::{LinkStatus, Mirror, Status};
 use super::{About, Purpose, Unreached, keys};
 use crate::input::input;
 
@@ -22,6 +23,8 @@ pub struct Elsewhere {
     keys: Arc<Keys>,
     purpose: Purpose,
     stop: Arc<AtomicBool>,
+    /// Whether those that do not join are left out.
+    drops: bool,
     network: OnceCell<Network>,
 }
 
@@ -41,7 +44,21 @@ impl Elsewhere {
                 roster.primary().identity
             )));
         }
-        Ok(Self { roster, keys, purpose, stop: Arc::clone(stop), network: OnceCell::new() })
+        Ok(Self { roster, keys, purpose, stop: Arc::clone(stop), drops: false, network: OnceCell::new() })
+    }
+
+    /// The same, but that each party is waited for so many seconds.
+    #[must_use]
+    pub fn waiting(mut self, seconds: u64) -> Self {
+        self.roster.file.wait = seconds;
+        self
+    }
+
+    /// The same, but that parties which do not join are left out, unless it is all of them.
+    #[must_use]
+    pub fn dropping(mut self) -> Self {
+        self.drops = true;
+        self
     }
 
     /// Whether all randomness follows from the experiment's seed, as in a simulation.
@@ -65,7 +82,8 @@ impl Elsewhere {
             }
         };
         let about = About::of(self.purpose, &run, experiment);
-        let network = Network::join(&self.roster, &self.keys, run, &about, &self.stop)?;
+        let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
+        network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
     }
 
@@ -78,12 +96,18 @@ impl Elsewhere {
 /// Links to all parties of a roster.
 pub(crate) struct Network {
     run: RunId,
+    /// The primary's name and the run's, as the roster has them.
+    names: [String; 2],
     links: Vec<Link>,
+    /// Those that did not join and are left out, from 0.
+    missing: Vec<usize>,
+    /// What the run does, for `fet status`.
+    doing: Arc<Mutex<String>>,
 }
 
 impl Network {
-    /// Reaches the server of a roster as its primary, and waits until every party has joined.
-    fn join(
+    /// Reaches the server of a roster as its primary.
+    fn connect(
         roster: &Roster,
         keys: &Arc<Keys>,
         run: RunId,
@@ -100,14 +124,34 @@ impl Network {
             let caller = Caller::new(transport, local.clone(), route, party.identity, Settings::default());
             links.push(Link::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
         }
-        let network = Self { run, links };
-        network.wait()?;
-        Ok(network)
+        let names = [roster.primary().name.to_string(), roster.file.run.clone()];
+        Ok(Self { run, names, links, missing: Vec::new(), doing: Arc::default() })
     }
 
     /// By what the parties know the run.
     pub(crate) fn run(&self) -> &RunId {
         &self.run
+    }
+
+    /// Writes how the links stand into the folder of the run, as long as the answer lives.
+    pub(crate) fn mirror(&self, folder: &Path) -> Mirror {
+        let (names, links, doing) = (self.names.clone(), self.links.clone(), Arc::clone(&self.doing));
+        Mirror::start(folder, move || {
+            let [party, run] = names.clone();
+            let links = links.iter().map(|link| LinkStatus::of(&link.name, &link.state())).collect();
+            let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            Status { party, run, doing, links, written: 0 }
+        })
+    }
+
+    /// Notes what the run does.
+    pub(crate) fn does(&self, what: String) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    /// The parties that did not join and are left out, from 0.
+    pub(crate) fn missing(&self) -> &[usize] {
+        &self.missing
     }
 
     /// How many parties there are besides the primary.
@@ -134,7 +178,8 @@ impl Network {
         self.links.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
-    fn wait(&self) -> anyhow::Result<()> {
+    /// Waits until every party has joined; those that do not are left out where `drops`.
+    fn wait(&mut self, drops: bool) -> anyhow::Result<()> {
         fet_files::note!(
             "waiting for {}",
             self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
@@ -153,6 +198,18 @@ impl Network {
             let threads: Vec<_> = self.links.iter().map(join).collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect::<Vec<_>>()
         });
+        let late = |joined: &Result<_, _>| matches!(joined, Err(CallError::NotJoined { .. }));
+        let missing: Vec<usize> = joined
+            .iter()
+            .enumerate()
+            .filter(|(_, (_, joined))| late(joined))
+            .map(|(place, _)| place)
+            .collect();
+        let others = joined.iter().all(|(_, joined)| joined.is_ok() || late(joined));
+        if drops && others && missing.len() < joined.len() {
+            self.missing = missing;
+            return Ok(());
+        }
         let fatal = joined.iter().any(|(_, joined)| matches!(joined, Err(CallError::Version { .. })));
         let failed: Vec<String> = joined
             .into_iter()

@@ -20,7 +20,8 @@ pub(super) struct Link {
     /// The party's name in the roster.
     pub(super) name: String,
     caller: Arc<Mutex<Caller>>,
-    state: Arc<Mutex<State>>,
+    /// With the time at which it was so.
+    state: Arc<Mutex<(State, Instant)>>,
     /// How long a party that is gone is waited for.
     wait: Duration,
     stop: Arc<AtomicBool>,
@@ -28,7 +29,7 @@ pub(super) struct Link {
 
 impl Link {
     pub(super) fn new(name: String, caller: Caller, wait: Duration, stop: Arc<AtomicBool>) -> Self {
-        let state = Arc::new(Mutex::new(caller.state()));
+        let state = Arc::new(Mutex::new((caller.state(), Instant::now())));
         Self { name, caller: Arc::new(Mutex::new(caller)), state, wait, stop }
     }
 
@@ -51,11 +52,12 @@ impl Link {
 
     /// How it stands.
     pub(super) fn state(&self) -> State {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let (state, since) = self.state.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        State { heard: state.heard.map(|heard| heard + since.elapsed()), ..state }
     }
 
     fn keep(&self, state: &State) {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone_from(state);
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (state.clone(), Instant::now());
     }
 
     fn caller(&self) -> MutexGuard<'_, Caller> {

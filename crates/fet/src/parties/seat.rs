@@ -18,6 +18,7 @@ use serde::Deserialize;
 
 use super::roster::Roster;
 use super::run_id::RunId;
+use super::teller::Teller;
 use super::{Purpose, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
@@ -57,7 +58,7 @@ const MOST_RUNS: usize = 1000;
 
 /// What a party takes to each run.
 pub(super) struct Seat {
-    pub(super) name: String,
+    pub(super) teller: Teller,
     pub(super) experiment: Experiment,
     table: PartyTable,
     machine: Machine,
@@ -82,6 +83,7 @@ impl Seat {
         roster: &Roster,
         index: usize,
         keys: &fet_net::Keys,
+        teller: Teller,
     ) -> anyhow::Result<Self> {
         let arguments = ExperimentArguments {
             file: folder.join(&file.experiment),
@@ -107,10 +109,9 @@ impl Seat {
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
         let secret = is_secret(aggregator.as_ref());
         if file.rehearsal {
-            fet_files::note!(
-                "warning: {}: this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide \
-                 nothing",
-                file.party
+            teller.tell(
+                "warning",
+                "this is a rehearsal: its secrets, noise and masks follow from the experiment's seed, and hide nothing",
             );
         }
         let signing = if secret { roster.signing().map_err(input)? } else { roster.signing_or_none() };
@@ -123,7 +124,7 @@ impl Seat {
             )));
         }
         Ok(Self {
-            name: file.party.clone(),
+            teller,
             machine: machine(&backend),
             experiment,
             table,
@@ -158,7 +159,7 @@ impl Seat {
                     state.display()
                 ));
             }
-            fet_files::note!("warning: {}: the table is not as it was when its state was made", self.name);
+            self.teller.tell("warning", "the table is not as it was when its state was made");
         }
         fet_files::write(&path, checksum.as_bytes()).map_err(failed)
     }
@@ -194,7 +195,7 @@ impl Seat {
                 Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
             }
         };
-        let name = self.name.clone();
+        let teller = self.teller.clone();
         Ok(Secondary::new(Own {
             table: self.table.clone(),
             settings: self.experiment.common(),
@@ -207,7 +208,7 @@ impl Seat {
             store,
             model,
             start: None,
-            tell: Arc::new(move |warning| fet_files::note!("{name}: {warning}")),
+            tell: Arc::new(move |warning| teller.tell("warning", warning)),
         }))
     }
 }

@@ -1,7 +1,9 @@
 //! `fet party`: one of the other parties, which waits for the primary and answers it, run after run, until it is stopped.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
@@ -12,15 +14,24 @@ use fet_train::secondary::Secondary;
 use super::roster::Roster;
 use super::run_id::RunId;
 use super::seat::{File, Seat, private_folder};
+use super::status::{LinkStatus, Mirror, Status};
+use super::teller::Teller;
 use super::{About, Purpose, Unreached, common_data, keys};
 use crate::input::input;
 use crate::lock;
+use crate::watch::Log;
+
+/// So many requests may come in one message: a gradient, and what follows it.
+const MOST_TOGETHER: usize = 2;
 
 /// The arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Arguments {
     /// The party's own file (TOML): who it is, its experiment, its key, its state and its table.
     pub file: PathBuf,
+    /// The form of what it says.
+    #[arg(long, value_enum, default_value_t)]
+    pub log: Log,
 }
 
 /// Serves until `stop` is set.
@@ -48,7 +59,8 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
             file.party
         )));
     }
-    let seat = Seat::new(&file, &folder, &roster, index, &keys)?;
+    let teller = Teller::new(&file.party, arguments.log);
+    let seat = Seat::new(&file, &folder, &roster, index, &keys, teller.clone())?;
     let state = folder.join(&file.state);
     private_folder(&state)
         .map_err(|error| bad(format!("`state`: cannot make the folder {} ({error})", state.display())))?;
@@ -62,13 +74,25 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
     let mut service = Service::new(transport, local, route, roster.primary().identity, Settings::default());
-    fet_files::note!("{}: ready for {}", file.party, roster.primary().name);
-    let mut serving = Serving { seat, secondary: None, purpose: Purpose::Run, run: None, differs: None };
+    teller.tell("ready", format_args!("ready for {}", roster.primary().name));
+    let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
+    let (look, what) = (service.watch(), Arc::clone(&doing));
+    let (party, run, primary) =
+        (file.party.clone(), roster.file.run.clone(), roster.primary().name.to_string());
+    let _mirror = Mirror::start(&state, move || Status {
+        party: party.clone(),
+        run: run.clone(),
+        doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+        links: vec![LinkStatus::of(&primary, &look())],
+        written: 0,
+    });
+    let mut serving =
+        Serving { seat, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
     service.serve(&mut serving, stop);
     if !stop.load(Ordering::Relaxed) {
         return Err(Unreached(format!("{}: the connection to the server has ended", file.party)).into());
     }
-    fet_files::note!("{}: stopped", file.party);
+    teller.tell("stopped", "stopped");
     Ok(())
 }
 
@@ -96,14 +120,24 @@ struct Serving {
     run: Option<RunId>,
     /// In what the primary's settings of common data differ from this party's.
     differs: Option<String>,
+    /// What it does, for `fet status`.
+    doing: Arc<Mutex<String>>,
 }
 
 impl Serving {
+    fn does(&self, what: String) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = what;
+    }
+
+    fn tell(&self, event: &str, message: impl Display) {
+        self.seat.teller.tell(event, message);
+    }
+
     fn reply(&mut self, request: Request) -> Result<Answer, Failure> {
         // Whoever asks to join begins anew: its program, or another party's, was started again.
         if let Request::Join(_) = request {
             if let Some(differs) = &self.differs {
-                fet_files::note!("{}: refused Join: {differs}", self.seat.name);
+                self.tell("refused", format_args!("refused Join: {differs}"));
                 return Ok(Err(Refusal::new(differs)));
             }
             let Some(run) = &self.run else {
@@ -114,12 +148,16 @@ impl Serving {
             self.secondary = match self.seat.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
                 Err(problem) => {
-                    fet_files::note!("{}: {problem}", self.seat.name);
+                    self.tell("unable", problem);
                     let reason = "has no state or model that it could serve with; its operator is told why";
                     return Ok(Err(Refusal::new(reason)));
                 }
             };
         }
+        self.does(match request.round() {
+            Some(round) => format!("{} in {round}", request.name()),
+            None => request.name().to_string(),
+        });
         let (name, is_join, is_end) =
             (request.name(), matches!(request, Request::Join(_)), matches!(request, Request::Finish));
         let of_predictions = matches!(
@@ -134,22 +172,21 @@ impl Serving {
         let Some(secondary) = &mut self.secondary else {
             let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
                           command again once that has ended";
-            fet_files::note!("{}: refused {name}: no run is under way", self.seat.name);
+            self.seat.teller.tell("refused", format_args!("refused {name}: no run is under way"));
             return Ok(Err(Refusal::new(reason)));
         };
-        let who = &self.seat.name;
         match secondary.ask(request) {
             Ok(reply) => {
                 if is_join {
-                    fet_files::note!("{who}: agreed to the terms");
+                    self.tell("agreed", "agreed to the terms");
                 } else if is_end {
                     let folder = self.run.as_ref().map(|run| self.seat.of_run(run)).unwrap_or_default();
-                    fet_files::note!("{who}: the run is over; the model is in {}", folder.display());
+                    self.tell("over", format_args!("the run is over; the model is in {}", folder.display()));
                 }
                 Ok(Ok(reply))
             }
             Err(Failure::Refused(refusal)) => {
-                fet_files::note!("{who}: refused {name}: {refusal}");
+                self.tell("refused", format_args!("refused {name}: {refusal}"));
                 Ok(Err(refusal))
             }
             Err(failure) => Err(failure),
@@ -160,7 +197,7 @@ impl Serving {
 impl fet_net::Answer for Serving {
     fn begins(&mut self, peer: &Peer) {
         let about = About::read(&peer.about);
-        fet_files::note!("{}: the primary has joined: {}", self.seat.name, about.program);
+        self.tell("joined", format_args!("the primary has joined: {}", about.program));
         self.purpose = about.purpose;
         self.run = RunId::parse(&about.run);
         let other_secret = about.secret != super::confirmation(&self.seat.experiment);
@@ -176,8 +213,11 @@ impl fet_net::Answer for Serving {
     /// Answers the requests that came together, in their order, up to the first that is refused.
     fn answer(&mut self, requests: Vec<u8>) -> Vec<u8> {
         let mut answers = Vec::new();
-        for request in frames(&requests) {
+        for (place, request) in frames(&requests).enumerate() {
             let answer: Answer = match decode(request, LARGEST_FRAME) {
+                Ok(_) if place >= MOST_TOGETHER => {
+                    Err(Refusal::new(format!("at most {MOST_TOGETHER} requests may come together")))
+                }
                 Ok(request) => self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure))),
                 Err(error) => Err(Refusal::new(error)),
             };
@@ -197,10 +237,12 @@ impl fet_net::Answer for Serving {
     }
 
     fn refused(&mut self, peer: &Peer, ours: u16) {
-        let program = About::read(&peer.about).program;
-        let (name, theirs) = (&self.seat.name, peer.version);
-        fet_files::note!(
-            "{name}: refused {program}: it speaks version {theirs} of the protocol, and this program {ours}"
+        let (program, theirs) = (About::read(&peer.about).program, peer.version);
+        self.tell(
+            "refused",
+            format_args!(
+                "refused {program}: it speaks version {theirs} of the protocol, and this program {ours}"
+            ),
         );
     }
 }

@@ -1,0 +1,180 @@
+//! `fet status`: how the links of a run stand, as the process that has them writes it down.
+//!
+//! The primary writes into the folder of the run, another party into its `state`. The file is of the moment: nobody reads it to go
+//! on, it may be lost, and it goes with the process. No party asks another for it, so that it tells each only what it knows.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::seat::File;
+use crate::folder::REPORT;
+use crate::input::{InputError, input};
+use crate::lock;
+
+const FILE: &str = "status.json";
+/// Between two writings.
+const PAUSE: Duration = Duration::from_millis(1000);
+/// Between two looks at whether the process ends.
+const DOZE: Duration = Duration::from_millis(50);
+
+/// The arguments of `fet status`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The folder of a run, at the primary, or the party's own file, at another party.
+    pub place: PathBuf,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// How a process and its links stand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Status {
+    /// The party whose process it is.
+    pub(crate) party: String,
+    /// The run's name in the roster.
+    pub(crate) run: String,
+    /// What it does.
+    pub(crate) doing: String,
+    /// Its links.
+    pub(crate) links: Vec<LinkStatus>,
+    /// When this was written, in seconds since 1970.
+    #[serde(default)]
+    pub(crate) written: u64,
+}
+
+/// How a link stands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct LinkStatus {
+    /// Who is at its other end.
+    pub(crate) party: String,
+    /// What it waits for, and whether the server is reached.
+    pub(crate) state: String,
+    /// How long ago the other end was heard.
+    pub(crate) heard_seconds: Option<f64>,
+    /// The round trip of a packet.
+    pub(crate) latency_milliseconds: Option<f64>,
+    /// Bytes that left.
+    pub(crate) sent: u64,
+    /// Bytes that arrived.
+    pub(crate) received: u64,
+}
+
+impl LinkStatus {
+    pub(crate) fn of(party: &str, state: &fet_net::State) -> Self {
+        Self {
+            party: party.to_string(),
+            state: state.to_string(),
+            heard_seconds: state.heard.map(|heard| heard.as_secs_f64()),
+            latency_milliseconds: state.latency.map(|latency| 1e3 * latency.as_secs_f64()),
+            sent: state.sent,
+            received: state.received,
+        }
+    }
+}
+
+/// Writes the status of this process, once a second, as long as it lives.
+pub(crate) struct Mirror {
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    path: PathBuf,
+}
+
+impl Mirror {
+    /// Into `folder`, what `look` finds.
+    pub(crate) fn start(folder: &Path, look: impl Fn() -> Status + Send + 'static) -> Self {
+        let (path, ended) = (folder.join(FILE), Arc::new(AtomicBool::new(false)));
+        let (place, stop) = (path.clone(), Arc::clone(&ended));
+        let write = move || {
+            let mut waited = PAUSE;
+            while !stop.load(Ordering::Relaxed) {
+                if waited >= PAUSE {
+                    waited = Duration::ZERO;
+                    // Whoever cannot write it works nevertheless.
+                    let _ = replace(&place, &look());
+                }
+                std::thread::sleep(DOZE);
+                waited += DOZE;
+            }
+        };
+        let thread = std::thread::Builder::new().name("fet-status".into()).spawn(write).ok();
+        Self { ended, thread, path }
+    }
+}
+
+impl Drop for Mirror {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Not forced to the disk: it is of the moment.
+fn replace(path: &Path, status: &Status) -> std::io::Result<()> {
+    let written = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
+    let new = path.with_extension("new");
+    std::fs::write(&new, serde_json::to_vec(&Status { written, ..status.clone() })?)?;
+    std::fs::rename(&new, path)
+}
+
+/// The answer of `fet status`.
+pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
+    let folder = folder(&arguments.place)?;
+    let path = folder.join(FILE);
+    let missing = || match folder.join(REPORT).exists() {
+        true => input(format!("{}: the run is done, and no process works on it", folder.display())),
+        false => input(format!("{}: no process works there", folder.display())),
+    };
+    if !lock::is_held(&folder) || !path.exists() {
+        return Err(missing());
+    }
+    let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
+    let bytes = fet_files::read(&path).map_err(|error| bad(error.to_string()))?;
+    let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
+    match arguments.json {
+        true => Ok(format!("{}\n", serde_json::to_string(&status)?)),
+        false => Ok(words(&status)),
+    }
+}
+
+/// Where the status of a run, or of a party by its own file, is.
+fn folder(place: &Path) -> anyhow::Result<PathBuf> {
+    if place.is_dir() {
+        return Ok(place.to_path_buf());
+    }
+    if !place.exists() {
+        return Err(input(format!(
+            "{} is missing; name the folder of a run, or a party's own file",
+            place.display()
+        )));
+    }
+    let file: File = super::read(place)?;
+    Ok(place.parent().unwrap_or(Path::new("")).join(file.state))
+}
+
+fn words(status: &Status) -> String {
+    let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
+    for link in &status.links {
+        let heard = link
+            .heard_seconds
+            .map_or_else(|| "not heard yet".to_string(), |heard| format!("heard {heard:.1} s ago"));
+        let latency =
+            link.latency_milliseconds.map_or_else(String::new, |latency| format!(", {latency:.1} ms"));
+        text += &format!(
+            "{}: {}; {heard}{latency}, {} sent, {} received\n",
+            link.party,
+            link.state,
+            indicatif::HumanBytes(link.sent),
+            indicatif::HumanBytes(link.received)
+        );
+    }
+    text
+}

@@ -1,0 +1,47 @@
+//! What a party says of itself, to people or to programs.
+
+use std::fmt::Display;
+use std::time::SystemTime;
+
+use serde::Serialize;
+
+use crate::watch::Log;
+
+/// Says what happens at a party.
+#[derive(Debug, Clone)]
+pub(super) struct Teller {
+    party: String,
+    log: Log,
+}
+
+/// A line of the log for programs.
+#[derive(Debug, Serialize)]
+struct Line<'a> {
+    /// Seconds since 1970.
+    time: f64,
+    party: &'a str,
+    event: &'a str,
+    message: String,
+}
+
+impl Teller {
+    pub(super) fn new(party: &str, log: Log) -> Self {
+        Self { party: party.to_string(), log }
+    }
+
+    /// A line on standard error, or a JSON object on standard output.
+    pub(super) fn tell(&self, event: &str, message: impl Display) {
+        match self.log {
+            Log::Human if event == "warning" => fet_files::note!("warning: {}: {message}", self.party),
+            Log::Human => fet_files::note!("{}: {message}", self.party),
+            Log::Json => {
+                let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                let message = message.to_string();
+                let line = Line { time: now.as_secs_f64(), party: &self.party, event, message };
+                // The party serves on where nobody reads.
+                let _ =
+                    fet_files::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));
+            }
+        }
+    }
+}
