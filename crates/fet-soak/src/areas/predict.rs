@@ -17,7 +17,7 @@ const AREA: &str = "predict";
 /// The primary's command, but for the parties.
 const PREDICT: [&str; 6] = ["predict", "out", "--rows", "new.csv", "--out", "new-predictions.csv"];
 /// Of each victim, so many cases in the long form.
-const EACH: usize = 6;
+const EACH: usize = 7;
 
 /// Who is killed while predictions are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 mod aggregators;
 mod attacks;
+mod datasets;
 mod encoders;
 mod labels;
 mod linkers;
