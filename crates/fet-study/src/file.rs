@@ -103,6 +103,8 @@ pub(crate) struct VariantTable {
     /// Whether axes of the attack apply to it; not where its method has no secondaries.
     #[serde(default = "yes")]
     pub(crate) attacked: bool,
+    /// The variant that is the same method with nothing from other parties: what these add is the difference.
+    pub(crate) twin: Option<String>,
 }
 
 fn yes() -> bool {

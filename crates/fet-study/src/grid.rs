@@ -41,6 +41,8 @@ pub(crate) struct Variant {
     pub(crate) root: String,
     /// Setting and value for each axis.
     pub(crate) point: Vec<(String, String)>,
+    /// The variant that has nothing from other parties, as the file names it.
+    pub(crate) twin: Option<String>,
 }
 
 /// The command line's selection from a file's study.
@@ -80,7 +82,12 @@ impl Grid {
         let mut study = file.ablation.unwrap_or_default();
         let own_seeds = if study.seeds.is_empty() { vec![file.seed] } else { study.seeds };
         if study.variants.is_empty() {
-            study.variants.push(VariantTable { name: name.clone(), set: Vec::new(), attacked: true });
+            study.variants.push(VariantTable {
+                name: name.clone(),
+                set: Vec::new(),
+                attacked: true,
+                twin: None,
+            });
         }
         let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
@@ -107,6 +114,15 @@ impl Grid {
             |wanted: &str| whole.iter().any(|variant| variant.name == wanted || variant.root == wanted);
         if let Some(base) = &study.base {
             ensure!(is_variant(base), "ablation.base: there is no variant {base:?}; there are {known:?}");
+        }
+        for variant in &study.variants {
+            let Some(twin) = &variant.twin else { continue };
+            let name = &variant.name;
+            ensure!(
+                is_variant(twin),
+                "ablation.variants, {name:?}: `twin`: there is no variant {twin:?}; there are {known:?}"
+            );
+            ensure!(twin != name, "ablation.variants, {name:?}: `twin` must be another variant, not itself");
         }
         for published in &study.paper {
             let wanted = &published.variant;
@@ -170,6 +186,16 @@ impl Grid {
     }
 }
 
+impl Grid {
+    /// The variant that is number `index` without other parties, at the same values of the axes that both have.
+    pub(crate) fn twin_of(&self, index: usize) -> Option<usize> {
+        let own = &self.variants[index];
+        let twin = own.twin.as_ref()?;
+        let named = |other: &Variant| other.name == *twin || (other.root == *twin && other.agrees(own));
+        self.variants.iter().position(named).filter(|twin| *twin != index)
+    }
+}
+
 impl Variant {
     /// Whether both have the same values of the axes that both have: those of the attack do not apply to every variant.
     fn agrees(&self, other: &Self) -> bool {
@@ -202,7 +228,8 @@ fn combinations(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
     let variant = |root: &VariantTable| {
         let (name, sets) = (root.name.clone(), root.set.clone());
         let own = axes.iter().filter(|(axis, _)| root.attacked || !is_attack(axis));
-        expand(Variant { root: name.clone(), name, sets, point: Vec::new() }, own)
+        let twin = root.twin.clone();
+        expand(Variant { root: name.clone(), name, sets, point: Vec::new(), twin }, own)
     };
     roots.iter().flat_map(variant).collect()
 }

@@ -5,6 +5,7 @@
 //!
 //! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
 
+mod added;
 mod cell;
 mod defences;
 mod engine;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use fet_records::{AttackRecord, Metric};
 
+use super::added::Added;
 use super::cell::Cell;
 use super::defences::{Defences, runs};
 use super::failure::Failure;
@@ -33,6 +34,8 @@ pub(crate) struct Summary<'a> {
     pub(crate) rows: Vec<Row<'a>>,
     /// For each row the one that stands for its run: variants that differ in the attack alone are one run.
     pub(crate) runs: Vec<usize>,
+    /// What other parties add to the variants that have a twin without them.
+    pub(crate) added: Vec<Added>,
     /// The variants as defences; none where nothing was attacked.
     pub(crate) defences: Option<Defences>,
     /// Cells that failed.
@@ -74,8 +77,9 @@ impl<'a> Summary<'a> {
         let undone = cells.iter().filter(|cell| !done.contains(&cell.folder));
         let failures = undone.filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
         let defences = Defences::of(grid, &rows, &runs, metric);
+        let added = Added::of(grid, &rows, metric);
         let mut summary =
-            Self { grid, cells, results, metric, rows, runs, defences, failures, notes: Vec::new() };
+            Self { grid, cells, results, metric, rows, runs, added, defences, failures, notes: Vec::new() };
         summary.notes = summary.notes();
         summary
     }
@@ -250,7 +254,7 @@ impl Row<'_> {
 }
 
 /// The test metrics of variant and base, seed by seed.
-fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
+pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
     let of_base: HashMap<u64, f64> =
         base.results.iter().map(|result| (result.cell.seed, result.report.best.test)).collect();
     let own = row.results.iter();
@@ -265,7 +269,7 @@ fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     })
 }
 
-fn verdict(metric: Metric, comparison: Option<&Comparison>) -> Verdict {
+pub(crate) fn verdict(metric: Metric, comparison: Option<&Comparison>) -> Verdict {
     let Some(comparison) = comparison else { return Verdict::Alone };
     match &comparison.test {
         None => Verdict::Untested,

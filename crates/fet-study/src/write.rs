@@ -3,6 +3,7 @@
 //!
 //! Every file is derived from the summary; `fet-chart` draws the charts.
 
+mod added;
 mod defences;
 mod details;
 mod figures;
@@ -32,11 +33,16 @@ pub(crate) fn files(summary: &Summary<'_>) -> String {
 pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, Vec<String>)> {
     let table = Table::new(summary);
     let every = metrics::table(summary);
+    let added = added::table(summary);
     let attacked = summary.defences.as_ref();
     let defences = attacked.map(|defences| defences::table(summary, defences));
     let notes = attacked.map_or_else(Vec::new, defences::notes);
     let mut markdown = table.markdown();
     markdown.extend(summary.notes.iter().map(|note| format!("\n{note}\n")));
+    if let (Some(added), Some(metric)) = (&added, summary.metric) {
+        markdown.push_str(&format!("\n{}:\n\n{}", added::TITLE, added.markdown()));
+        markdown.extend(added::notes(summary, metric).iter().map(|note| format!("\n{note}\n")));
+    }
     if let Some(every) = &every {
         markdown.push_str(&format!("\nEvery metric:\n\n{}", every.markdown()));
         markdown.extend(metrics::notes(summary).iter().map(|note| format!("\n{note}\n")));
@@ -55,7 +61,10 @@ pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, V
         ("table.tex", Some(table.latex())),
         ("attacks.csv", attacked.map(|_| results::attacks(summary.results))),
         ("leakage.svg", attacked.and_then(|defences| figures::leakage_file(summary, defences))),
-        ("report.html", Some(html::text(summary, &table, every.as_ref(), defences.as_ref())?)),
+        (
+            "report.html",
+            Some(html::text(summary, &table, [added.as_ref(), every.as_ref(), defences.as_ref()])?),
+        ),
     ];
     for (name, text) in files {
         let path = folder.join(name);
@@ -68,5 +77,5 @@ pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, V
             None => {}
         }
     }
-    Ok((std::iter::once(table).chain(defences).collect(), notes))
+    Ok((std::iter::once(table).chain(added).chain(defences).collect(), notes))
 }

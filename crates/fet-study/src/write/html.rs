@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::super::failure;
 use super::super::results::Finished;
 use super::super::summary::{Row, Summary, Verdict};
+use super::added;
 use super::defences;
 use super::details::details;
 use super::figures::figures;
@@ -58,12 +59,11 @@ struct Failed {
     tail: String,
 }
 
-/// The text of the page; `every` is the table of every metric and `defences` that of defences, if there are such.
+/// The text of the page, with the tables of what others add, of every metric and of defences, if there are such.
 pub(super) fn text(
     summary: &Summary<'_>,
     table: &Table,
-    every: Option<&Table>,
-    defences: Option<&Table>,
+    [added, every, defences]: [Option<&Table>; 3],
 ) -> Result<String> {
     let grid = summary.grid;
     let mut environment = Environment::new();
@@ -90,6 +90,13 @@ pub(super) fn text(
         "header": table.header,
         "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
         "difference": if summary.compares() { DIFFERENCE } else { usize::MAX },
+        "added": added.zip(summary.metric).map(|(table, metric)| json!({
+            "title": added::TITLE,
+            "header": table.header,
+            "rows": table.rows.iter().map(|row| json!({ "fields": row.fields, "differs": row.differs })).collect::<Vec<Value>>(),
+            "difference": DIFFERENCE,
+            "notes": added::notes(summary, metric),
+        })),
         "every": every.map(|table| json!({
             "header": table.header,
             "rows": table.rows.iter().map(|row| &row.fields).collect::<Vec<_>>(),
@@ -283,8 +290,8 @@ mod tests {
         let (grid, cells, reports) = study(&cells);
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page =
-            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
+        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+            .expect("a page");
         for part in [
             "B is worse than A by 20.00 points",
             "<strong>−20.00 [",
@@ -309,8 +316,8 @@ mod tests {
     fn a_study_without_results_has_a_page() {
         let (grid, _, _) = study(&[]);
         let summary = Summary::new(&grid, &[], &[]);
-        let page =
-            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
+        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+            .expect("a page");
         assert!(page.contains("0 of 0 cells"), "{page}");
     }
 
@@ -320,8 +327,8 @@ mod tests {
         grid.variants[0].name = "<script>alert(1)</script>".into();
         let results = pair(&cells, &reports);
         let summary = Summary::new(&grid, &cells, &results);
-        let page =
-            text(&summary, &Table::new(&summary), metrics::table(&summary).as_ref(), None).expect("a page");
+        let page = text(&summary, &Table::new(&summary), [None, metrics::table(&summary).as_ref(), None])
+            .expect("a page");
         assert!(!page.contains("<script>alert") && page.contains("&lt;script&gt;alert"), "{page}");
     }
 

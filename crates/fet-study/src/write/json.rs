@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 use super::super::summary::{Row, Summary};
+use super::added;
 use super::defences::{self, bound};
 use super::metrics;
 
@@ -23,6 +24,7 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
             "failed": summary.failures.len(),
         },
         "variants": summary.rows.iter().map(|row| variant(summary, row)).collect::<Vec<_>>(),
+        "added": added::json(summary),
         "failures": summary.failures.iter().map(|(cell, failure)| json!({
             "variant": cell.variant, "seed": cell.seed, "problem": failure.problem,
         })).collect::<Vec<_>>(),

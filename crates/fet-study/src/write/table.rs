@@ -6,6 +6,7 @@ use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
 use fet_records::Metric;
 
+use super::super::statistics::paired::Comparison;
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::{Row, Summary};
 
@@ -173,7 +174,12 @@ pub(crate) fn epsilon_title(summary: &Summary<'_>) -> String {
 
 /// The difference from the base with its interval, p, and effect.
 pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
-    let (Some(comparison), Some(metric)) = (&row.comparison, metric) else { return [dash(), dash(), dash()] };
+    against(row.comparison.as_ref(), metric)
+}
+
+/// A difference with its interval, p, and effect.
+pub(crate) fn against(comparison: Option<&Comparison>, metric: Option<Metric>) -> [String; 3] {
+    let (Some(comparison), Some(metric)) = (comparison, metric) else { return [dash(), dash(), dash()] };
     let signed = |value: f64| {
         let text = metric.show(value.abs());
         let is_zero = text.chars().all(|c| "0.".contains(c));

@@ -1,0 +1,82 @@
+//! What the others add: a variant minus its twin, which is the same method with nothing from other parties.
+//!
+//! The difference from a base says which variant is better. It does not say why: a method may be ahead of another for what it makes of
+//! the primary's own record. A file names a variant's twin (`twin = "FeT alone"`), and this compares the two over seeds.
+
+use super::grid::Grid;
+use super::statistics::paired::{Comparison, correct};
+use super::summary::{Row, Verdict, pairs, verdict};
+use fet_records::Metric;
+
+/// What the other parties add to one variant.
+#[derive(Debug)]
+pub(crate) struct Added {
+    /// The variant, in the grid's order.
+    pub(crate) index: usize,
+    /// Its twin.
+    pub(crate) twin: usize,
+    /// The variant minus its twin, over the seeds that both have.
+    pub(crate) comparison: Comparison,
+    /// What the test shows.
+    pub(crate) verdict: Verdict,
+}
+
+impl Added {
+    /// One for each variant that has a twin, and a seed in common with it; corrected for their number (Holm).
+    pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
+        let Some(metric) = metric else { return Vec::new() };
+        let compare = |index: usize| {
+            let twin = grid.twin_of(index)?;
+            Some((index, twin, Comparison::of(&pairs(&rows[index], &rows[twin]))?))
+        };
+        let found: Vec<_> = (0..rows.len()).filter_map(compare).collect();
+        let mut comparisons: Vec<_> =
+            found.iter().map(|(_, _, comparison)| Some(comparison.clone())).collect();
+        correct(&mut comparisons);
+        let corrected = found.into_iter().zip(comparisons.into_iter().flatten());
+        let added = corrected.map(|((index, twin, _), comparison)| {
+            let verdict = verdict(metric, Some(&comparison));
+            Self { index, twin, comparison, verdict }
+        });
+        added.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grid::Scope;
+    use super::super::results::tests::{RMSE, finished};
+    use super::super::summary::Summary;
+    use super::super::summary::tests::pair;
+    use super::*;
+
+    #[test]
+    fn a_variant_stands_against_its_twin_and_not_against_the_base() {
+        let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'Trees' }, { name = 'FeT', twin = 'Alone' }, { name = 'Alone' }]";
+        let grid = Grid::parse(text, &Scope::default()).expect("a grid");
+        let values = [[26.0, 27.0, 28.0], [24.0, 25.1, 25.9], [24.5, 25.5, 26.5]];
+        let each = values.iter().enumerate().flat_map(|(variant, seeds)| {
+            seeds.iter().enumerate().map(move |(seed, test)| finished(variant, seed as u64, RMSE, *test))
+        });
+        let (cells, reports): (Vec<_>, Vec<_>) = each.unzip();
+        let results = pair(&cells, &reports);
+        let summary = Summary::new(&grid, &cells, &results);
+        let [added] = summary.added.as_slice() else { panic!("{:?}", summary.added) };
+        assert_eq!((added.index, added.twin, added.comparison.n), (1, 2, 3));
+        assert!((added.comparison.difference + 0.5).abs() < 1e-9, "{added:?}");
+        assert_eq!(added.verdict, Verdict::Better);
+        // One comparison is corrected for itself alone.
+        let test = added.comparison.test.as_ref().expect("three seeds");
+        assert_eq!(test.corrected, test.p);
+    }
+
+    #[test]
+    fn a_twin_must_be_another_variant() {
+        let parse = |twin: &str| {
+            let text = format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', twin = '{twin}' }}]");
+            Grid::parse(&text, &Scope::default()).expect_err("refused").to_string()
+        };
+        assert!(parse("B").contains("no variant \"B\""), "{}", parse("B"));
+        assert!(parse("A").contains("itself"), "{}", parse("A"));
+    }
+}

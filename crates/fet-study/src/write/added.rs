@@ -1,0 +1,65 @@
+//! The table of what the others add.
+
+use fet_records::{Direction, Metric};
+use serde_json::{Value, json};
+
+use super::super::added::Added;
+use super::super::statistics::CONFIDENCE;
+use super::super::summary::{Summary, Verdict};
+use super::table::{DIFFERENCE, Table, TableRow, against};
+
+/// The title of the section.
+pub(super) const TITLE: &str = "What the others add";
+
+/// A row for each variant with a twin; nothing where none has one.
+pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
+    let metric = summary.metric.filter(|_| !summary.added.is_empty())?;
+    let header = ["variant", "without the others", "pairs", "", "p", "effect d"].map(String::from);
+    let mut header = header.to_vec();
+    header[DIFFERENCE] = format!("{}, with minus without (95 %)", metric.title());
+    let row = |added: &Added| {
+        let name = |index: usize| summary.rows[index].variant.name.clone();
+        let [difference, p, effect] = against(Some(&added.comparison), Some(metric));
+        let pairs = added.comparison.n.to_string();
+        let fields = vec![name(added.index), name(added.twin), pairs, difference, p, effect];
+        TableRow { fields, differs: matches!(added.verdict, Verdict::Better | Verdict::Worse) }
+    };
+    Some(Table { header, rows: summary.added.iter().map(row).collect() })
+}
+
+/// How to read it.
+pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
+    let better = match metric.direction() {
+        Direction::Minimise => "below 0 the others help",
+        Direction::Maximise => "above 0 the others help",
+    };
+    let tested = summary.added.iter().filter(|added| added.comparison.test.is_some()).count();
+    vec![format!(
+        "Each method against itself with nothing from other parties, over the seeds that both have: {better}. Bold: p below {:.2} after \
+         Holm's correction for {tested} comparison{}.",
+        1.0 - CONFIDENCE,
+        if tested == 1 { "" } else { "s" }
+    )]
+}
+
+/// The same, unrounded.
+pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
+    let one = |added: &Added| {
+        let name = |index: usize| &summary.rows[index].variant.name;
+        let comparison = &added.comparison;
+        json!({
+            "variant": name(added.index),
+            "twin": name(added.twin),
+            "pairs": comparison.n,
+            "difference": comparison.difference,
+            "test": comparison.test.as_ref().map(|test| json!({
+                "interval": [comparison.difference - test.half_width, comparison.difference + test.half_width],
+                "p": test.p,
+                "p_holm": test.corrected,
+                "p_sign_flip": test.exact,
+                "effect_d": test.effect,
+            })),
+        })
+    };
+    summary.added.iter().map(one).collect()
+}
