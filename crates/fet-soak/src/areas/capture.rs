@@ -1,7 +1,7 @@
 //! All that goes between the members and a server without TLS is recorded, both ways, for a whole run. No piece of what only its
 //! owner may know is in it; and what is sent looks like noise. The same search finds pieces that were put there.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use rand::RngExt;
@@ -208,8 +208,10 @@ impl Secrets {
 }
 
 /// What the messages of a stream carry behind their headers, one after another: the protocol's lines `PUB` and `MSG` end with the number of bytes.
+/// A message that is sent again as it was, such as the first of a handshake while a party starts, is counted once.
 fn payloads(stream: &[u8]) -> Vec<u8> {
     let mut found = Vec::new();
+    let mut known = HashSet::new();
     let mut at = 0;
     while let Some(end) = stream[at..].windows(2).position(|pair| pair == b"\r\n") {
         let line = String::from_utf8_lossy(&stream[at..at + end]).into_owned();
@@ -217,7 +219,9 @@ fn payloads(stream: &[u8]) -> Vec<u8> {
         let count = line.starts_with("PUB ").then_some(&line).or(line.starts_with("MSG ").then_some(&line));
         let count: Option<usize> = count.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         if let Some(bytes) = count.and_then(|count| stream.get(at..at + count)) {
-            found.extend(&bytes[HEADER.min(bytes.len())..]);
+            if known.insert(bytes) {
+                found.extend(&bytes[HEADER.min(bytes.len())..]);
+            }
             at += bytes.len() + 2;
         }
     }
