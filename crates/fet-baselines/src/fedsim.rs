@@ -20,6 +20,7 @@ use fet_train::model::Init;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::key_encoding::KeyEncoding;
 use crate::split::{Local, secondary};
 use model::{Pairs, PairsShape};
 
@@ -163,6 +164,6 @@ impl Method for FedSim {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        secondary(encoder, context, &self.0.local, 0.0, &self.0.optimizer)
+        secondary(encoder, context, &self.0.local, 0.0, &KeyEncoding::default(), &self.0.optimizer)
     }
 }

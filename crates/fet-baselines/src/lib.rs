@@ -3,13 +3,17 @@
 //! A binary references them by `use fet_baselines as _;`: inventory drops a crate that nothing references.
 
 mod fedsim;
+mod fet_alone;
 mod gbdt;
+mod key_encoding;
 mod solo;
 mod split;
 mod top1sim;
 
 pub use fedsim::{FedSimSettings, Merge};
+pub use fet_alone::FetAloneSettings;
 pub use gbdt::{GbdtSoloSettings, GbdtTop1Settings, Growth};
+pub use key_encoding::KeyEncoding;
 pub use solo::SoloSettings;
 pub use split::Local;
 pub use top1sim::Top1SimSettings;

@@ -1,4 +1,5 @@
-//! `solo`: the primary alone, a multi-layer perceptron on its own keys and features (paper, section 7.1).
+//! `solo`: the primary alone, a multi-layer perceptron on its own keys and features (paper, section 7.1); as a fair control also
+//! on the encoding of keys that `fet` has (`key_encoding`).
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -15,6 +16,8 @@ use fet_train::model::{Init, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::key_encoding::{Inputs, KeyEncoding};
+
 /// Settings of `solo` (paper, section 7.1).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -25,17 +28,24 @@ pub struct SoloSettings {
     /// The dropout rate after each hidden layer; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
+    /// The encoding of the key beside the inputs; none in the paper.
+    pub key_encoding: KeyEncoding,
     /// The optimiser of the model.
     pub optimizer: OptimizerSettings,
 }
 
 impl Default for SoloSettings {
     fn default() -> Self {
-        Self { hidden: vec![400, 400], dropout: 0.0, optimizer: OptimizerSettings::adam() }
+        let (key_encoding, optimizer) = (KeyEncoding::default(), OptimizerSettings::adam());
+        Self { hidden: vec![400, 400], dropout: 0.0, key_encoding, optimizer }
     }
 }
 
 impl Recipe<dyn Method> for SoloSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.key_encoding.check()
+    }
+
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Solo(self.clone())))
     }
@@ -53,11 +63,12 @@ impl Method for Solo {
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let SoloSettings { hidden, dropout, key_encoding, optimizer } = &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
-        let inputs = context.key_columns + context.feature_columns;
-        let outputs = context.objective.outputs;
-        let network = Perceptron::new(&mut init, inputs, &self.0.hidden, outputs, self.0.dropout);
-        Ok(Box::new(PrimaryModel::new(Alone { network }, &self.0.optimizer, context)))
+        let inputs = context.key_columns + context.feature_columns + key_encoding.width;
+        let network = Perceptron::new(&mut init, inputs, hidden, context.objective.outputs, *dropout);
+        let inputs = Inputs::new(&mut init, key_encoding, context.key_columns);
+        Ok(Box::new(PrimaryModel::new(Alone { network, inputs }, optimizer, context)))
     }
 
     fn secondary(
@@ -72,10 +83,12 @@ impl Method for Solo {
 #[derive(Module, Debug)]
 struct Alone {
     network: Perceptron,
+    inputs: Inputs,
 }
 
 impl PrimaryNetwork for Alone {
     fn forward(&self, batch: &PrimaryBatch, _memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
-        self.network.forward(Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1), pass)
+        let own = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
+        self.network.forward(self.inputs.join(batch.keys.clone(), own), pass)
     }
 }

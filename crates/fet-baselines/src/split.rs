@@ -1,4 +1,4 @@
-//! The shared part of the SplitNN methods: local models that see features and no keys.
+//! The shared part of the SplitNN methods: local models that see features, and keys only where these are encoded.
 
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::memory::MOST_WIDTH;
@@ -9,6 +9,8 @@ use fet_core::registry::{Slot, Violation};
 use fet_train::model::{Init, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::key_encoding::KeyEncoding;
 
 /// The primary's local model, and the width of all representations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,27 +37,28 @@ impl Local {
     }
 }
 
-/// A secondary's local model, without keys.
+/// A secondary's local model, without keys unless they are encoded.
 pub(crate) fn secondary(
     encoder: &Slot<dyn Encoder>,
     context: &SecondaryContext<'_>,
     local: &Local,
     dropout: f64,
+    key_encoding: &KeyEncoding,
     optimizer: &OptimizerSettings,
 ) -> Result<Box<dyn Encoder>, Violation> {
     let shape = ModelShape {
         hidden: local.width,
         heads: 1,
         dropout,
-        positional_encoding: false,
-        frequency_std: 1.0,
+        positional_encoding: key_encoding.width > 0,
+        frequency_std: key_encoding.frequency_std,
         shared_norm: false,
     };
     encoder.build(&EncoderContext {
         device: context.device,
         weights: context.weights.clone(),
         neighbours: context.neighbours,
-        key_columns: 0,
+        key_columns: if key_encoding.width > 0 { context.key_columns } else { 0 },
         feature_columns: context.feature_columns,
         computation: context.computation,
         shape: &shape,

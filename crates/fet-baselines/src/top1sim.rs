@@ -1,7 +1,8 @@
 //! `top1sim`: each primary record joined with the nearest record of every secondary, then SplitNN (paper,
 //! section 7.1).
 //!
-//! Keys are only for linkage: no model sees them. A secondary's local model is the encoder slot.
+//! Keys are only for linkage: no model sees them, unless `key_encoding` has every party encode its own, as `fet` does: a fair control.
+//! A secondary's local model is the encoder slot.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -18,6 +19,7 @@ use fet_train::model::{Init, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::key_encoding::{Inputs, KeyEncoding};
 use crate::split::{Local, secondary};
 
 /// Settings of `top1sim` (paper, section 7.1).
@@ -33,18 +35,29 @@ pub struct Top1SimSettings {
     /// The dropout rate after each hidden layer; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
+    /// The encoding of each party's own keys, which its local model then sees; none in the paper.
+    pub key_encoding: KeyEncoding,
     /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,
 }
 
 impl Default for Top1SimSettings {
     fn default() -> Self {
-        let optimizer = OptimizerSettings::lamb();
-        Self { local: Local::default(), hidden: vec![100], dropout: 0.0, optimizer }
+        let (key_encoding, optimizer) = (KeyEncoding::default(), OptimizerSettings::lamb());
+        Self { local: Local::default(), hidden: vec![100], dropout: 0.0, key_encoding, optimizer }
     }
 }
 
 impl Recipe<dyn Method> for Top1SimSettings {
+    fn check(&self) -> Result<(), Violation> {
+        self.key_encoding.check()?;
+        if self.key_encoding.width > 0 && !self.local.width.is_multiple_of(2) {
+            let rule = "must be even where keys are encoded: the encoding of a secondary's key is as wide";
+            return Err(Violation::new("local.width", rule, self.local.width));
+        }
+        Ok(())
+    }
+
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         Ok(Box::new(Top1Sim(self.clone())))
     }
@@ -69,12 +82,14 @@ impl Method for Top1Sim {
     }
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
-        let Top1SimSettings { local, hidden, dropout, optimizer } = &self.0;
+        let Top1SimSettings { local, hidden, dropout, key_encoding, optimizer } = &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
         let joined = local.width + context.memory_width;
+        let own = context.feature_columns + key_encoding.width;
         let model = Joined {
-            local: local.model(&mut init, context.feature_columns, *dropout),
+            local: local.model(&mut init, own, *dropout),
             aggregation: Perceptron::new(&mut init, joined, hidden, context.objective.outputs, *dropout),
+            inputs: Inputs::new(&mut init, key_encoding, context.key_columns),
         };
         Ok(Box::new(PrimaryModel::new(model, optimizer, context)))
     }
@@ -84,7 +99,8 @@ impl Method for Top1Sim {
         encoder: &Slot<dyn Encoder>,
         context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        secondary(encoder, context, &self.0.local, self.0.dropout, &self.0.optimizer)
+        let Top1SimSettings { local, dropout, key_encoding, optimizer, .. } = &self.0;
+        secondary(encoder, context, local, *dropout, key_encoding, optimizer)
     }
 }
 
@@ -92,13 +108,15 @@ impl Method for Top1Sim {
 struct Joined {
     local: Perceptron,
     aggregation: Perceptron,
+    inputs: Inputs,
 }
 
 impl PrimaryNetwork for Joined {
     fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
         let memory = memory.expect("the trainer gives a memory to a method with secondaries").tensor.clone();
         let [rows, _, width] = memory.dims();
-        let own = self.local.forward(batch.features.clone(), pass);
+        let own = self.inputs.join(batch.keys.clone(), batch.features.clone());
+        let own = self.local.forward(own, pass);
         self.aggregation.forward(Tensor::cat(vec![own, memory.reshape([rows, width])], 1), pass)
     }
 }

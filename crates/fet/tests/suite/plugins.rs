@@ -11,6 +11,7 @@ fn every_plugin_is_linked_in() {
     let expected = [
         "method: fedsim",
         "method: fet",
+        "method: fet-alone",
         "method: gbdt-solo",
         "method: gbdt-top1",
         "method: solo",
