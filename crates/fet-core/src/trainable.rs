@@ -37,6 +37,13 @@ pub struct Nothing {
     moments: Moments,
 }
 
+impl Nothing {
+    /// A model that keeps these numbers, which nothing trains.
+    pub fn keeping(parameters: Parameters) -> Self {
+        Self { parameters, ..Self::default() }
+    }
+}
+
 impl Learner for Nothing {
     fn parameters(&self) -> &Parameters {
         &self.parameters

@@ -79,6 +79,7 @@ fn a_report_follows_from_the_transcript_and_the_primarys_own_data() {
         &["method.kind=fedsim"],
         &["method.kind=top1sim", "train.wire=bytes"],
         &["method.kind=gbdt-top1"],
+        &["method.kind=gbdt-pooled"],
         &["aggregator.kind=similarity-weighted"],
         &[SECURE, NOISE, "method.pe_average_every=0"],
         &[SECURE, NOISE, "privacy.learning=frozen", "privacy.max_occurrences=2"],

@@ -12,6 +12,7 @@ fn every_plugin_is_linked_in() {
         "method: fedsim",
         "method: fet",
         "method: fet-alone",
+        "method: gbdt-pooled",
         "method: gbdt-solo",
         "method: gbdt-top1",
         "method: solo",

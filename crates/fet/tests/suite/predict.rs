@@ -50,6 +50,7 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
         &["method.kind=top1sim"],
         &["method.kind=solo"],
         &["method.kind=gbdt-top1"],
+        &["method.kind=gbdt-pooled"],
     ] {
         let rate = "method.optimizer.learning_rate=0.05";
         let sets = [&["train.epochs=4", rate, "train.evaluation_batch_size=7"], sets].concat();

@@ -1,0 +1,140 @@
+//! Boosters as the primary's half of a method.
+
+use std::sync::{Mutex, PoisonError};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::data::Task;
+use fet_core::method::{Memory, Primary, PrimaryBatch, TrainOutcome};
+use fet_core::model::Pass;
+use fet_core::objective::Objective;
+use fet_core::parameters::{Parameters, host};
+use fet_core::trainable::{Learner, Nothing};
+use forust_ml::{GradientBooster, Matrix};
+
+use super::{Growth, PORTIONS, Pool};
+
+/// The name of the number of portions in use.
+const IN_USE: &str = "portions";
+
+/// One booster for a number or two classes, one for each of more classes.
+pub(super) struct Forest {
+    growth: Growth,
+    /// What it makes of the neighbours' columns.
+    pools: Vec<Pool>,
+    seed: u64,
+    objective: Objective,
+    /// The columns that are not constant on the training rows: the library refuses the others.
+    varying: Vec<usize>,
+    /// A booster keeps how many of its trees predict.
+    boosters: Mutex<Vec<GradientBooster>>,
+    /// The number of portions of the trees in use: of the best epoch, once that is loaded.
+    portions: Nothing,
+}
+
+impl Forest {
+    pub(super) fn new(growth: Growth, pools: Vec<Pool>, seed: u64, objective: Objective) -> Self {
+        let mut portions = Parameters::default();
+        portions.push(IN_USE, &[1], &[0.0]);
+        let (varying, boosters, portions) = (Vec::new(), Mutex::default(), Nothing::keeping(portions));
+        Self { growth, pools, seed, objective, varying, boosters, portions }
+    }
+
+    /// Columns: keys, features, and those that the secondaries pooled.
+    fn columns(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Vec<Vec<f64>> {
+        let mut parts = vec![batch.keys.clone(), batch.features.clone()];
+        if let Some(memory) = memory {
+            parts.extend(self.pools.iter().flat_map(|pool| pool.columns(&memory)));
+        }
+        let columns = parts.into_iter().flat_map(|part| {
+            let rows = part.dims()[0];
+            let values = host(part.without_autodiff().transpose());
+            values
+                .chunks(rows)
+                .map(|column| column.iter().map(|&x| f64::from(x)).collect())
+                .collect::<Vec<_>>()
+        });
+        columns.collect()
+    }
+
+    /// One target for each booster.
+    fn targets(&self, labels: &[f32]) -> Vec<Vec<f64>> {
+        match self.objective.task {
+            Task::Regression | Task::Binary => vec![labels.iter().map(|&y| f64::from(y)).collect()],
+            Task::Multiclass => (0..self.objective.outputs)
+                .map(|class| labels.iter().map(|&y| f64::from(u8::from(y as usize == class))).collect())
+                .collect(),
+        }
+    }
+
+    fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
+        let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
+        self.varying = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
+        let flat = self.flat(columns);
+        let data = Matrix::new(&flat, labels.len(), self.varying.len());
+        let fit = |target: Vec<f64>| {
+            let mut booster = self.growth.booster(self.objective.task, self.seed);
+            let fitted = if weights.is_empty() {
+                booster.fit_unweighted(&data, &target, None)
+            } else {
+                let weights: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+                booster.fit(&data, &target, &weights, None)
+            };
+            fitted.expect("every column is finite and varies");
+            booster
+        };
+        self.boosters = Mutex::new(self.targets(labels).into_iter().map(fit).collect());
+    }
+
+    fn flat(&self, columns: &[Vec<f64>]) -> Vec<f64> {
+        self.varying.iter().flat_map(|&index| &columns[index]).copied().collect()
+    }
+
+    /// The activated output of the portions in use.
+    fn output(&self, columns: &[Vec<f64>], device: &Device) -> Tensor<2> {
+        let flat = self.flat(columns);
+        let rows = columns[0].len();
+        let data = Matrix::new(&flat, rows, self.varying.len());
+        let regression = self.objective.task == Task::Regression;
+        let portions = self.portions.parameters().values()[0] as usize;
+        let predict = |booster: &mut GradientBooster| {
+            booster.prediction_iteration = Some(self.growth.trees * portions / PORTIONS);
+            booster.predict(&data, true)
+        };
+        let mut boosters = self.boosters.lock().unwrap_or_else(PoisonError::into_inner);
+        let outputs: Vec<Vec<f64>> = boosters.iter_mut().map(predict).collect();
+        let activate = |score: f64| if regression { score } else { 1.0 / (1.0 + (-score).exp()) };
+        let values: Vec<f32> = (0..rows)
+            .flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32))
+            .collect();
+        let output = Tensor::from_data(TensorData::new(values, [rows, outputs.len()]), device);
+        // The loss of several classes is the cross-entropy of what has these logarithms.
+        if self.objective.task == Task::Multiclass { output.clamp_min(1e-7).log() } else { output }
+    }
+}
+
+impl Primary for Forest {
+    fn learner(&self) -> &dyn Learner {
+        &self.portions
+    }
+
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        &mut self.portions
+    }
+
+    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
+        let columns = self.columns(batch, memory);
+        if self.boosters.get_mut().unwrap_or_else(PoisonError::into_inner).is_empty() {
+            self.fit(&columns, &batch.labels, &batch.weights);
+        }
+        let mut portions = self.portions.parameters().clone();
+        portions.split_mut().1[0] += 1.0;
+        self.portions.load(&portions).expect("they are its own");
+        let output = self.output(&columns, &batch.keys.device().without_autodiff());
+        let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
+        TrainOutcome { loss, memory_gradient: None, output }
+    }
+
+    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
+        self.output(&self.columns(batch, memory), &batch.keys.device())
+    }
+}

@@ -1,0 +1,62 @@
+//! What trees see of linked records.
+
+use burn::tensor::{Tensor, activation};
+use fet_core::method::Memory;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What becomes of the K linked records of a secondary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Pool {
+    /// The columns of the most similar one.
+    Nearest,
+    /// The mean of their columns.
+    Mean,
+    /// The mean of their columns, weighted by the exponential of their similarity.
+    Weighted,
+    /// How similar the most similar one is, and the mean of all: one minus a distance, for example, standardised.
+    Similarity,
+}
+
+impl Pool {
+    /// Whether it needs all K.
+    pub(super) fn of_all(self) -> bool {
+        self != Self::Nearest
+    }
+
+    pub(super) fn uses_similarities(self) -> bool {
+        matches!(self, Self::Weighted | Self::Similarity)
+    }
+
+    /// Columns of the primary's rows, [B, n] each, out of the neighbours' [B, K, W], of which the first `available` are real.
+    pub(super) fn columns(self, memory: &Memory) -> Vec<Tensor<2>> {
+        let [rows, positions, width] = memory.tensor.dims();
+        let real = memory.available.clamp(1, positions);
+        let parts = || memory.tensor.clone().narrow(1, 0, real);
+        let flat = |pooled: Tensor<3>| pooled.reshape([rows, width]);
+        match self {
+            Self::Nearest => vec![flat(parts().narrow(1, 0, 1))],
+            Self::Mean => vec![flat(parts().mean_dim(1))],
+            // Of several parties each has its own columns and its own weights; the columns stand side by side, so that all of
+            // them are weighted by the mean of the parties' similarities.
+            Self::Weighted => {
+                let weights = activation::softmax(mean(&memory.similarities).narrow(1, 0, real), 1);
+                vec![flat((parts() * weights.reshape([rows, real, 1])).sum_dim(1))]
+            }
+            Self::Similarity => {
+                let of = |similar: &Tensor<2>| {
+                    let similar = similar.clone().narrow(1, 0, real);
+                    Tensor::cat(vec![similar.clone().narrow(1, 0, 1), similar.mean_dim(1)], 1)
+                };
+                memory.similarities.iter().map(of).collect()
+            }
+        }
+    }
+}
+
+/// The mean of the parties' similarities.
+fn mean(all: &[Tensor<2>]) -> Tensor<2> {
+    let sum = all.iter().skip(1).fold(all[0].clone(), |sum, one| sum + one.clone());
+    sum.div_scalar(all.len() as f64)
+}
