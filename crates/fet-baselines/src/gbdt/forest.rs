@@ -1,6 +1,6 @@
 //! Boosters as the primary's half of a method.
 
-use std::sync::{Mutex, PoisonError};
+use std::ops::Range;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_core::data::Task;
@@ -25,8 +25,9 @@ pub(super) struct Forest {
     objective: Objective,
     /// The columns that are not constant on the training rows: the library refuses the others.
     varying: Vec<usize>,
-    /// A booster keeps how many of its trees predict.
-    boosters: Mutex<Vec<GradientBooster>>,
+    boosters: Vec<GradientBooster>,
+    /// What the trees in use say of the training rows, and how many they are: each epoch adds its own.
+    trained: (Vec<Vec<f64>>, usize),
     /// The number of portions of the trees in use: of the best epoch, once that is loaded.
     portions: Nothing,
 }
@@ -35,8 +36,9 @@ impl Forest {
     pub(super) fn new(growth: Growth, pools: Vec<Pool>, seed: u64, objective: Objective) -> Self {
         let mut portions = Parameters::default();
         portions.push(IN_USE, &[1], &[0.0]);
-        let (varying, boosters, portions) = (Vec::new(), Mutex::default(), Nothing::keeping(portions));
-        Self { growth, pools, seed, objective, varying, boosters, portions }
+        let (varying, boosters, trained) = (Vec::new(), Vec::new(), (Vec::new(), 0));
+        let portions = Nothing::keeping(portions);
+        Self { growth, pools, seed, objective, varying, boosters, trained, portions }
     }
 
     /// Columns: keys, features, and those that the secondaries pooled.
@@ -82,7 +84,9 @@ impl Forest {
             fitted.expect("every column is finite and varies");
             booster
         };
-        self.boosters = Mutex::new(self.targets(labels).into_iter().map(fit).collect());
+        self.boosters = self.targets(labels).into_iter().map(fit).collect();
+        let begin = |booster: &GradientBooster| vec![booster.base_score; labels.len()];
+        self.trained = (self.boosters.iter().map(begin).collect(), 0);
     }
 
     fn flat(&self, columns: &[Vec<f64>]) -> Vec<f64> {
@@ -94,14 +98,33 @@ impl Forest {
         let flat = self.flat(columns);
         let rows = columns[0].len();
         let data = Matrix::new(&flat, rows, self.varying.len());
+        let begin = |booster: &GradientBooster| vec![booster.base_score; rows];
+        let mut scores: Vec<Vec<f64>> = self.boosters.iter().map(begin).collect();
+        self.add(&mut scores, &data, 0..self.in_use());
+        self.activated(&scores, device)
+    }
+
+    /// How many trees of each booster are in use.
+    fn in_use(&self) -> usize {
+        self.growth.trees * self.portions.parameters().values()[0] as usize / PORTIONS
+    }
+
+    /// Adds what these trees of each booster say of the rows.
+    fn add(&self, scores: &mut [Vec<f64>], data: &Matrix<'_, f64>, trees: Range<usize>) {
+        for (booster, scores) in self.boosters.iter().zip(scores) {
+            for tree in
+                &booster.trees[trees.start.min(booster.trees.len())..trees.end.min(booster.trees.len())]
+            {
+                let said = tree.predict(data, true, &booster.missing);
+                scores.iter_mut().zip(said).for_each(|(score, value)| *score += value);
+            }
+        }
+    }
+
+    /// The boosters' scores as activated outputs.
+    fn activated(&self, outputs: &[Vec<f64>], device: &Device) -> Tensor<2> {
+        let rows = outputs[0].len();
         let regression = self.objective.task == Task::Regression;
-        let portions = self.portions.parameters().values()[0] as usize;
-        let predict = |booster: &mut GradientBooster| {
-            booster.prediction_iteration = Some(self.growth.trees * portions / PORTIONS);
-            booster.predict(&data, true)
-        };
-        let mut boosters = self.boosters.lock().unwrap_or_else(PoisonError::into_inner);
-        let outputs: Vec<Vec<f64>> = boosters.iter_mut().map(predict).collect();
         let activate = |score: f64| if regression { score } else { 1.0 / (1.0 + (-score).exp()) };
         let values: Vec<f32> = (0..rows)
             .flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32))
@@ -123,13 +146,18 @@ impl Primary for Forest {
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, _pass: &mut Pass) -> TrainOutcome {
         let columns = self.columns(batch, memory);
-        if self.boosters.get_mut().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if self.boosters.is_empty() {
             self.fit(&columns, &batch.labels, &batch.weights);
         }
         let mut portions = self.portions.parameters().clone();
         portions.split_mut().1[0] += 1.0;
         self.portions.load(&portions).expect("they are its own");
-        let output = self.output(&columns, &batch.keys.device().without_autodiff());
+        let flat = self.flat(&columns);
+        let data = Matrix::new(&flat, batch.labels.len(), self.varying.len());
+        let (mut scores, before) = std::mem::take(&mut self.trained);
+        self.add(&mut scores, &data, before..self.in_use());
+        let output = self.activated(&scores, &batch.keys.device().without_autodiff());
+        self.trained = (scores, self.in_use());
         let loss = f64::from(host(self.objective.loss(output.clone(), &batch.labels, &batch.weights))[0]);
         TrainOutcome { loss, memory_gradient: None, output }
     }
