@@ -1,11 +1,12 @@
 //! The table of what the others add.
 
 use fet_records::{Direction, Metric};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::super::added::Added;
 use super::super::statistics::CONFIDENCE;
 use super::super::summary::{Summary, Verdict};
+use super::json::compared;
 use super::table::{DIFFERENCE, Table, TableRow, against};
 
 /// The title of the section.
@@ -46,20 +47,10 @@ pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
 pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
     let one = |added: &Added| {
         let name = |index: usize| &summary.rows[index].variant.name;
-        let comparison = &added.comparison;
-        json!({
-            "variant": name(added.index),
-            "twin": name(added.twin),
-            "pairs": comparison.n,
-            "difference": comparison.difference,
-            "test": comparison.test.as_ref().map(|test| json!({
-                "interval": [comparison.difference - test.half_width, comparison.difference + test.half_width],
-                "p": test.p,
-                "p_holm": test.corrected,
-                "p_sign_flip": test.exact,
-                "effect_d": test.effect,
-            })),
-        })
+        let mut value = compared(&added.comparison);
+        value["variant"] = name(added.index).as_str().into();
+        value["twin"] = name(added.twin).as_str().into();
+        value
     };
     summary.added.iter().map(one).collect()
 }

@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
+use super::super::statistics::paired::Comparison;
 use super::super::summary::{Row, Summary};
 use super::added;
 use super::defences::{self, bound};
@@ -37,20 +38,26 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
     Ok(format!("{text}\n"))
 }
 
+/// A difference with its test.
+pub(super) fn compared(comparison: &Comparison) -> Value {
+    json!({
+        "pairs": comparison.n,
+        "difference": comparison.difference,
+        "test": comparison.test.as_ref().map(|test| json!({
+            "interval": [comparison.difference - test.half_width, comparison.difference + test.half_width],
+            "p": test.p,
+            "p_holm": test.corrected,
+            "p_sign_flip": test.exact,
+            "effect_d": test.effect,
+        })),
+    })
+}
+
 fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
     let comparison = row.comparison.as_ref().map(|comparison| {
-        json!({
-            "base": row.base.map(|base| &summary.rows[base].variant.name),
-            "pairs": comparison.n,
-            "difference": comparison.difference,
-            "test": comparison.test.as_ref().map(|test| json!({
-                "interval": [comparison.difference - test.half_width, comparison.difference + test.half_width],
-                "p": test.p,
-                "p_holm": test.corrected,
-                "p_sign_flip": test.exact,
-                "effect_d": test.effect,
-            })),
-        })
+        let mut value = compared(comparison);
+        value["base"] = row.base.map(|base| summary.rows[base].variant.name.as_str()).into();
+        value
     });
     // serde_json writes what is not a number as null.
     json!({
