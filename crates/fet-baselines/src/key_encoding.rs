@@ -6,7 +6,7 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::memory::MOST_WIDTH;
 use fet_core::registry::Violation;
-use fet_train::model::{FourierEncoding, Init};
+use fet_train::model::{FourierEncoding, GridEncoding, Init};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,11 +21,54 @@ pub struct KeyEncoding {
     /// The standard deviation of their initial frequencies.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub frequency_std: f64,
+    /// Learned grids over the key, of the primary's model alone.
+    pub grid: Grid,
+}
+
+/// Learned grids of several cell sizes over keys that are numbers (Müller et al. 2022): each pair of key columns gets a vector from each
+/// of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grid {
+    /// The width of the vectors of a grid; 0 for no grids.
+    #[schemars(range(min = 0, max = 256))]
+    pub width: usize,
+    /// The number of grids; each has cells of half the size of those before.
+    #[schemars(range(min = 1, max = 24))]
+    pub levels: usize,
+    /// The side of the first grid's cells, in the unit in which models see keys: standard deviations where they are standardised.
+    #[schemars(extend("exclusiveMinimum" = 0))]
+    pub coarsest: f64,
+    /// How many vectors a grid has, rounded up to a power of two: corners of fine grids share them by a hash.
+    #[schemars(range(min = 1, max = 16_777_216))]
+    pub places: usize,
 }
 
 impl Default for KeyEncoding {
     fn default() -> Self {
-        Self { width: 0, frequency_std: 20.0 }
+        Self { width: 0, frequency_std: 20.0, grid: Grid::default() }
+    }
+}
+
+impl Default for Grid {
+    fn default() -> Self {
+        Self { width: 0, levels: 7, coarsest: 1.0, places: 8192 }
+    }
+}
+
+impl Grid {
+    fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<GridEncoding> {
+        let Self { width, levels, coarsest, places } = *self;
+        (width > 0 && key_columns > 0)
+            .then(|| GridEncoding::new(init, key_columns, levels, places, width, coarsest))
+    }
+
+    fn outputs(&self, key_columns: usize) -> usize {
+        if self.width > 0 && key_columns > 0 {
+            GridEncoding::outputs(key_columns, self.levels, self.width)
+        } else {
+            0
+        }
     }
 }
 
@@ -37,7 +80,12 @@ impl KeyEncoding {
         }
     }
 
-    pub(crate) fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<FourierEncoding> {
+    /// The width of the encoded key.
+    pub(crate) fn outputs(&self, key_columns: usize) -> usize {
+        self.width + self.grid.outputs(key_columns)
+    }
+
+    fn layer(&self, init: &mut Init<'_>, key_columns: usize) -> Option<FourierEncoding> {
         (self.width > 0).then(|| FourierEncoding::new(init, key_columns, self.width, self.frequency_std))
     }
 }
@@ -46,19 +94,21 @@ impl KeyEncoding {
 #[derive(Module, Debug)]
 pub(crate) struct Inputs {
     position: Option<FourierEncoding>,
+    grid: Option<GridEncoding>,
 }
 
 impl Inputs {
     pub(crate) fn new(init: &mut Init<'_>, encoding: &KeyEncoding, key_columns: usize) -> Self {
-        Self { position: encoding.layer(init, key_columns) }
+        let position = encoding.layer(init, key_columns);
+        Self { position, grid: encoding.grid.layer(init, key_columns) }
     }
 
     /// # Shapes
-    /// - keys: [n, m], others: [n, d], result: [n, `width` + d]
+    /// - keys: [n, m], others: [n, d], result: [n, [`KeyEncoding::outputs`] + d]
     pub(crate) fn join(&self, keys: Tensor<2>, others: Tensor<2>) -> Tensor<2> {
-        match &self.position {
-            Some(position) => Tensor::cat(vec![position.forward(keys), others], 1),
-            None => others,
-        }
+        let position = self.position.as_ref().map(|position| position.forward(keys.clone()));
+        let grid = self.grid.as_ref().map(|grid| grid.forward(keys));
+        let parts: Vec<Tensor<2>> = position.into_iter().chain(grid).chain([others]).collect();
+        if parts.len() == 1 { parts.into_iter().next().expect("one part") } else { Tensor::cat(parts, 1) }
     }
 }

@@ -13,7 +13,7 @@ mod top1sim;
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
 pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Growth, Pool};
-pub use key_encoding::KeyEncoding;
+pub use key_encoding::{Grid, KeyEncoding};
 pub use solo::SoloSettings;
 pub use split::Local;
 pub use top1sim::Top1SimSettings;

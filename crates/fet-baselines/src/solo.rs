@@ -65,7 +65,8 @@ impl Method for Solo {
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
         let SoloSettings { hidden, dropout, key_encoding, optimizer } = &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
-        let inputs = context.key_columns + context.feature_columns + key_encoding.width;
+        let inputs =
+            context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns);
         let network = Perceptron::new(&mut init, inputs, hidden, context.objective.outputs, *dropout);
         let inputs = Inputs::new(&mut init, key_encoding, context.key_columns);
         Ok(Box::new(PrimaryModel::new(Alone { network, inputs }, optimizer, context)))

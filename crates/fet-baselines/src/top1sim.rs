@@ -85,7 +85,7 @@ impl Method for Top1Sim {
         let Top1SimSettings { local, hidden, dropout, key_encoding, optimizer } = &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
         let joined = local.width + context.memory_width;
-        let own = context.feature_columns + key_encoding.width;
+        let own = context.feature_columns + key_encoding.outputs(context.key_columns);
         let model = Joined {
             local: local.model(&mut init, own, *dropout),
             aggregation: Perceptron::new(&mut init, joined, hidden, context.objective.outputs, *dropout),

@@ -14,6 +14,8 @@ use crate::parameters::{FlatGradient, Parameters};
 pub enum OptimizerKind {
     /// Adam with L2 weight decay in the gradient and bias correction (Kingma & Ba 2015).
     Adam,
+    /// Adam with weight decay apart from the gradient (Loshchilov & Hutter 2019) and bias correction.
+    AdamW,
     /// LAMB without bias correction, with its trust ratio ‖w‖ clamped to [0, 10] (You et al. 2020).
     Lamb,
 }
@@ -27,7 +29,8 @@ pub struct OptimizerSettings {
     /// The initial learning rate.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub learning_rate: f64,
-    /// Weight decay: L2 in the gradient for Adam, on the update for LAMB; 0 for none.
+    /// Weight decay: L2 in the gradient for Adam, a share of the weights by learning rate for AdamW, on the update for LAMB; 0
+    /// for none.
     #[schemars(range(min = 0))]
     pub weight_decay: f64,
     /// Decay of the first moment.
@@ -113,6 +116,12 @@ impl Optimizer {
             match self.settings.kind {
                 OptimizerKind::Lamb => lamb(&self.settings, learning_rate, part),
                 OptimizerKind::Adam => adam(&self.settings, learning_rate, moments.steps[index], part),
+                OptimizerKind::AdamW => {
+                    let kept = 1.0 - (learning_rate * self.settings.weight_decay) as f32;
+                    part.values.iter_mut().for_each(|value| *value *= kept);
+                    let settings = OptimizerSettings { weight_decay: 0.0, ..self.settings.clone() };
+                    adam(&settings, learning_rate, moments.steps[index], part);
+                }
             }
         }
     }
@@ -204,6 +213,17 @@ mod tests {
         let settings = OptimizerSettings { weight_decay: 0.0, ..OptimizerSettings::adam() };
         close(&step(settings.clone(), &[1.0, -1.0], &[&[0.3, -20.0]]), &[0.999, -0.999]);
         close(&step(settings, &[1.0, -1.0], &[&[0.3, -20.0], &[0.3, -20.0]]), &[0.998, -0.998]);
+    }
+
+    /// AdamW takes Adam's step without decay from weights that have shrunk by rate times decay.
+    #[test]
+    fn adamw_decays_apart_from_the_gradient() {
+        let settings =
+            OptimizerSettings { kind: OptimizerKind::AdamW, weight_decay: 0.5, ..OptimizerSettings::adam() };
+        close(
+            &step(settings, &[1.0, -1.0], &[&[0.3, -20.0]]),
+            &[1.0 - 0.0005 - 0.001, -1.0 + 0.0005 + 0.001],
+        );
     }
 
     #[test]

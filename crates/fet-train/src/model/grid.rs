@@ -1,0 +1,152 @@
+//! Learned grids of several cell sizes as an encoding of keys in few dimensions (the multi-resolution encoding of Müller et al. 2022,
+//! "Instant neural graphics primitives").
+//!
+//! A cell's corners have a learned vector each, and a key gets the mean of its corners' vectors, weighted by how near they are. Coarse
+//! cells say in what region a key lies, and fine ones which block. Fourier features of one scale must be told that scale, and a
+//! perceptron behind them learns slowly what is local.
+
+use burn::module::{Module, Param};
+use burn::tensor::{Int, Tensor, TensorData};
+use fet_core::parameters::host;
+
+use super::Init;
+
+/// By how much the corners of the first grid are moved, in cells: no corner lies where many keys do, such as at 0.
+const SHIFT: f32 = 0.37;
+/// The corners of a cell in two dimensions.
+const CORNERS: usize = 4;
+
+/// For each pair of key columns (the only column with itself, if it is one) and each level a table of vectors, in which corners
+/// have places by a hash: corners of fine grids may share one.
+#[derive(Module, Debug)]
+pub struct GridEncoding {
+    /// [pairs · levels · places, width].
+    pub table: Param<Tensor<2>>,
+    levels: usize,
+    /// How many places a level has: a power of two.
+    places: usize,
+    width: usize,
+    /// The side of a cell of the first level, in the unit in which models see keys.
+    coarsest: f64,
+}
+
+impl GridEncoding {
+    /// Grids over `key_columns` columns; each level has cells of half the size of the one before. Vectors ~ N(0, 0.1²).
+    pub fn new(
+        init: &mut Init<'_>,
+        key_columns: usize,
+        levels: usize,
+        places: usize,
+        width: usize,
+        coarsest: f64,
+    ) -> Self {
+        let places = places.next_power_of_two();
+        let rows = pairs(key_columns).len() * levels * places;
+        Self { table: init.normal([rows, width], 0.1), levels, places, width, coarsest }
+    }
+
+    /// The width of an encoded key.
+    pub fn outputs(key_columns: usize, levels: usize, width: usize) -> usize {
+        pairs(key_columns).len() * levels * width
+    }
+
+    /// # Shapes
+    /// - keys: [n, m], result: [n, [`GridEncoding::outputs`]]
+    pub fn forward(&self, keys: Tensor<2>) -> Tensor<2> {
+        let [rows, columns] = keys.dims();
+        let device = keys.device();
+        let (places, weights) = self.corners(&host(keys), columns);
+        let cells = places.len() / CORNERS;
+        let places = Tensor::<1, Int>::from_data(TensorData::from(places.as_slice()), &device);
+        let weights = Tensor::<3>::from_data(TensorData::new(weights, [cells, CORNERS, 1]), &device);
+        let corners = self.table.val().select(0, places).reshape([cells, CORNERS, self.width]);
+        (corners * weights).sum_dim(1).reshape([rows, cells / rows * self.width])
+    }
+
+    /// For each key, pair and level the places of the corners around it, and their weights, which sum to 1.
+    fn corners(&self, keys: &[f32], columns: usize) -> (Vec<i32>, Vec<f32>) {
+        let pairs = pairs(columns);
+        let count = keys.len() / columns.max(1) * pairs.len() * self.levels * CORNERS;
+        let (mut places, mut weights) = (Vec::with_capacity(count), Vec::with_capacity(count));
+        for key in keys.chunks_exact(columns) {
+            for (plane, &(first, second)) in pairs.iter().enumerate() {
+                for level in 0..self.levels {
+                    let cell = (self.coarsest / f64::from(1u32 << level.min(30))) as f32;
+                    let of = |column: usize| {
+                        let place = key[column] / cell + SHIFT;
+                        (place.floor(), place - place.floor())
+                    };
+                    let ((x, right), (y, above)) = (of(first), of(second));
+                    let table = (plane * self.levels + level) * self.places;
+                    for (dx, dy) in [(0, 0), (1, 0), (0, 1), (1, 1)] {
+                        let share = |d: i32, part: f32| if d == 1 { part } else { 1.0 - part };
+                        let place = self.place((x as i32).wrapping_add(dx), (y as i32).wrapping_add(dy));
+                        places.push((table + place) as i32);
+                        weights.push(share(dx, right) * share(dy, above));
+                    }
+                }
+            }
+        }
+        (places, weights)
+    }
+
+    /// The place of a corner in its level's table: two primes, as in the paper.
+    fn place(&self, x: i32, y: i32) -> usize {
+        let hash = (x as u32).wrapping_mul(2_654_435_761) ^ (y as u32).wrapping_mul(805_459_861);
+        // The upper bits depend on all of x and y.
+        (hash ^ (hash >> 15)) as usize & (self.places - 1)
+    }
+}
+
+/// The pairs of columns that have grids.
+fn pairs(columns: usize) -> Vec<(usize, usize)> {
+    match columns {
+        1 => vec![(0, 0)],
+        _ => (0..columns).flat_map(|first| (first + 1..columns).map(move |second| (first, second))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use fet_core::rng::{Purpose, stream};
+
+    use super::*;
+
+    fn encoding(columns: usize) -> (GridEncoding, Device) {
+        let device = Device::flex();
+        let mut init = Init::new(stream(1, 0, Purpose::Weights, 0), &device);
+        (GridEncoding::new(&mut init, columns, 5, 256, 3, 1.0), device.clone())
+    }
+
+    #[test]
+    fn the_weights_of_a_keys_corners_sum_to_one() {
+        let (grid, _) = encoding(3);
+        let keys = [0.0, -0.37, 1e6, 5.25, -7.125, 0.63, f32::MAX, f32::MIN, 0.1];
+        let (places, weights) = grid.corners(&keys, 3);
+        assert_eq!(places.len(), 3 * 3 * 5 * CORNERS);
+        let rows = (3 * 5 * 256) as i32;
+        assert!(places.iter().all(|place| (0..rows).contains(place)));
+        for corners in weights.chunks_exact(CORNERS) {
+            let sum: f32 = corners.iter().sum();
+            assert!((sum - 1.0).abs() < 1e-5 && corners.iter().all(|w| *w >= 0.0), "{corners:?}");
+        }
+    }
+
+    #[test]
+    fn an_encoding_is_continuous_and_tells_keys_apart() {
+        let (grid, device) = encoding(2);
+        let encoded = |x: f32, y: f32| {
+            let keys = Tensor::<2>::from_data(TensorData::new(vec![x, y], [1, 2]), &device);
+            host(grid.forward(keys))
+        };
+        let difference = |one: &[f32], other: &[f32]| {
+            one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+        };
+        // Across the side of a cell of every level: 0.63 is one of the first.
+        let (below, above) = (encoded(0.629_999, 0.2), encoded(0.630_001, 0.2));
+        assert_eq!(below.len(), GridEncoding::outputs(2, 5, 3));
+        assert!(difference(&below, &above) < 1e-3, "{below:?} {above:?}");
+        assert!(difference(&below, &encoded(0.7, 0.2)) > 1e-2);
+    }
+}
