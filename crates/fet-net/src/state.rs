@@ -43,10 +43,10 @@ impl fmt::Display for State {
     /// A line of progress.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let doing = match self.doing {
-            Doing::Joining => "waits for the party to join",
+            Doing::Joining => "waits for the other end to join",
             Doing::Idle => "joined",
             Doing::Sending => "sends the request",
-            Doing::Computing => "the party computes",
+            Doing::Computing => "computes",
             Doing::Receiving => "receives the answer",
         };
         f.write_str(doing)?;

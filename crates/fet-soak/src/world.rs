@@ -114,7 +114,7 @@ impl<'a> World<'a> {
     /// The folder of what a party keeps of the primary's run.
     pub(crate) fn kept(&self, member: &str) -> PathBuf {
         let run = std::fs::read_to_string(self.of("primary").join("out/parties/run")).unwrap_or_default();
-        self.of(member).join("state/runs").join(if run.is_empty() { "none" } else { run.trim_end() })
+        self.of(member).join("state/runs").join(run.lines().next().unwrap_or("none"))
     }
 
     /// Holds what was written against the simulation.

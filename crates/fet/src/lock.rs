@@ -14,7 +14,18 @@ const LOCK: &str = "lock";
 pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
     let path = folder.join(LOCK);
     let file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-    match file.try_lock() {
+    // Whoever only looks (`is_held`) has it for a moment.
+    let mut tries = 0;
+    let locked = loop {
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) if tries < 5 => {
+                tries += 1;
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            locked => break locked,
+        }
+    };
+    match locked {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
@@ -33,7 +44,7 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
 /// Whether another process holds the lock of `folder`; where that cannot be known, it does not.
 pub(crate) fn is_held(folder: &Path) -> bool {
     let Ok(file) = File::open(folder.join(LOCK)) else { return false };
-    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
 /// Removes the file of a lock that is still held, once the run is complete: from then on the report protects it.

@@ -116,8 +116,15 @@ impl About {
     /// What another program says of itself; nothing that can be read is an unknown program that trains.
     fn read(text: &str) -> Self {
         let unknown = |_| Self { program: "an unknown program".into(), ..Self::default() };
-        serde_json::from_str(text).unwrap_or_else(unknown)
+        let about: Self = serde_json::from_str(text).unwrap_or_else(unknown);
+        Self { program: one_line(&about.program), instructions: one_line(&about.instructions), ..about }
     }
+}
+
+/// What another program says, as part of a line: no more than is read, and no line of its own.
+fn one_line(text: &str) -> String {
+    const LONGEST: usize = 200;
+    text.chars().take(LONGEST).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 /// The instructions of this machine that change the last bits of a sum.

@@ -85,11 +85,12 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     if arguments.missing == Missing::Drop {
         check_dropout(&run.experiment)?;
     }
+    // Whoever joins parties takes them away from a run: first what can be wrong here.
+    let records = records(dataset(&run.experiment)?.as_ref(), &arguments.rows, &model)?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
     };
-    let records = served.records(&arguments.rows, &model)?;
     let rows = records.rows();
     let mut warnings = served.warnings.clone();
     warnings.extend(odd_cells(&records, &model));
@@ -151,8 +152,7 @@ impl Served {
                 "the data files are not as they were when the run read them: predictions use them as they are now".into(),
             );
         }
-        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
-        let dataset = experiment.data.build(&context).map_err(input)?;
+        let dataset = dataset(experiment)?;
         let machine = machine(&backend);
         let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
@@ -186,9 +186,7 @@ impl Served {
                 names.len()
             )));
         }
-        let folders = data_folders(experiment);
-        let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
-        let dataset = experiment.data.build(&context).map_err(input)?;
+        let dataset = dataset(experiment)?;
         let mut gone = model.gone().to_vec();
         let mut warnings: Vec<String> = gone.iter().map(|&party| lost(&names[party])).collect();
         let missing: Vec<usize> =
@@ -210,20 +208,31 @@ impl Served {
     pub(crate) fn secondaries(&self) -> anyhow::Result<Vec<PartyTable>> {
         self.dataset.secondaries().map_err(input)
     }
+}
 
-    /// New records out of a file, or out of standard input.
-    fn records(&self, file: &Path, model: &SavedModel) -> anyhow::Result<PartyTable> {
-        let kinds = model.preparing().features.kinds();
-        let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
-        let read = |options: &fet_tables::Options| {
-            if file == Path::new("-") {
-                fet_tables::read_from(std::io::stdin().lock(), None::<Format>, options)
-            } else {
-                fet_tables::read(file, options)
-            }
-        };
-        self.dataset.records(&name, &kinds, &read).map_err(input)
-    }
+/// The tables of an experiment.
+fn dataset(experiment: &Experiment) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
+    let folders = data_folders(experiment);
+    let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+    experiment.data.build(&context).map_err(input)
+}
+
+/// New records out of a file, or out of standard input.
+fn records(
+    dataset: &dyn fet_core::data::Dataset,
+    file: &Path,
+    model: &SavedModel,
+) -> anyhow::Result<PartyTable> {
+    let kinds = model.preparing().features.kinds();
+    let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
+    let read = |options: &fet_tables::Options| {
+        if file == Path::new("-") {
+            fet_tables::read_from(std::io::stdin().lock(), None::<Format>, options)
+        } else {
+            fet_tables::read(file, options)
+        }
+    };
+    dataset.records(&name, &kinds, &read).map_err(input)
 }
 
 /// What a reader of the predictions should know of the cells that they follow from.

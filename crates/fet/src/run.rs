@@ -118,8 +118,6 @@ pub fn run_among(
     })?;
     let Some(_lock) = lock::take(folder)? else { return Ok(Outcome::Elsewhere(folder.to_path_buf())) };
     let network = elsewhere.and_then(Elsewhere::joined);
-    network.map_or(Ok(()), |network| network.run().keep(folder))?;
-    let _mirror = network.map(|network| network.mirror(folder));
     // The process that held the lock until now may have finished the run.
     // Where there is a report it protects the folder, and a lock would be a file that a refusal leaves behind.
     let refused = |error: anyhow::Error| {
@@ -131,6 +129,8 @@ pub fn run_among(
     if let Some(outcome) = existing(folder, &made_from, goes_on, keeps).map_err(refused)? {
         return Ok(outcome);
     }
+    network.map_or(Ok(()), |network| network.run().keep(folder, None))?;
+    let _mirror = network.map(|network| network.mirror(folder));
     trainer.keep_seed(&Simulation::store(Some(&folder.join(PARTIES)), 0))?;
     let identity = serde_json::to_value(made_from.identity())?;
     let state = state_identity(&identity, goes_on);
@@ -189,7 +189,9 @@ pub fn run_among(
     let conformal = trainer.conformal(experiment.scores.coverage);
     predictions::write(&trainer, conformal.as_ref(), &folder.join(PREDICTIONS))?;
     write(&folder.join(CARD), card::card(experiment, &trainer, &report, conformal.as_ref())?.as_bytes())?;
-    write(&folder.join(MODEL), &SavedModel::of(&trainer, &identity, conformal).to_bytes())?;
+    let model = SavedModel::of(&trainer, &identity, conformal).to_bytes();
+    write(&folder.join(MODEL), &model)?;
+    network.map_or(Ok(()), |network| network.run().keep(folder, Some(&model)))?;
     let path = folder.join(REPORT);
     write(&path, format!("{}\n", serde_json::to_string_pretty(&report)?).as_bytes())?;
     if !keeps {

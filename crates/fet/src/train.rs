@@ -45,7 +45,10 @@ pub fn train(
     let elsewhere =
         parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
     let interrupted = || {
-        fet_files::note!("interrupted; the finished epochs are saved, and the same command resumes the run");
+        fet_files::note!(
+            "interrupted; what epochs were finished is saved in {}, and the same command resumes the run",
+            folder.display()
+        );
         Ok(ExitCode::from(130))
     };
     let mut restarts = 0;

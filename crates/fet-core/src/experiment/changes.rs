@@ -71,9 +71,12 @@ pub fn syntax(error: &toml::de::Error) -> String {
         Some((place, _)) => format!("{place}a whole number must lie between -2^63 and 2^63 - 1"),
         None => text.trim_end().to_string(),
     };
-    // The line itself, with a mark below it, only where it is of a length that is read.
+    // The line itself, with a mark below it, only where it is of a length that is read, and is no key that was named by mistake.
+    let key = text.split_whitespace().any(|word| {
+        word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+    });
     match (text.lines().next(), text.lines().last()) {
-        (Some(place), Some(reason)) if text.len() > 600 => format!("{place}: {reason}"),
+        (Some(place), Some(reason)) if text.len() > 600 || key => format!("{place}: {reason}"),
         _ => text,
     }
 }

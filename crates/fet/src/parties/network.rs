@@ -71,15 +71,12 @@ impl Elsewhere {
         if let Some(network) = self.network.get() {
             return Ok(network);
         }
-        let run = match (RunId::read(folder)?, self.purpose) {
-            (Some(run), _) => run,
-            (None, Purpose::Run) => RunId::draw()?,
-            (None, Purpose::Predictions) => {
-                return Err(input(format!(
-                    "{}: the run had no parties elsewhere, which have no model of it; leave out --parties",
-                    folder.display()
-                )));
-            }
+        let run = match self.purpose {
+            Purpose::Predictions => RunId::finished(folder)?,
+            Purpose::Run => match RunId::continued(folder)? {
+                Some(run) => run,
+                None => RunId::draw()?,
+            },
         };
         let about = About::of(self.purpose, &run, experiment);
         let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;

@@ -141,7 +141,7 @@ impl Party for Remote {
         let waits = matches!(request, Request::Backward(_));
         let mut sent = std::mem::take(&mut self.held);
         // Two large messages would be too large together.
-        if waits && !sent.is_empty() {
+        if !sent.is_empty() && (waits || sent.len() > LARGEST_FRAME / 2) {
             self.last_answer(&sent)?;
             sent.clear();
         }

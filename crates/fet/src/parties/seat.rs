@@ -170,27 +170,28 @@ impl Seat {
     }
 
     /// The party as it begins a run.
-    pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, String> {
+    pub(super) fn secondary(&self, purpose: Purpose, run: &RunId) -> Result<Secondary, Unable> {
         let folder = self.of_run(run);
         if purpose == Purpose::Run && !folder.exists() {
             let known = std::fs::read_dir(&self.runs).into_iter().flatten().count();
             if known >= MOST_RUNS {
-                return Err(format!(
+                return Err(Unable::TooMany(format!(
                     "{} holds {known} runs; remove those that nobody continues or asks any more",
                     self.runs.display()
-                ));
+                )));
             }
         }
         let store = Store::Folder { own: self.state.clone(), run: folder.clone() };
         let seed = match self.rehearsal {
             true => OwnSeed::simulated(self.experiment.seed, self.number),
-            false => store.own_seed(false).map_err(|error| error.to_string())?,
+            false => store.own_seed(false).map_err(|error| Unable::Broken(error.to_string()))?,
         };
         let model = match purpose {
             Purpose::Run => None,
             Purpose::Predictions => {
                 let path = folder.join(MODEL);
-                let unusable = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+                let unusable =
+                    |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
                 let bytes = fet_files::read(&path).map_err(|error| unusable(&error))?;
                 Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
             }
@@ -211,6 +212,14 @@ impl Seat {
             tell: Arc::new(move |warning| teller.tell("warning", warning)),
         }))
     }
+}
+
+/// Why a party cannot begin.
+pub(super) enum Unable {
+    /// It keeps too many runs.
+    TooMany(String),
+    /// Its state or its model cannot be used.
+    Broken(String),
 }
 
 /// Makes a folder that only its owner may read.

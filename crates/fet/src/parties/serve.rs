@@ -13,8 +13,8 @@ use fet_train::secondary::Secondary;
 
 use super::roster::Roster;
 use super::run_id::RunId;
-use super::seat::{File, Seat, private_folder};
-use super::status::{LinkStatus, Mirror, Status};
+use super::seat::{File, Seat, Unable, private_folder};
+use super::status::{self, LinkStatus, Mirror, Status};
 use super::teller::Teller;
 use super::{About, Purpose, Unreached, common_data, keys};
 use crate::input::input;
@@ -67,9 +67,11 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let Some(_lock) = lock::take(&state)? else {
         return Err(bad(format!("another process uses the state in {}", state.display())));
     };
+    status::clear(&state);
     seat.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
     let local = Local::new(keys, About::party().text());
+    teller.tell("connecting", format_args!("connecting to {}", roster.file.server));
     let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
@@ -147,7 +149,11 @@ impl Serving {
             };
             self.secondary = match self.seat.secondary(self.purpose, run) {
                 Ok(secondary) => Some(secondary),
-                Err(problem) => {
+                Err(Unable::TooMany(problem)) => {
+                    self.tell("unable", &problem);
+                    return Ok(Err(Refusal::new("keeps too many runs; its operator is told which may go")));
+                }
+                Err(Unable::Broken(problem)) => {
                     self.tell("unable", problem);
                     let reason = "has no state or model that it could serve with; its operator is told why";
                     return Ok(Err(Refusal::new(reason)));
@@ -214,8 +220,9 @@ impl fet_net::Answer for Serving {
     fn answer(&mut self, requests: Vec<u8>) -> Vec<u8> {
         let mut answers = Vec::new();
         for (place, request) in frames(&requests).enumerate() {
-            let answer: Answer = match decode(request, LARGEST_FRAME) {
-                Ok(_) if place >= MOST_TOGETHER => {
+            let answer: Answer = match decode(request, if place < MOST_TOGETHER { LARGEST_FRAME } else { 0 })
+            {
+                Err(_) if place >= MOST_TOGETHER => {
                     Err(Refusal::new(format!("at most {MOST_TOGETHER} requests may come together")))
                 }
                 Ok(request) => self.reply(request).unwrap_or_else(|failure| Err(Refusal::new(failure))),
@@ -233,6 +240,7 @@ impl fet_net::Answer for Serving {
                 break;
             }
         }
+        self.does("waits for the primary".into());
         answers
     }
 

@@ -12,13 +12,15 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::seat::File;
-use crate::folder::REPORT;
+use crate::folder::{CHECKPOINT, REPORT};
 use crate::input::{InputError, input};
 use crate::lock;
 
 const FILE: &str = "status.json";
 /// Between two writings.
 const PAUSE: Duration = Duration::from_millis(1000);
+/// A status of so many seconds ago is not the present one.
+const STALE: u64 = 10;
 /// Between two looks at whether the process ends.
 const DOZE: Duration = Duration::from_millis(50);
 
@@ -119,22 +121,35 @@ impl Drop for Mirror {
 
 /// Not forced to the disk: it is of the moment.
 fn replace(path: &Path, status: &Status) -> std::io::Result<()> {
-    let written = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let new = path.with_extension("new");
-    std::fs::write(&new, serde_json::to_vec(&Status { written, ..status.clone() })?)?;
+    std::fs::write(&new, serde_json::to_vec(&Status { written: seconds(), ..status.clone() })?)?;
     std::fs::rename(&new, path)
+}
+
+/// Since 1970.
+fn seconds() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// Removes what an earlier process has left.
+pub(super) fn clear(folder: &Path) {
+    let _ = std::fs::remove_file(folder.join(FILE));
 }
 
 /// The answer of `fet status`.
 pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
     let folder = folder(&arguments.place)?;
     let path = folder.join(FILE);
-    let missing = || match folder.join(REPORT).exists() {
-        true => input(format!("{}: the run is done, and no process works on it", folder.display())),
-        false => input(format!("{}: no process works there", folder.display())),
+    let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
+    let state = match (lock::is_held(&folder), path.exists(), done, begun) {
+        (true, true, ..) => None,
+        (true, false, ..) => Some("a process works there that has no links to other parties, or none yet"),
+        (false, _, true, _) => Some("the run is done, and no process works on it"),
+        (false, _, false, true) => Some("the run was interrupted; the command that began it goes on with it"),
+        (false, ..) => Some("no process works there"),
     };
-    if !lock::is_held(&folder) || !path.exists() {
-        return Err(missing());
+    if let Some(state) = state {
+        return Err(input(format!("{}: {state}", folder.display())));
     }
     let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
     let bytes = fet_files::read(&path).map_err(|error| bad(error.to_string()))?;
@@ -162,6 +177,10 @@ fn folder(place: &Path) -> anyhow::Result<PathBuf> {
 
 fn words(status: &Status) -> String {
     let mut text = format!("{} of {}: {}\n", status.party, status.run, status.doing);
+    let age = seconds().saturating_sub(status.written);
+    if age >= STALE {
+        text += &format!("warning: as it was {age} s ago; the process has written nothing since\n");
+    }
     for link in &status.links {
         let heard = link
             .heard_seconds

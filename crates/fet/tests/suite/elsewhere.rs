@@ -83,6 +83,10 @@ fn the_guide_is_followed_by_its_text() {
     let server = format!("'{}'", server.display());
     let script = script(&guide).replace("../nats/bin/nats-server", &server);
     assert!(script.contains(&server) && script.contains("fet predict"), "{script}");
+    // One of the parties speaks to programs.
+    let plain = "exec fet party party.toml";
+    assert_eq!(script.matches(plain).count(), 1, "{script}");
+    let script = script.replace(plain, &format!("{plain} $([ $party = weather ] && echo --log json)"));
     let (ended, said) = obeyed(&script, folder.path());
     assert!(ended.success(), "{ended}: {said}");
     let city = folder.path().join("city");
@@ -90,6 +94,13 @@ fn the_guide_is_followed_by_its_text() {
         |name: &str| fs::read_to_string(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {said}"));
     assert_eq!(read("bank/predictions.csv").lines().count(), 201);
     assert!(read("streets/party.log").contains("agreed to the terms"));
+    let lines: Vec<serde_json::Value> =
+        read("weather/party.log").lines().map(|line| serde_json::from_str(line).expect(line)).collect();
+    for event in ["ready", "joined", "agreed", "over"] {
+        assert!(lines.iter().any(|line| line["event"] == event && line["party"] == "weather"), "{lines:?}");
+    }
+    // The own status, while the party waits; nobody is told where no process works.
+    assert!(said.contains("bank: ") && said.contains("of city: "), "{said}");
     // The same in one process, out of the same tables.
     let one = city.join("one");
     fs::create_dir(&one).expect("writable");
@@ -110,16 +121,17 @@ fn the_guide_is_followed_by_its_text() {
     let (ended, said) = obeyed(script, &one);
     assert!(ended.success(), "{ended}: {said}");
     let bytes = |name: &str| fs::read(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
-    let run = read("bank/result/parties/run");
+    let kept = read("bank/result/parties/run");
+    let run = kept.lines().next().expect("a line");
     for (here, there) in [
         ("one/result/predictions.csv", "bank/result/predictions.csv".to_string()),
         (
             "one/result/parties/party1/model.safetensors",
-            format!("streets/state/runs/{}/model.safetensors", run.trim()),
+            format!("streets/state/runs/{}/model.safetensors", run),
         ),
         (
             "one/result/parties/party2/model.safetensors",
-            format!("weather/state/runs/{}/model.safetensors", run.trim()),
+            format!("weather/state/runs/{}/model.safetensors", run),
         ),
     ] {
         assert_eq!(bytes(here), bytes(&there), "{there}");
@@ -212,6 +224,17 @@ EOF
         ("fet keys new bank.key", 2, &["bank.key exists", "never overwritten"]),
         ("fet keys show roster.toml", 2, &["roster.toml", "chmod 600"]),
         ("fet hub config roster.toml", 2, &["`hub` must say where the server listens"]),
+        (
+            "fet party bank.key 2> said2; c=$?; cat said2; if grep -q \"$(tail -1 bank.key)\" said2; then exit 9; fi; exit $c",
+            2,
+            &["bank.key: TOML parse error at line 2"],
+        ),
+        (
+            "fet status bank.key 2>&1 | grep -c \"$(tail -1 bank.key)\"; fet status .",
+            2,
+            &["0\n", "no process works there"],
+        ),
+        ("fet status nowhere", 2, &["nowhere is missing; name the folder of a run"]),
         (
             "sed -i 's/^wait.*/wait = -1/' roster.toml; fet party party.toml",
             2,
