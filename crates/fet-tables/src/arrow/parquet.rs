@@ -1,6 +1,5 @@
 //! Parquet, each column by a thread of its own, so that a wide file needs no more memory than its table and a few pages.
 
-use std::fs::File;
 use std::path::Path;
 
 use arrow_array::RecordBatchReader as _;
