@@ -13,6 +13,8 @@ use super::Init;
 
 /// By how much the corners of the first grid are moved, in cells: no corner lies where many keys do, such as at 0.
 const SHIFT: f32 = 0.37;
+/// Keys further out, in cells, are as far out as this.
+const FARTHEST: f32 = 1e9;
 /// The corners of a cell in two dimensions.
 const CORNERS: usize = 4;
 
@@ -73,7 +75,7 @@ impl GridEncoding {
                 for level in 0..self.levels {
                     let cell = (self.coarsest / f64::from(1u32 << level.min(30))) as f32;
                     let of = |column: usize| {
-                        let place = key[column] / cell + SHIFT;
+                        let place = (key[column] / cell + SHIFT).clamp(-FARTHEST, FARTHEST);
                         (place.floor(), place - place.floor())
                     };
                     let ((x, right), (y, above)) = (of(first), of(second));
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     fn encoding(columns: usize) -> (GridEncoding, Device) {
-        let device = Device::flex();
+        let device = Device::flex().autodiff();
         let mut init = Init::new(stream(1, 0, Purpose::Weights, 0), &device);
         (GridEncoding::new(&mut init, columns, 5, 256, 3, 1.0), device.clone())
     }
@@ -125,7 +127,7 @@ mod tests {
         let keys = [0.0, -0.37, 1e6, 5.25, -7.125, 0.63, f32::MAX, f32::MIN, 0.1];
         let (places, weights) = grid.corners(&keys, 3);
         assert_eq!(places.len(), 3 * 3 * 5 * CORNERS);
-        let rows = (3 * 5 * 256) as i32;
+        let rows = 3 * 5 * 256;
         assert!(places.iter().all(|place| (0..rows).contains(place)));
         for corners in weights.chunks_exact(CORNERS) {
             let sum: f32 = corners.iter().sum();
