@@ -74,6 +74,8 @@ fn steps(has_libtorch: bool, fast: bool) -> Vec<Vec<String>> {
             &["--", "-D", "warnings"],
         ]),
         words(&[&["check", "--release", "-p", "fet", "--no-default-features"]]),
+        // Linkers alone, with what of the contracts needs no tensors.
+        words(&[&["check", "--release", "-p", "fet-linkers"]]),
     ];
     if has_libtorch {
         steps.push(words(&[&["check", "--release", "-p", "fet", "--features", "libtorch"]]));

@@ -51,6 +51,7 @@ pub mod objective;
 pub mod optimizer;
 pub mod parameters;
 pub mod party;
+#[cfg(feature = "tensor")]
 pub mod policy;
 #[cfg(feature = "tensor")]
 pub mod privacy;
