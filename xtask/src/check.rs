@@ -143,9 +143,9 @@ mod tests {
             let feature = steps.iter().filter(|step| step.contains(&"--features".to_string())).count();
             assert_eq!(feature, with_feature, "libtorch {has_libtorch}, fast {fast}");
         };
-        check(false, false, &["fmt", "clippy", "check", "doc", "test"], 0);
-        check(false, true, &["fmt", "clippy", "check", "doc"], 0);
-        check(true, false, &["fmt", "clippy", "check", "check", "doc", "test"], 4);
-        check(true, true, &["fmt", "clippy", "check", "check", "doc"], 3);
+        check(false, false, &["fmt", "clippy", "check", "check", "doc", "test"], 0);
+        check(false, true, &["fmt", "clippy", "check", "check", "doc"], 0);
+        check(true, false, &["fmt", "clippy", "check", "check", "check", "doc", "test"], 4);
+        check(true, true, &["fmt", "clippy", "check", "check", "check", "doc"], 3);
     }
 }

@@ -87,10 +87,10 @@ fn check_stops_at_the_first_failure() {
         let doc = calls.iter().find(|call| call.starts_with("doc"));
         assert!(doc.is_none_or(|doc| doc.ends_with("| -D warnings")), "{doc:?}");
     };
-    check(&["check"], "", 0, &["fmt", "clippy", "check", "doc", "test"]);
-    check(&["check", "--fast"], "", 0, &["fmt", "clippy", "check", "doc"]);
+    check(&["check"], "", 0, &["fmt", "clippy", "check", "check", "doc", "test"]);
+    check(&["check", "--fast"], "", 0, &["fmt", "clippy", "check", "check", "doc"]);
     check(&["check"], "clippy", 101, &["fmt", "clippy"]);
-    check(&["check"], "test", 101, &["fmt", "clippy", "check", "doc", "test"]);
+    check(&["check"], "test", 101, &["fmt", "clippy", "check", "check", "doc", "test"]);
 }
 
 #[test]
