@@ -1,7 +1,9 @@
 //! No fault: everything that parties as processes can do gives the bytes of the simulation.
 
 use std::path::Path;
+use std::process::Command;
 
+use anyhow::ensure;
 use rand_chacha::ChaCha8Rng;
 
 use crate::case::{Case, End, Kind, Verdict};
@@ -32,6 +34,8 @@ const CELLS: &[Cell] = &[
     ("top1sim digits", Data::Digits, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim places", Data::Places, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim sales", Data::Sales, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
+    ("gbdt-top1 places", Data::Places, &[("method", "{ kind = \"gbdt-top1\", trees = 20 }")]),
+    ("gbdt-pooled sales", Data::Sales, &[("method", "{ kind = \"gbdt-pooled\", growth = { trees = 20 } }")]),
     // Linkers.
     ("aligned", Data::Digits, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
     ("aligned people", Data::People, &[("linker", "{ kind = \"aligned\", neighbours = 1 }")]),
@@ -61,6 +65,7 @@ const CELLS: &[Cell] = &[
         Data::Places,
         &[("linker", "{ kind = \"federal\", neighbours = 3, secret_env = \"FET_SOAK_SECRET\" }")],
     ),
+    ("grid", Data::Places, &[("linker", "{ kind = \"grid\", neighbours = 3 }")]),
     ("hnsw", Data::Digits, &[("linker", "{ kind = \"hnsw\", neighbours = 3 }")]),
     (
         "nearest haversine",
@@ -178,12 +183,19 @@ const CELLS: &[Cell] = &[
     ),
 ];
 
+/// What a cell has where it says nothing else.
+const DEFAULTS: &[&str] = &["fet", "nearest", "average", "none"];
+
+/// Methods that ask nobody.
+const ALONE: &[&str] = &["fet-alone", "gbdt-solo", "solo"];
+
 /// Cells of the short form.
 const SHORT: &[&str] = &[
     "fet digits",
     "fet people",
     "fedsim places",
     "top1sim sales",
+    "gbdt-pooled sales",
     "psi people",
     "clk",
     "hnsw",
@@ -226,7 +238,31 @@ pub(super) fn cases() -> Vec<Case> {
         world.check(&mut parties, &mut verdict)?;
         Ok(verdict)
     };
-    CELLS.iter().map(case).chain([Case::new(AREA, "again", again).short(true)]).collect()
+    let others =
+        [Case::new(AREA, "again", again).short(true), Case::new(AREA, "every plug-in", every).short(true)];
+    CELLS.iter().map(case).chain(others).collect()
+}
+
+/// Whether every plug-in that has to do with other parties has a cell.
+fn every(kit: &Kit, _: &Path, _: &mut ChaCha8Rng) -> anyhow::Result<Verdict> {
+    for slot in ["method", "linker", "aggregator", "privacy", "labels"] {
+        let listed = Command::new(&kit.fet).args(["list", slot]).output()?;
+        ensure!(listed.status.success(), "fet list {slot}: {}", String::from_utf8_lossy(&listed.stderr));
+        let text = String::from_utf8(listed.stdout)?;
+        let kinds = text.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+        let kinds: Vec<&str> = kinds.filter(|kind| !kind.is_empty()).collect();
+        ensure!(!kinds.is_empty(), "fet list {slot} lists nothing");
+        for kind in kinds {
+            let named = format!("kind = \"{kind}\"");
+            let mut tables = CELLS.iter().flat_map(|(_, _, tables)| *tables);
+            let has_cell = tables.any(|(table, text)| *table == slot && text.contains(&named));
+            ensure!(
+                has_cell || DEFAULTS.contains(&kind) || ALONE.contains(&kind),
+                "the {slot} \"{kind}\" has no cell in areas/equal.rs"
+            );
+        }
+    }
+    Ok(Verdict::new(End::Equal))
 }
 
 /// One run, undisturbed.
