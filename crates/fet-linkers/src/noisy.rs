@@ -29,13 +29,16 @@ pub struct NoisySettings {
     pub inner: Slot<dyn Linker>,
 }
 
-/// The schema of a table that names a linker. It leaves the linkers' own settings out, for `noisy` is one of them and the
-/// schema would hold itself; they are checked when the inner linker is read.
 fn inner(_: &mut SchemaGenerator) -> Schema {
+    schema_of_inner("The linker whose similarities get noise; its settings stand beside its kind.")
+}
+
+/// The schema of a table that names a linker. It leaves the linkers' own settings out, for whoever has an inner one is a linker
+/// too and the schema would hold itself; they are checked when the inner linker is read.
+pub(crate) fn schema_of_inner(meaning: &str) -> Schema {
     let all = plugins::<dyn Linker>();
     let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
     let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
-    let meaning = "The linker whose similarities get noise; its settings stand beside its kind.";
     json_schema!({
         "type": "object",
         "properties": {
