@@ -173,12 +173,29 @@ impl<T: SlotKind + ?Sized, R: Recipe<T>> ErasedRecipe<T> for Typed<R> {
 pub(super) fn parse<T: SlotKind + ?Sized, R: Recipe<T>>(
     table: toml::Table,
 ) -> Result<Box<dyn ErasedRecipe<T>>, SettingsError> {
+    let table = filled(table, &defaults::<T, R>());
     let recipe: R = serde_path_to_error::deserialize(table).map_err(|error| {
         let message = error.inner().message().trim_end().to_string();
         SettingsError::Field { field: error.path().to_string(), message }
     })?;
     recipe.check()?;
     Ok(Box::new(Typed(recipe)))
+}
+
+/// A table of settings within a plug-in's keeps what the plug-in has there by default: who sets a method's weight decay does not
+/// change its optimiser. With another kind than the default's it is another thing, with defaults of its own.
+fn filled(mut table: toml::Table, defaults: &toml::Table) -> toml::Table {
+    for (name, value) in &mut table {
+        if let (toml::Value::Table(inner), Some(toml::Value::Table(default))) =
+            (&mut *value, defaults.get(name))
+            && inner.get("kind").is_none_or(|kind| default.get("kind") == Some(kind))
+        {
+            let mut whole = default.clone();
+            whole.extend(filled(std::mem::take(inner), default));
+            *inner = whole;
+        }
+    }
+    table
 }
 
 pub(super) fn defaults<T: SlotKind + ?Sized, R: Recipe<T>>() -> toml::Table {
