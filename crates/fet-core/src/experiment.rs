@@ -293,7 +293,7 @@ impl Experiment {
 
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
-        let TrainSettings { recompute, kernels, wire, randomness, class_weights, .. } =
+        let TrainSettings { recompute, kernels, wire, randomness, class_weights, refine_keys, .. } =
             TrainSettings::default();
         CommonSettings {
             seed: self.seed,
@@ -303,6 +303,7 @@ impl Experiment {
                 wire,
                 randomness,
                 class_weights,
+                refine_keys,
                 ..self.train.clone()
             },
             method: self.method.clone(),

@@ -5,6 +5,7 @@
 //! a secondary must not use them beside a privacy mechanism ([`by_statistics`]). The training rows are chosen in [`crate::schedule`]; linkage happens elsewhere, on raw keys.
 
 mod features;
+mod refined;
 mod scaler;
 
 use fet_core::data::{
@@ -16,6 +17,7 @@ use fet_core::objective::Objective;
 use crate::schedule::Split;
 
 pub use features::{FeaturePreparation, Preparing};
+pub use refined::RefinedKeys;
 pub use scaler::{Scaler, Uniform};
 
 /// A party's records as its model sees them, and their scaling.
@@ -80,17 +82,23 @@ pub fn divide(data: VerticalData) -> (PrimaryData, Vec<PartyTable>) {
 }
 
 impl PreparedPrimary {
-    /// Scales the primary's records by the training rows of `split`, or as they were scaled for an `earlier` model, with what
-    /// that one predicts.
+    /// Scales the primary's records by the training rows of `split`, and refines its keys by them if it should, or as it was done
+    /// for an `earlier` model, with what that one predicts.
     pub fn new(
         data: PrimaryData,
         split: &Split,
+        refine_keys: bool,
         earlier: Option<(&Preparing, Objective)>,
     ) -> Result<Self, DataError> {
         let (objective, party) = match earlier {
             Some((preparing, objective)) => (objective, preparing.apply(data.table)?),
             None => {
-                (objective(&data, split)?, PreparedParty::new(data.table, &split.train, data.standardise)?)
+                let objective = objective(&data, split)?;
+                let mut party = PreparedParty::new(data.table, &split.train, data.standardise)?;
+                if refine_keys {
+                    party.refine_keys(&split.train)?;
+                }
+                (objective, party)
             }
         };
         Ok(Self { objective, party, labels: data.labels })
@@ -106,6 +114,15 @@ impl PreparedParty {
     /// Prepares a secondary's records ([`Preparing::of_all`]).
     pub fn of_all(table: PartyTable, standardise: Standardise) -> Result<Self, DataError> {
         Preparing::of_all(&table, standardise)?.apply(table)
+    }
+
+    /// Puts what the columns say of the keys in their place, by a regression on `rows`: linkers get it, models see the keys.
+    fn refine_keys(&mut self, rows: &[usize]) -> Result<(), DataError> {
+        let Self { raw_keys, scaled } = self;
+        let refined = RefinedKeys::fit(&scaled.name, raw_keys, &scaled.features, rows)?;
+        *raw_keys = refined.of(&scaled.features);
+        scaled.preparing.refined = Some(refined);
+        Ok(())
     }
 
     /// Puts other features in the place of these, prepared as these were.

@@ -12,7 +12,7 @@ use crate::registry::Slot;
 
 /// The settings that all parties must share. Each party chooses its own files and how and on what it computes:
 /// `device`, `data`, `split` (which the terms tell), `scores`, `train.recompute`, `train.kernels`, `train.wire`,
-/// `train.randomness` and `train.class_weights` are not included; nor is `labels`, by which the primary protects what only it
+/// `train.randomness`, `train.class_weights` and `train.refine_keys` are not included; nor is `labels`, by which the primary protects what only it
 /// has: the other parties compute the same whatever it chooses.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -41,6 +41,9 @@ pub struct TrainSettings {
     /// How much the loss of a row counts, by its class: "none", "balanced" (every class the same in all), or a weight for each
     /// class. The primary's affair.
     pub class_weights: Weighting,
+    /// Whether the primary links by what its own columns say of its keys, a linear regression on its training rows, in the place of
+    /// its keys: where these are imprecise and its columns tell more. The primary's affair.
+    pub refine_keys: bool,
     /// The run ends after so many epochs without a better validation metric; 0 for never.
     pub early_stopping: usize,
     /// Whether messages between parties in one process are serialised: the same results, more slowly.
@@ -148,6 +151,7 @@ impl Default for TrainSettings {
             kernels: Kernels::Auto,
             batches: Batches::Shuffled,
             class_weights: Weighting::Rule(WeightingRule::None),
+            refine_keys: false,
             early_stopping: 0,
             wire: Wire::Direct,
             randomness: Randomness::Experiment,

@@ -7,6 +7,7 @@ use fet_tables::prepare::Preparation;
 use fet_tables::{Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
+use super::refined::RefinedKeys;
 use super::scaler::Scaler;
 use super::{PreparedParty, ScaledTable, own_keys};
 
@@ -18,13 +19,20 @@ pub struct Preparing {
     pub keys: Option<Scaler>,
     /// Features.
     pub features: FeaturePreparation,
+    /// What is linked in the place of the keys, of a primary that refines them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refined: Option<RefinedKeys>,
 }
 
 impl Preparing {
     /// By the statistics of `rows`.
     pub fn fit(table: &PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
         let keys = if standardise.keys { Some(Scaler::fit(&own_keys(table)?, rows)) } else { None };
-        Ok(Self { keys, features: FeaturePreparation::fit(table, rows, standardise.features)? })
+        Ok(Self {
+            keys,
+            features: FeaturePreparation::fit(table, rows, standardise.features)?,
+            refined: None,
+        })
     }
 
     /// Of a secondary: by what its owner declares, or by the statistics of all records where nothing is declared.
@@ -39,7 +47,11 @@ impl Preparing {
         };
         let numbers = table.keys.numbers().is_some();
         let keys = (standardise.keys && numbers).then(|| Scaler::within(&bounds.keys));
-        Ok(Self { keys, features: FeaturePreparation::declared(table, bounds, standardise.features)? })
+        Ok(Self {
+            keys,
+            features: FeaturePreparation::declared(table, bounds, standardise.features)?,
+            refined: None,
+        })
     }
 
     /// The records of a table, those that it was fitted on or others.
@@ -55,8 +67,9 @@ impl Preparing {
             scaler.apply(&mut keys);
         }
         let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
+        let raw_keys = self.refined.as_ref().map_or(table.keys, |refined| refined.of(&features));
         let scaled = ScaledTable { name: table.name, keys, features, preparing: self.clone() };
-        Ok(PreparedParty { raw_keys: table.keys, scaled })
+        Ok(PreparedParty { raw_keys, scaled })
     }
 }
 

@@ -73,7 +73,7 @@ impl Trainer {
             model.check_beginning(data.task, classes, &class_names)?;
         }
         let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
-        let prepared = PreparedPrimary::new(data, schedule.split(), earlier)?;
+        let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, earlier)?;
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
@@ -153,7 +153,7 @@ impl Trainer {
             feature_columns: prepared.party.scaled.features.columns(),
             objective: prepared.objective,
             parties: parties.len(),
-            positions: neighbours.iter().copied().max().unwrap_or(0),
+            positions: neighbours.iter().map(|&own| plan.positions(own)).max().unwrap_or(0),
             memory_width: aggregator.width(parties.len(), plan.width),
             computation: settings.computation(machine.on_host),
         })?;
