@@ -16,11 +16,10 @@ use fet_core::method::{
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_train::model::Init;
+use fet_train::model::{Init, KeyEncoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::key_encoding::KeyEncoding;
 use crate::split::{Local, secondary};
 use model::{Pairs, PairsShape};
 

@@ -5,7 +5,6 @@
 mod fedsim;
 mod fet_alone;
 mod gbdt;
-mod key_encoding;
 mod solo;
 mod split;
 mod top1sim;
@@ -13,7 +12,6 @@ mod top1sim;
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
 pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Growth, Pool};
-pub use key_encoding::{Grid, KeyEncoding};
 pub use solo::SoloSettings;
 pub use split::Local;
 pub use top1sim::Top1SimSettings;

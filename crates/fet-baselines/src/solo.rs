@@ -12,11 +12,9 @@ use fet_core::method::{
 use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_train::model::{Init, Perceptron};
+use fet_train::model::{Init, Inputs, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::key_encoding::{Inputs, KeyEncoding};
 
 /// Settings of `solo` (paper, section 7.1).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]

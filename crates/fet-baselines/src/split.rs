@@ -6,11 +6,9 @@ use fet_core::method::SecondaryContext;
 use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Slot, Violation};
-use fet_train::model::{Init, Perceptron};
+use fet_train::model::{Init, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::key_encoding::KeyEncoding;
 
 /// The primary's local model, and the width of all representations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

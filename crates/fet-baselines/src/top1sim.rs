@@ -15,11 +15,10 @@ use fet_core::method::{
 use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_train::model::{Init, Perceptron};
+use fet_train::model::{Init, Inputs, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::key_encoding::{Inputs, KeyEncoding};
 use crate::split::{Local, secondary};
 
 /// Settings of `top1sim` (paper, section 7.1).

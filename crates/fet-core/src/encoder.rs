@@ -28,6 +28,11 @@ pub struct NeighbourBatch {
     pub neighbours: usize,
     /// How many of the K are real; the others repeat them and must be masked out.
     pub available: usize,
+    /// How similar they are to the row, as the linker says, [B·K]; present only where a method pools neighbours
+    /// ([`Plan::pooled`]) and the linker has similarities.
+    ///
+    /// [`Plan::pooled`]: crate::method::Plan::pooled
+    pub similarities: Option<Vec<f32>>,
 }
 
 impl NeighbourBatch {
@@ -38,6 +43,7 @@ impl NeighbourBatch {
             keys: self.keys.clone().without_autodiff(),
             features: self.features.clone().without_autodiff(),
             slots: self.slots.clone().without_autodiff(),
+            similarities: self.similarities.clone(),
             ..*self
         }
     }

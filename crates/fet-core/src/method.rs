@@ -97,6 +97,8 @@ pub struct Plan {
     pub own_width: bool,
     /// The linked neighbours that each party represents.
     pub neighbours: Neighbours,
+    /// Whether a party makes one representation of all its neighbours of a row: a memory of one position.
+    pub pooled: bool,
     /// Whether the primary's half needs similarities; the secondaries then reveal them.
     pub similarities: bool,
     /// The initial learning rate.
@@ -118,12 +120,20 @@ impl Default for Plan {
             width: 0,
             own_width: false,
             neighbours: Neighbours::All,
+            pooled: false,
             similarities: false,
             learning_rate: 1e-3,
             party_dropout: 0.0,
             averaged: None,
             at_once: None,
         }
+    }
+}
+
+impl Plan {
+    /// The number of positions that a party sends of a row of which it has so many neighbours.
+    pub fn positions(&self, neighbours: usize) -> usize {
+        if self.pooled { 1 } else { neighbours }
     }
 }
 

@@ -57,6 +57,11 @@ impl OptimizerSettings {
         Self { kind, learning_rate: 1e-3, weight_decay: 1e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 }
     }
 
+    /// AdamW for networks of plain layers: a larger step than the paper's, and decay of the weights.
+    pub fn adamw() -> Self {
+        Self { kind: OptimizerKind::AdamW, learning_rate: 3e-3, weight_decay: 0.2, ..Self::lamb() }
+    }
+
     /// Adam as the paper uses it for Solo.
     pub fn adam() -> Self {
         Self { kind: OptimizerKind::Adam, epsilon: 1e-8, ..Self::lamb() }

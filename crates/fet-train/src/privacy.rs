@@ -41,8 +41,8 @@ pub(crate) fn protection(
     parties: usize,
 ) -> Result<(Box<dyn PrivacyMechanism>, Releases), ProtectionError> {
     let mut privacy = settings.privacy.build(&())?;
-    let neighbours = |party| plan.neighbours.of(party, linker.about().neighbours);
-    let positions = (1..=parties).map(neighbours).max().unwrap_or(0);
+    let own = |party| plan.positions(plan.neighbours.of(party, linker.about().neighbours));
+    let positions = (1..=parties).map(own).max().unwrap_or(0);
     let sum = secret_sum(aggregator).filter(|_| plan.secondaries);
     let block = positions * plan.width;
     let releases = releases(&settings.train, plan, split, parties, block, sum.is_some());

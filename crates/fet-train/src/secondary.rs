@@ -105,6 +105,8 @@ struct Session {
     linker: Box<dyn Linker>,
     /// How many neighbours it represents.
     neighbours: usize,
+    /// Whether it makes one representation of all of them.
+    pooled: bool,
     /// Whether it tells the primary how similar they are.
     reveals_similarities: bool,
     encoder: Box<dyn Encoder>,

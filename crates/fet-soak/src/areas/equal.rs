@@ -31,6 +31,14 @@ const CELLS: &[Cell] = &[
     ("fedsim places", Data::Places, &[("method", FEDSIM)]),
     ("fedsim sales", Data::Sales, &[("method", FEDSIM)]),
     ("fedsim people", Data::People, &[("method", FEDSIM)]),
+    (
+        "fet-pool digits",
+        Data::Digits,
+        &[
+            ("method", "{ kind = \"fet-pool\", width = 4, hidden = [8] }"),
+            ("linker", "{ kind = \"posterior\" }"),
+        ],
+    ),
     ("top1sim digits", Data::Digits, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim places", Data::Places, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim sales", Data::Sales, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),

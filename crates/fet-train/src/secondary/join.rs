@@ -61,6 +61,7 @@ fn differs(field: &str, theirs: impl ToString, ours: impl ToString) -> Secondary
 struct Parts {
     linker: Box<dyn Linker>,
     neighbours: usize,
+    pooled: bool,
     reveals_similarities: bool,
     preparing: Preparing,
     encoder: Box<dyn Encoder>,
@@ -148,6 +149,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     let chosen_once = privacy.selection() == Selection::ALL;
     Ok(Parts {
         neighbours,
+        pooled: plan.pooled,
         reveals_similarities: plan.similarities || aggregator.uses_similarities(),
         preparing,
         encoder,
@@ -198,6 +200,7 @@ impl Parts {
             settings,
             linker: self.linker,
             neighbours: self.neighbours,
+            pooled: self.pooled,
             reveals_similarities: self.reveals_similarities,
             encoder,
             privacy: self.privacy,

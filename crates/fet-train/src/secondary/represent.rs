@@ -59,7 +59,7 @@ impl Session {
             self.pending = None;
         }
         let encoded = self.encoder.forward(&batch, &mut pass, training);
-        let encoded = blank_padding(encoded, &batch);
+        let encoded = self.blank_padding(encoded, &batch);
         let encoded = if alone { encoded } else { encoded.narrow(0, 0, rows.len()) };
         let (shape, active) = (encoded.dims(), message.active.len());
         if !self.privacy.is_identity() {
@@ -89,7 +89,7 @@ impl Session {
     pub(super) fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
         let batch = self.batch(Round::Probe { batch: u32::MAX }, rows, &[])?;
         let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
-        let encoded = blank_padding(encoded, &batch);
+        let encoded = self.blank_padding(encoded, &batch);
         let [_, positions, width] = encoded.dims();
         Ok(Matrix::new(positions * width, host(encoded)))
     }
@@ -161,7 +161,7 @@ impl Session {
         }
         let [rows, neighbours, width] = shape;
         let available = self.links.as_ref().map_or(neighbours, Links::available);
-        if available < neighbours && self.queries.is_none() {
+        if available < neighbours && self.queries.is_none() && !self.pooled {
             let tail = [0..rows, available..neighbours, 0..width];
             gradient = gradient.slice_fill(tail, 0.0);
         }
@@ -226,6 +226,9 @@ impl Session {
         if !round.is_training() {
             distinct = filled(&distinct);
         }
+        let similarities = (self.pooled && links.all_similarities().is_some()).then(|| {
+            rows.iter().flat_map(|&row| links.similarities(row).unwrap_or_default()).copied().collect()
+        });
         let device = self.device_for(round);
         Ok(NeighbourBatch {
             keys: gather(&self.records.scaled.keys, &distinct, &device),
@@ -234,6 +237,7 @@ impl Session {
             rows: rows.len(),
             neighbours,
             available: links.available(),
+            similarities,
         })
     }
 
@@ -275,6 +279,7 @@ impl Session {
             rows: rows.len(),
             neighbours: self.neighbours,
             available: self.neighbours,
+            similarities: None,
         })
     }
 
@@ -322,6 +327,15 @@ impl Session {
         })
     }
 
+    /// Sets positions that only repeat a neighbour to zero; a pooled one repeats none.
+    fn blank_padding(&self, encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
+        if batch.available == batch.neighbours || self.pooled {
+            return encoded;
+        }
+        let width = encoded.dims()[2];
+        encoded.slice_fill([0..batch.rows, batch.available..batch.neighbours, 0..width], 0.0)
+    }
+
     fn device_for(&self, round: Round) -> burn::tensor::Device {
         if round.is_training() { self.device.clone() } else { self.device.clone().without_autodiff() }
     }
@@ -330,13 +344,4 @@ impl Session {
 /// Which records the rows of a round are.
 fn of(round: Round) -> Of {
     if matches!(round, Round::Predict { .. }) { Of::New } else { Of::Run }
-}
-
-/// Sets positions that only repeat a neighbour to zero.
-fn blank_padding(encoded: Tensor<3>, batch: &NeighbourBatch) -> Tensor<3> {
-    if batch.available == batch.neighbours {
-        return encoded;
-    }
-    let width = encoded.dims()[2];
-    encoded.slice_fill([0..batch.rows, batch.available..batch.neighbours, 0..width], 0.0)
 }

@@ -151,13 +151,14 @@ impl Trainer {
             self.phases.encode += encode;
             self.phases.aggregate += aggregate;
         }
-        let available = aggregation.active.iter().map(|&party| self.available[party]).max().unwrap_or(0);
+        let real = |&party: &usize| self.plan.positions(self.available[party]);
+        let available = aggregation.active.iter().map(real).max().unwrap_or(0);
         Ok((Memory { tensor, available, similarities }, aggregation))
     }
 
     /// The shape of a party's part for this number of rows.
     fn shape(&self, party: usize, rows: usize) -> [usize; 3] {
-        [rows, self.neighbours[party], self.plan.width]
+        [rows, self.plan.positions(self.neighbours[party]), self.plan.width]
     }
 
     /// The sum of the active parties' representations; the primary sees nothing else of them. A lost party is left out of
@@ -242,8 +243,8 @@ impl Trainer {
 
     /// The shape of a part; the width is open if the party chooses it and has sent no part yet.
     fn part_shape(&self, party: usize, rows: usize) -> [Option<usize>; 3] {
-        let [rows, neighbours, width] = self.shape(party, rows);
-        [Some(rows), Some(neighbours), if self.plan.own_width { self.widths[party] } else { Some(width) }]
+        let [rows, positions, width] = self.shape(party, rows);
+        [Some(rows), Some(positions), if self.plan.own_width { self.widths[party] } else { Some(width) }]
     }
 
     /// The primary's own columns, keys and features, as its model sees them.

@@ -283,5 +283,6 @@ fn neighbours(
         rows: slots / neighbours,
         neighbours,
         available: neighbours,
+        similarities: None,
     })
 }

@@ -13,6 +13,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::{Parameters, host};
 use fet_core::registry::{Slot, plugins};
 use fet_core::rng::{Purpose, stream};
+use fet_core::trainable::Learner;
 use rand::RngExt;
 
 use crate::probe::probe;
@@ -42,7 +43,7 @@ impl Case {
         let plan = method.plan();
         let aggregator = Slot::<dyn Aggregator>::of(plan.aggregator).expect("a plug-in").build(&());
         let width = aggregator.expect("sound defaults").width(PARTIES, plan.width);
-        let positions = plan.neighbours.of(1, NEIGHBOURS);
+        let positions = plan.positions(plan.neighbours.of(1, NEIGHBOURS));
         let outputs = if task == Task::Multiclass { 3 } else { 1 };
         let context = PrimaryContext {
             device: &tracked,
@@ -57,8 +58,10 @@ impl Case {
         };
         let similarities = vec![random([ROWS, positions], 4, device); PARTIES];
         let tensor = random([ROWS, positions, width], 3, device);
+        let mut primary = method.primary(&context).expect("the sizes fit");
+        leave_zero(primary.learner_mut());
         Self {
-            primary: method.primary(&context).expect("the sizes fit"),
+            primary,
             batch: PrimaryBatch {
                 keys: random([ROWS, 2], 1, &tracked),
                 features: random([ROWS, 3], 2, &tracked),
@@ -75,6 +78,18 @@ impl Case {
         let outcome = self.primary.train(&self.batch, memory, &mut pass);
         (outcome.loss, outcome.memory_gradient)
     }
+}
+
+/// Gives parameters that are zero at the start small values: some stop every gradient behind them.
+fn leave_zero(learner: &mut dyn Learner) {
+    let mut parameters = learner.parameters().clone();
+    let mut rng = stream(24, 0, Purpose::Weights, 0);
+    let (_, values) = parameters.split_mut();
+    values
+        .iter_mut()
+        .filter(|value| **value == 0.0)
+        .for_each(|value| *value = 0.2 * (rng.random::<f32>() - 0.5));
+    learner.load(&parameters).expect("its own parameters");
 }
 
 /// `start` moved along `direction` by `step`.

@@ -125,6 +125,7 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
         rows: 3,
         neighbours: 7,
         available: case.available,
+        similarities: None,
     };
     let mut pass = Pass::training(stream(32, 1, Purpose::Dropout, 0));
     let representation = encoder.forward(&batch, &mut pass, true);

@@ -63,6 +63,7 @@ impl EncoderCase {
             rows: 3,
             neighbours: 4,
             available: 4,
+            similarities: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The Federated Transformer's encoding of keys, for a baseline that would otherwise see them raw, or not at all.
+//! Encodings of keys beside a model's other inputs, for a method that would otherwise see them raw, or not at all.
 //!
 //! Without it a comparison shows what the encoding of the primary's own key is worth, as much as what others add.
 
@@ -6,11 +6,12 @@ use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_core::memory::MOST_WIDTH;
 use fet_core::registry::Violation;
-use fet_train::model::{FourierEncoding, GridEncoding, Init};
+
+use super::{FourierEncoding, GridEncoding, Init};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether and how a baseline encodes keys.
+/// Whether and how a model encodes keys.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct KeyEncoding {
@@ -73,7 +74,8 @@ impl Grid {
 }
 
 impl KeyEncoding {
-    pub(crate) fn check(&self) -> Result<(), Violation> {
+    /// What a schema cannot say.
+    pub fn check(&self) -> Result<(), Violation> {
         match self.width.is_multiple_of(2) {
             true => Ok(()),
             false => Err(Violation::new("key_encoding.width", "must be even", self.width)),
@@ -81,7 +83,7 @@ impl KeyEncoding {
     }
 
     /// The width of the encoded key.
-    pub(crate) fn outputs(&self, key_columns: usize) -> usize {
+    pub fn outputs(&self, key_columns: usize) -> usize {
         self.width + self.grid.outputs(key_columns)
     }
 
@@ -92,20 +94,21 @@ impl KeyEncoding {
 
 /// The inputs of a model: the encoded key, if it is encoded, before the others.
 #[derive(Module, Debug)]
-pub(crate) struct Inputs {
+pub struct Inputs {
     position: Option<FourierEncoding>,
     grid: Option<GridEncoding>,
 }
 
 impl Inputs {
-    pub(crate) fn new(init: &mut Init<'_>, encoding: &KeyEncoding, key_columns: usize) -> Self {
+    /// Layers for keys of `key_columns` columns.
+    pub fn new(init: &mut Init<'_>, encoding: &KeyEncoding, key_columns: usize) -> Self {
         let position = encoding.layer(init, key_columns);
         Self { position, grid: encoding.grid.layer(init, key_columns) }
     }
 
     /// # Shapes
     /// - keys: [n, m], others: [n, d], result: [n, [`KeyEncoding::outputs`] + d]
-    pub(crate) fn join(&self, keys: Tensor<2>, others: Tensor<2>) -> Tensor<2> {
+    pub fn join(&self, keys: Tensor<2>, others: Tensor<2>) -> Tensor<2> {
         let position = self.position.as_ref().map(|position| position.forward(keys.clone()));
         let grid = self.grid.as_ref().map(|grid| grid.forward(keys));
         let parts: Vec<Tensor<2>> = position.into_iter().chain(grid).chain([others]).collect();

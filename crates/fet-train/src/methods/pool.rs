@@ -1,0 +1,157 @@
+//! `fet-pool`: every party answers one vector for each row, the mean of what its encoder makes of the neighbours, weighted by how
+//! likely each is the right record.
+//!
+//! FeT sends K vectors and averages, over the parties, neighbours of equal rank, which are different records; here a party weighs its
+//! own neighbours before anything is averaged. Traffic, secure sums and noise are over H numbers instead of K·H. The primary's model is
+//! a perceptron, and what it makes of the others' answer is added to what it says alone: nothing at the start, so that training begins
+//! at the method without others.
+
+mod network;
+mod pooled;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::network::{Tower, TowerShape};
+use self::pooled::Pooled;
+use crate::model::{Init, KeyEncoding};
+use fet_core::encoder::{Encoder, EncoderContext};
+use fet_core::memory::MOST_WIDTH;
+use fet_core::method::{Method, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext};
+use fet_core::model::ModelShape;
+use fet_core::optimizer::OptimizerSettings;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+
+/// Settings of `fet-pool`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct PoolSettings {
+    /// The width of a party's answer.
+    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even where keys are encoded"))]
+    pub width: usize,
+    /// The widths of the hidden layers of the primary's model of its own record, in order.
+    #[schemars(inner(range(min = 1, max = MOST_WIDTH)), length(min = 1))]
+    pub hidden: Vec<usize>,
+    /// The width of the hidden layer that sees the primary's own record and the others' answer together; 0 for none, where the
+    /// answer is only added.
+    #[schemars(range(min = 0, max = MOST_WIDTH))]
+    pub joint: usize,
+    /// The absolute value that no input of the primary's model exceeds, softly (Holzmüller et al. 2024); 0 for no bound.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub clip: f64,
+    /// The dropout rate after each hidden layer, of every party; 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
+    pub dropout: f64,
+    /// The share of secondaries that each training step leaves out (party dropout); 0 for none.
+    #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
+    pub party_dropout: f64,
+    /// The factor on similarities before the softmax that weighs a row's neighbours: 1 for probabilities of the linker
+    /// `posterior`, 0 for the plain mean.
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub sharpness: f64,
+    /// The encoding of the primary's own key, and by `width` that of every party's own keys beside its features.
+    pub key_encoding: KeyEncoding,
+    /// The optimiser of the primary's model and of every secondary's.
+    pub optimizer: OptimizerSettings,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            width: 32,
+            hidden: vec![256, 256],
+            joint: 128,
+            clip: 3.0,
+            dropout: 0.0,
+            party_dropout: 0.0,
+            sharpness: 1.0,
+            key_encoding: KeyEncoding::default(),
+            optimizer: OptimizerSettings::adamw(),
+        }
+    }
+}
+
+impl Recipe<dyn Method> for PoolSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.hidden.is_empty() {
+            return Err(Violation::new("hidden", "must have a layer", "[]"));
+        }
+        if self.key_encoding.width > 0 && !self.width.is_multiple_of(2) {
+            let rule = "must be even where keys are encoded: the encoding of a secondary's key is as wide";
+            return Err(Violation::new("width", rule, self.width));
+        }
+        self.key_encoding.check()
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
+        Ok(Box::new(Pool(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Method>::new::<PoolSettings>(
+        "fet-pool",
+        "one vector of each party for a row: its neighbours weighed by how likely they are the right one",
+    )
+}
+
+struct Pool(PoolSettings);
+
+impl Method for Pool {
+    fn plan(&self) -> Plan {
+        Plan {
+            encoder: "mlp",
+            width: self.0.width,
+            pooled: true,
+            learning_rate: self.0.optimizer.learning_rate,
+            party_dropout: self.0.party_dropout,
+            ..Plan::default()
+        }
+    }
+
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let PoolSettings { hidden, joint, clip, dropout, key_encoding, optimizer, .. } = &self.0;
+        let mut init = Init::new(context.weights.clone(), context.device);
+        let shape = TowerShape {
+            own: context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns),
+            hidden,
+            memory: context.memory_width,
+            parties: context.parties,
+            joint: *joint,
+            outputs: context.objective.outputs,
+            clip: *clip,
+            dropout: *dropout,
+        };
+        let tower = Tower::new(&mut init, &shape, key_encoding, context.key_columns);
+        Ok(Box::new(PrimaryModel::new(tower, optimizer, context)))
+    }
+
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        let PoolSettings { width, dropout, key_encoding, optimizer, sharpness, .. } = &self.0;
+        let encoded = key_encoding.width > 0;
+        let shape = ModelShape {
+            hidden: *width,
+            heads: 1,
+            dropout: *dropout,
+            positional_encoding: encoded,
+            frequency_std: key_encoding.frequency_std,
+            shared_norm: false,
+        };
+        let inner = encoder.build(&EncoderContext {
+            device: context.device,
+            weights: context.weights.clone(),
+            // It sees one record at a time; what it makes of each is pooled.
+            neighbours: 1,
+            key_columns: if encoded { context.key_columns } else { 0 },
+            feature_columns: context.feature_columns,
+            computation: context.computation,
+            shape: &shape,
+            optimizer,
+        })?;
+        Ok(Box::new(Pooled::new(inner, *sharpness)))
+    }
+}

@@ -1,0 +1,111 @@
+//! The primary's model: a perceptron on its own record, and what the others' answer adds to it.
+
+use burn::module::Module;
+use burn::tensor::{Tensor, activation};
+
+use crate::model::{Init, Inputs, KeyEncoding, Linear, apply};
+use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
+use fet_core::model::Pass;
+
+/// o = W₁ h + W₂ s + W₄ ReLU(W₃ [h, s]), of the own record's last hidden layer h and the answer s; W₂ and W₄ are zero at the start.
+#[derive(Module, Debug)]
+pub(super) struct Tower {
+    layers: Vec<Linear>,
+    output: Linear,
+    answer: Linear,
+    joint: Vec<Linear>,
+    inputs: Inputs,
+    dropout: f64,
+    clip: f64,
+    /// √parties: the mean over as many is as long as one of them.
+    scale: f64,
+}
+
+/// The sizes of a tower.
+pub(super) struct TowerShape<'a> {
+    /// The inputs of the own record, encoded.
+    pub(super) own: usize,
+    /// Hidden layers.
+    pub(super) hidden: &'a [usize],
+    /// The width of the answer.
+    pub(super) memory: usize,
+    /// How many parties it is the mean of.
+    pub(super) parties: usize,
+    /// The width of W₃; 0 for none.
+    pub(super) joint: usize,
+    /// Outputs.
+    pub(super) outputs: usize,
+    /// The absolute value that no input exceeds; 0 for none.
+    pub(super) clip: f64,
+    /// The dropout rate.
+    pub(super) dropout: f64,
+}
+
+impl Tower {
+    /// Initial weights for layers before a ReLU (He et al. 2015).
+    pub(super) fn new(
+        init: &mut Init<'_>,
+        shape: &TowerShape<'_>,
+        key_encoding: &KeyEncoding,
+        key_columns: usize,
+    ) -> Self {
+        let widths: Vec<usize> = [&[shape.own], shape.hidden].concat();
+        let last = *widths.last().expect("the own inputs");
+        let outputs = shape.outputs;
+        let layers = widths.windows(2).map(|pair| layer(init, pair[0], pair[1], 2.0)).collect();
+        let joint = match shape.joint {
+            0 => Vec::new(),
+            joint => {
+                vec![layer(init, last + shape.memory, joint, 2.0), layer(init, joint, outputs, 0.0)]
+            }
+        };
+        Self {
+            layers,
+            output: layer(init, last, outputs, 1.0),
+            answer: layer(init, shape.memory, outputs, 0.0),
+            joint,
+            inputs: Inputs::new(init, key_encoding, key_columns),
+            dropout: shape.dropout,
+            clip: shape.clip,
+            scale: (shape.parties.max(1) as f64).sqrt(),
+        }
+    }
+}
+
+/// x / √(1 + (x/c)²): near 0 it is x, and never beyond c (RealMLP; Holzmüller et al. 2024). A rare category, standardised, is far out.
+fn smoothly_clipped(x: Tensor<2>, clip: f64) -> Tensor<2> {
+    if clip == 0.0 {
+        return x;
+    }
+    x.clone() / x.div_scalar(clip).powi_scalar(2).add_scalar(1.0).sqrt()
+}
+
+/// An affine map whose weights have the variance `gain` / inputs.
+fn layer(init: &mut Init<'_>, inputs: usize, outputs: usize, gain: f64) -> Linear {
+    let shape = [inputs, outputs];
+    let weight = match gain {
+        0.0 => init.constant(shape, 0.0),
+        _ => init.normal(shape, (gain / inputs.max(1) as f64).sqrt()),
+    };
+    Linear { weight, bias: Some(init.constant([outputs], 0.0)) }
+}
+
+impl PrimaryNetwork for Tower {
+    fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
+        let own = Tensor::cat(vec![batch.keys.clone(), batch.features.clone()], 1);
+        let own = smoothly_clipped(own, self.clip);
+        let mut hidden = self.inputs.join(batch.keys.clone(), own);
+        for layer in &self.layers {
+            hidden = pass.dropout(activation::relu(apply(layer, hidden)), self.dropout);
+        }
+        let output = apply(&self.output, hidden.clone());
+        let memory = memory.expect("the trainer gives a memory to a method with secondaries");
+        // A party answers in one position.
+        let [rows, _, width] = memory.tensor.dims();
+        let answer = memory.tensor.clone().sum_dim(1).reshape([rows, width]).mul_scalar(self.scale);
+        let output = output + apply(&self.answer, answer.clone());
+        let [first, second] = self.joint.as_slice() else { return output };
+        let joint = activation::relu(apply(first, Tensor::cat(vec![hidden, answer], 1)));
+        output + apply(second, pass.dropout(joint, self.dropout))
+    }
+}

@@ -1,0 +1,198 @@
+//! A party's half: its encoder on each linked record by itself, and the weighted mean over a row's neighbours.
+
+use burn::tensor::{Int, Tensor, TensorData};
+
+use fet_core::encoder::{Encoder, NeighbourBatch};
+use fet_core::model::Pass;
+use fet_core::parameters::host;
+use fet_core::trainable::Learner;
+
+/// Pools what an encoder makes of records.
+///
+/// The pooling is linear in the representations and has no parameters. It is computed on the host, where what leaves the party comes
+/// from, row by row in the order of the neighbours: a row's result does not depend on the rows beside it.
+pub(super) struct Pooled {
+    inner: Box<dyn Encoder>,
+    sharpness: f64,
+    pending: Option<Pending>,
+}
+
+/// The linear map of the last tracked pass.
+struct Pending {
+    weights: Vec<f32>,
+    slots: Vec<usize>,
+    neighbours: usize,
+    records: usize,
+}
+
+impl Pooled {
+    /// Pools `inner`, which sees one record at a time.
+    pub(super) fn new(inner: Box<dyn Encoder>, sharpness: f64) -> Self {
+        Self { inner, sharpness, pending: None }
+    }
+
+    /// For each row a softmax of its neighbours' similarities; equal weights where there are none.
+    fn weights(&self, batch: &NeighbourBatch) -> Vec<f32> {
+        let NeighbourBatch { rows, neighbours, available, similarities, .. } = batch;
+        let mut weights = vec![0.0; rows * neighbours];
+        for (row, weights) in weights.chunks_exact_mut(*neighbours).enumerate() {
+            let logit = |place: usize| {
+                let all = similarities.as_ref();
+                all.map_or(0.0, |all| self.sharpness * f64::from(all[row * neighbours + place]))
+            };
+            let logits: Vec<f64> = (0..*available).map(logit).collect();
+            let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let powers = logits.iter().map(|logit| (logit - most).exp());
+            let sum: f64 = powers.clone().sum();
+            weights.iter_mut().zip(powers).for_each(|(weight, power)| *weight = (power / sum) as f32);
+        }
+        weights
+    }
+}
+
+impl Encoder for Pooled {
+    fn learner(&self) -> &dyn Learner {
+        self.inner.learner()
+    }
+
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        self.inner.learner_mut()
+    }
+
+    fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3> {
+        let device = batch.features.device();
+        let records = batch.features.dims()[0];
+        let alone = NeighbourBatch {
+            keys: batch.keys.clone(),
+            features: batch.features.clone(),
+            slots: Tensor::<1, Int>::arange(0..records as i64, &device),
+            rows: records,
+            neighbours: 1,
+            available: 1,
+            similarities: None,
+        };
+        let encoded = self.inner.forward(&alone, pass, tracked);
+        let width = encoded.dims()[2];
+        let encoded = host(encoded);
+        let weights = self.weights(batch);
+        let slots: Vec<usize> = indices(&batch.slots);
+        let mut pooled = vec![0.0f32; batch.rows * width];
+        let of_rows = weights.chunks_exact(batch.neighbours).zip(slots.chunks_exact(batch.neighbours));
+        for (sum, (weights, slots)) in pooled.chunks_exact_mut(width).zip(of_rows) {
+            for (weight, slot) in weights.iter().zip(slots).filter(|(weight, _)| **weight > 0.0) {
+                let record = &encoded[slot * width..(slot + 1) * width];
+                sum.iter_mut().zip(record).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+        if tracked {
+            self.pending = Some(Pending { weights, slots, neighbours: batch.neighbours, records });
+        }
+        let device = device.without_autodiff();
+        Tensor::from_data(TensorData::new(pooled, [batch.rows, 1, width]), &device)
+    }
+
+    fn backward(&mut self, gradient: Tensor<3>) {
+        let Pending { weights, slots, neighbours, records } =
+            self.pending.take().expect("backward follows a tracked forward");
+        let (device, width) = (gradient.device(), gradient.dims()[2]);
+        let gradient = host(gradient);
+        let mut of_records = vec![0.0f32; records * width];
+        let of_rows = weights.chunks_exact(neighbours).zip(slots.chunks_exact(neighbours));
+        for (gradient, (weights, slots)) in gradient.chunks_exact(width).zip(of_rows) {
+            for (weight, slot) in weights.iter().zip(slots).filter(|(weight, _)| **weight > 0.0) {
+                let record = &mut of_records[slot * width..(slot + 1) * width];
+                record.iter_mut().zip(gradient).for_each(|(sum, value)| *sum += weight * value);
+            }
+        }
+        self.inner.backward(Tensor::from_data(TensorData::new(of_records, [records, 1, width]), &device));
+    }
+}
+
+/// The record in each place.
+fn indices(slots: &Tensor<1, Int>) -> Vec<usize> {
+    slots.clone().into_data().iter::<i64>().map(|slot| slot as usize).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use fet_core::trainable::Nothing;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// Represents a record by its features, and keeps the gradient that it gets.
+    struct AsItIs(Nothing, Arc<Mutex<Vec<f32>>>);
+
+    impl Encoder for AsItIs {
+        fn learner(&self) -> &dyn Learner {
+            &self.0
+        }
+
+        fn learner_mut(&mut self) -> &mut dyn Learner {
+            &mut self.0
+        }
+
+        fn forward(&mut self, batch: &NeighbourBatch, _pass: &mut Pass, _tracked: bool) -> Tensor<3> {
+            let [records, width] = batch.features.dims();
+            batch.features.clone().reshape([records, 1, width])
+        }
+
+        fn backward(&mut self, gradient: Tensor<3>) {
+            *self.1.lock().expect("one thread") = host(gradient);
+        }
+    }
+
+    fn batch(similarities: Option<Vec<f32>>, available: usize) -> NeighbourBatch {
+        let device = Device::flex();
+        NeighbourBatch {
+            keys: Tensor::zeros([4, 1], &device),
+            features: Tensor::from_data([[1.0, 10.0], [2.0, 20.0], [4.0, 40.0], [8.0, 80.0]], &device),
+            slots: Tensor::<1, Int>::from_data([0, 1, 2, 2, 3, 0], &device),
+            rows: 2,
+            neighbours: 3,
+            available,
+            similarities,
+        }
+    }
+
+    fn pooled(sharpness: f64) -> (Pooled, Arc<Mutex<Vec<f32>>>) {
+        let heard = Arc::default();
+        (Pooled::new(Box::new(AsItIs(Nothing::default(), Arc::clone(&heard))), sharpness), heard)
+    }
+
+    fn near(found: &[f32], wanted: &[f32]) {
+        assert_eq!(found.len(), wanted.len());
+        assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-4), "{found:?} is not {wanted:?}");
+    }
+
+    /// By hand: logarithms of probabilities are the weights, those that only repeat have none, and without any all are equal.
+    #[test]
+    fn a_row_is_the_mean_of_its_neighbours_by_their_probabilities() {
+        let logarithms: Vec<f32> = [0.5f32, 0.25, 0.25, 1.0, 1e-20, 1e-20].iter().map(|p| p.ln()).collect();
+        let forward = |sharpness: f64, batch: &NeighbourBatch| {
+            host(pooled(sharpness).0.forward(batch, &mut Pass::evaluation(), false))
+        };
+        near(&forward(1.0, &batch(Some(logarithms.clone()), 3)), &[2.0, 20.0, 4.0, 40.0]);
+        near(
+            &forward(0.0, &batch(Some(logarithms.clone()), 3)),
+            &[7.0 / 3.0, 70.0 / 3.0, 13.0 / 3.0, 130.0 / 3.0],
+        );
+        near(&forward(1.0, &batch(None, 3)), &[7.0 / 3.0, 70.0 / 3.0, 13.0 / 3.0, 130.0 / 3.0]);
+        near(&forward(1.0, &batch(Some(logarithms), 2)), &[4.0 / 3.0, 40.0 / 3.0, 4.0, 40.0]);
+    }
+
+    /// The gradient is the adjoint of the mean: <pool x, g> = <x, poolᵀ g>.
+    #[test]
+    fn the_gradient_of_a_record_is_that_of_its_rows_by_its_weights() {
+        let batch = batch(Some(vec![-0.1, -0.7, -2.0, 0.0, -0.3, -0.4]), 3);
+        let (mut pooled, heard) = pooled(2.0);
+        let answer = host(pooled.forward(&batch, &mut Pass::evaluation(), true));
+        let gradient = [0.3f32, -1.0, 2.0, 0.5];
+        pooled.backward(Tensor::from_data(TensorData::new(gradient.to_vec(), [2, 1, 2]), &Device::flex()));
+        let product = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        let found = heard.lock().expect("one thread").clone();
+        let (one, other) = (product(&answer, &gradient), product(&host(batch.features), &found));
+        assert!((one - other).abs() < 1e-3 && found.iter().all(|g| *g != 0.0), "{one} {other}");
+    }
+}
