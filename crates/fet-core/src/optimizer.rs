@@ -57,9 +57,9 @@ impl OptimizerSettings {
         Self { kind, learning_rate: 1e-3, weight_decay: 1e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 }
     }
 
-    /// AdamW for networks of plain layers: a larger step than the paper's, and decay of the weights.
+    /// AdamW, with the decay of networks of plain layers.
     pub fn adamw() -> Self {
-        Self { kind: OptimizerKind::AdamW, learning_rate: 3e-3, weight_decay: 0.2, ..Self::lamb() }
+        Self { kind: OptimizerKind::AdamW, weight_decay: 0.2, ..Self::lamb() }
     }
 
     /// Adam as the paper uses it for Solo.

@@ -1,6 +1,7 @@
 //! `posterior`: another linker whose similarities become probabilities that a neighbour is the right record.
 //!
-//! Keys are taken to be off by a normal error of one size in every column, so that a neighbour at distance d speaks with exp(-d²/2s²).
+//! Keys are taken to be off by a normal error of one size in every column, so that a neighbour at distance d speaks with exp(-d²/2s²),
+//! and a row's having no record as one at the distance that one in a thousand right records has.
 //! Where records are one to one, a neighbour that other rows want more is less likely this row's: the marginals of the matching follow by
 //! sum-product messages between rows and records (Williams and Lau 2014; Huang and Jebara 2009), all within the party that links. Links
 //! are sorted by probability, and the similarity of each is its logarithm.
@@ -75,13 +76,18 @@ impl Linker for Posterior {
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(Weighing { noise: self.noise, one_to_one: self.one_to_one, inner: self.inner.owner(seed) })
+        let Self { noise, one_to_one, .. } = *self;
+        let floor = self.inner.about().floor;
+        Box::new(Weighing { noise, one_to_one, floor, warnings: Vec::new(), inner: self.inner.owner(seed) })
     }
 }
 
 struct Weighing {
     noise: f64,
     one_to_one: bool,
+    /// Of the inner linker.
+    floor: Option<f32>,
+    warnings: Vec<String>,
     inner: Box<dyn Owner>,
 }
 
@@ -92,28 +98,46 @@ impl Owner for Weighing {
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let links = self.inner.link(task)?;
+        self.warn_of_unlinked(&links);
         Ok(self.weigh(&links, task.records.rows(), task.records.columns()))
     }
 
     fn warnings(&mut self) -> Vec<String> {
-        self.inner.warnings()
+        let mut warnings = self.inner.warnings();
+        warnings.append(&mut self.warnings);
+        warnings
     }
 }
 
 /// The rounds of messages, and of the estimate of s.
 const ROUNDS: usize = 30;
 const ESTIMATES: usize = 10;
-/// The weight of a record's being no row's, and a row's having no record, before any distance is known.
+/// The weight of a record's being no row's, before any distance is known.
 const UNMATCHED: f64 = 0.01;
+/// The normal quantiles of a half and of 0.999.
+const MEDIAN: f64 = 0.0;
+const FAR: f64 = 3.09;
 /// The least logarithm of a probability.
 const LEAST: f64 = -60.0;
 
 impl Weighing {
+    /// Probabilities have no floor: what is below that of the inner linker shows nowhere else.
+    fn warn_of_unlinked(&mut self, links: &Links) {
+        let Some(floor) = self.floor else { return };
+        let best = |row| links.similarities(row).and_then(<[f32]>::first);
+        let none = (0..links.rows()).filter(|&row| best(row).is_some_and(|best| *best <= floor)).count();
+        if none > 0 {
+            let of = links.rows();
+            self.warnings.push(format!(
+                "{none} of {of} rows resemble no record; what is linked with them are other records"
+            ));
+        }
+    }
+
     fn weigh(&self, links: &Links, records: usize, columns: usize) -> Links {
         let (rows, available) = (links.rows(), links.available());
-        let all = links.all_similarities().unwrap_or_default();
-        // Distances are below 0; other similarities are 1 at most.
-        let most = if all.iter().all(|&similarity| similarity <= 0.0) { 0.0 } else { 1.0 };
+        // Similarities with a floor are 1 at most; those without one are negative distances.
+        let most = if self.floor.is_some() { 1.0 } else { 0.0 };
         let row_squares = |row: usize| {
             let of_row = links.similarities(row).unwrap_or_default();
             of_row[..available].iter().map(move |&s| (most - f64::from(s)).max(0.0).powi(2))
@@ -121,11 +145,13 @@ impl Weighing {
         let table = Table {
             available,
             records,
+            columns: columns.max(1) as f64,
             one_to_one: self.one_to_one,
             squares: (0..rows).flat_map(row_squares).collect(),
             indices: (0..rows).flat_map(|row| &links.row(row)[..available]).copied().collect(),
         };
-        let variance = if self.noise > 0.0 { self.noise.powi(2) } else { table.variance(columns) };
+        let variance =
+            if self.noise > 0.0 { self.noise.powi(2).max(f64::MIN_POSITIVE) } else { table.variance() };
         let logarithms = table.logarithms(variance);
         let (mut indices, mut similarities) = (Vec::new(), Vec::new());
         for (found, logarithms) in table.indices.chunks(available).zip(logarithms.chunks(available)) {
@@ -145,55 +171,77 @@ impl Weighing {
 struct Table {
     available: usize,
     records: usize,
+    /// The columns of a key.
+    columns: f64,
     one_to_one: bool,
     squares: Vec<f64>,
     indices: Vec<u32>,
 }
 
 impl Table {
-    /// s² by expectation and maximisation, from the mean square of the nearest.
-    fn variance(&self, columns: usize) -> f64 {
-        let columns = columns.max(1) as f64;
-        let nearest =
-            self.squares.chunks(self.available).map(|row| row.iter().copied().fold(f64::MAX, f64::min));
-        let rows = (self.squares.len() / self.available).max(1) as f64;
-        let mut variance = (nearest.sum::<f64>() / rows / columns).max(f64::MIN_POSITIVE);
+    /// A quantile of the squared length of as many normal errors as a key has columns, in units of s² (Wilson and Hilferty 1931).
+    fn quantile(&self, normal: f64) -> f64 {
+        let part = 2.0 / (9.0 * self.columns);
+        self.columns * (1.0 - part + normal * part.sqrt()).max(0.0).powi(3)
+    }
+
+    /// s² by expectation and maximisation, from the median square of the nearest: rows far from every record have no say.
+    fn variance(&self) -> f64 {
+        let of_row = |row: &[f64]| row.iter().copied().fold(f64::MAX, f64::min);
+        let mut nearest: Vec<f64> = self.squares.chunks(self.available).map(of_row).collect();
+        nearest.sort_unstable_by(f64::total_cmp);
+        let median = nearest.get(nearest.len() / 2).copied().unwrap_or(0.0);
+        let mut variance = (median / self.quantile(MEDIAN)).max(f64::MIN_POSITIVE);
         for _ in 0..ESTIMATES {
-            let logarithms = self.logarithms(variance);
-            let sum: f64 = logarithms.iter().zip(&self.squares).map(|(l, square)| l.exp() * square).sum();
-            variance = (sum / rows / columns).max(f64::MIN_POSITIVE);
+            let (mut weights, mut sum) = (0.0, 0.0);
+            let scores = self.scores(variance);
+            for (scores, squares) in scores.chunks(self.available).zip(self.squares.chunks(self.available)) {
+                let powers = scores.iter().map(|score| score.exp());
+                let all = powers.clone().sum::<f64>() + self.none();
+                for (power, square) in powers.zip(squares) {
+                    weights += power / all;
+                    sum += power / all * square;
+                }
+            }
+            if weights > 0.0 {
+                variance = (sum / weights / self.columns).max(f64::MIN_POSITIVE);
+            }
         }
         variance
     }
 
-    /// The logarithms of the probabilities of each row's neighbours, one of which is the right one.
+    /// The weight of a row's having no record.
+    fn none(&self) -> f64 {
+        (-self.quantile(FAR) / 2.0).exp()
+    }
+
+    /// The logarithms of the probabilities of each row's neighbours, given that one of them is the right one.
     fn logarithms(&self, variance: f64) -> Vec<f64> {
-        let mut logarithms: Vec<f64> = self.squares.iter().map(|square| -square / (2.0 * variance)).collect();
-        // What is common to a row's neighbours says nothing of which it is; what is left does not underflow.
-        for row in logarithms.chunks_mut(self.available) {
+        let mut scores = self.scores(variance);
+        for row in scores.chunks_mut(self.available) {
             let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            row.iter_mut().for_each(|l| *l -= most);
+            let sum = row.iter().map(|l| (l - most).exp()).sum::<f64>().ln();
+            row.iter_mut().for_each(|l| *l = (*l - most - sum).max(LEAST));
         }
+        scores
+    }
+
+    /// How a row's neighbours stand to each other, and to its having none: logarithms.
+    fn scores(&self, variance: f64) -> Vec<f64> {
+        let mut scores: Vec<f64> =
+            self.squares.iter().map(|square| (-square / (2.0 * variance)).max(-1e300)).collect();
         if self.one_to_one {
-            let wanted = self.messages(&logarithms);
-            logarithms
-                .iter_mut()
-                .zip(wanted)
-                .for_each(|(l, message)| *l += message.max(f64::MIN_POSITIVE).ln());
+            let free = self.messages(&scores);
+            scores.iter_mut().zip(free).for_each(|(l, free)| *l += free.max(f64::MIN_POSITIVE).ln());
         }
-        for row in logarithms.chunks_mut(self.available) {
-            let most = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let sum = row.iter().map(|l| (l - most).exp()).sum::<f64>().ln() + most;
-            row.iter_mut().for_each(|l| *l = (*l - sum).max(LEAST));
-        }
-        logarithms
+        scores
     }
 
     /// What records say to rows: how free each is, given what other rows want of it.
     fn messages(&self, logarithms: &[f64]) -> Vec<f64> {
         let affinity: Vec<f64> = logarithms.iter().map(|l| l.exp()).collect();
         let mut free = vec![1.0f64; affinity.len()];
-        let mut wants = vec![0.0; affinity.len()];
+        let (mut wants, none) = (vec![0.0; affinity.len()], self.none());
         for _ in 0..ROUNDS {
             let mut of_record = vec![0.0; self.records];
             for start in (0..affinity.len()).step_by(self.available) {
@@ -201,7 +249,7 @@ impl Table {
                 let total: f64 = row.clone().map(|edge| affinity[edge] * free[edge]).sum();
                 for edge in row {
                     let others = (total - affinity[edge] * free[edge]).max(0.0);
-                    wants[edge] = affinity[edge] / (others + UNMATCHED * UNMATCHED);
+                    wants[edge] = affinity[edge] / (others + none);
                     of_record[self.indices[edge] as usize] += wants[edge];
                 }
             }
@@ -264,13 +312,45 @@ mod tests {
         assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
     }
 
+    /// By a table: keys of one column, s = 1. The row at -20 has no record, and takes none from the row at 0.5.
+    #[test]
+    fn a_row_far_from_every_record_takes_none_from_others() {
+        let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+        let settings = "kind = 'posterior'\nnoise = 1\ninner = { kind = 'nearest', neighbours = 2 }";
+        let links = link(linker(settings).as_ref(), &keys(&[0.5, -20.0]), &keys(&[0.0, 4.0]), 3, &|_| ());
+        let links = links.expect("linkable");
+        let first = f64::from(links.similarities(0).expect("similarities")[0]).exp();
+        assert!(links.row(0)[0] == 0 && first > 0.99, "{first}");
+    }
+
+    /// One key that means that it is missing does not make every other row's links alike.
+    #[test]
+    fn one_key_far_out_leaves_the_estimate_as_it_is() {
+        let (queries, records, place) = tables(300, 0.02);
+        let mut values = queries.numbers().expect("numbers").values().to_vec();
+        let right = |values: Vec<f64>| {
+            let queries = Keys::from(Matrix::new(2, values));
+            let settings = "kind = 'posterior'\ninner = { kind = 'nearest', neighbours = 5 }";
+            let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
+            let of = |row: usize| {
+                let at = links.row(row).iter().position(|record| *record == place[row]);
+                at.map_or(0.0, |at| f64::from(links.similarities(row).expect("similarities")[at]).exp())
+            };
+            (1..300).map(of).sum::<f64>() / 299.0
+        };
+        let before = right(values.clone());
+        values[..2].fill(-999.0);
+        let after = right(values);
+        assert!(before > 0.8 && (before - after).abs() < 0.01, "{before} {after}");
+    }
+
     #[test]
     fn probabilities_of_a_row_sum_to_one() {
         let (queries, records, _) = tables(100, 0.3);
         for settings in [
             "kind = 'posterior'",
             "kind = 'posterior'\none_to_one = false",
-            "kind = 'posterior'\nnoise = 1e-9",
+            "kind = 'posterior'\nnoise = 1e-300",
         ] {
             let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
             for row in 0..100 {

@@ -25,6 +25,7 @@ fn names(rows: usize) -> Keys {
 fn linkers() -> Vec<(String, Box<dyn Linker>)> {
     let settings = |kind: &str| match kind {
         "top1" => String::new(),
+        "posterior" => "inner = { kind = 'nearest', neighbours = 3 }".into(),
         "noisy" => "inner = { kind = 'federal', neighbours = 3, bits = 64 }".into(),
         _ => "neighbours = 3".into(),
     };

@@ -42,7 +42,8 @@ pub struct TrainSettings {
     /// class. The primary's affair.
     pub class_weights: Weighting,
     /// Whether the primary links by what its own columns say of its keys, a linear regression on its training rows, in the place of
-    /// its keys: where these are imprecise and its columns tell more. The primary's affair.
+    /// its keys: where these are imprecise and its columns tell more. Whoever learns keys from the linker learns this of the columns. The
+    /// primary's affair.
     pub refine_keys: bool,
     /// The run ends after so many epochs without a better validation metric; 0 for never.
     pub early_stopping: usize,

@@ -15,9 +15,10 @@ use serde::{Deserialize, Serialize};
 use self::network::{Tower, TowerShape};
 use self::pooled::Pooled;
 use crate::model::{Init, KeyEncoding};
+use fet_core::aggregator::Aggregator;
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::memory::MOST_WIDTH;
-use fet_core::method::{Method, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext};
+use fet_core::method::{Method, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext, Slots};
 use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
@@ -109,6 +110,14 @@ impl Method for Pool {
         }
     }
 
+    fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
+        if slots.aggregator.uses_similarities() {
+            let rule = "must be one that needs no similarities: a party sends one vector for all neighbours of a row";
+            return Err(slots.refuse::<dyn Aggregator>(rule));
+        }
+        Ok(())
+    }
+
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
         let PoolSettings { hidden, joint, clip, dropout, key_encoding, optimizer, .. } = &self.0;
         let mut init = Init::new(context.weights.clone(), context.device);
@@ -116,7 +125,8 @@ impl Method for Pool {
             own: context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns),
             hidden,
             memory: context.memory_width,
-            parties: context.parties,
+            // Side by side they are no mean.
+            parties: if context.memory_width == self.0.width { context.parties } else { 1 },
             joint: *joint,
             outputs: context.objective.outputs,
             clip: *clip,

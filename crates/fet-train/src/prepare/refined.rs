@@ -2,7 +2,7 @@
 //!
 //! Where a key was recorded imprecisely and follows from what else is known of a record, the regression averages the error of the key
 //! away over all rows, and links with it find the right record more often. Where the columns tell little of a key it is worse than the
-//! key itself: validation decides.
+//! key itself: validation decides. Whoever would learn the keys learns instead as many linear functions of the columns.
 
 use fet_core::data::{DataError, Keys, Matrix};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ const MOST_COLUMNS: usize = 4_000;
 pub struct RefinedKeys {
     /// For each column of the key a weight of each feature, and the constant last.
     weights: Vec<Vec<f64>>,
+    /// The range of each column of the key in the rows that it was fitted on: what is told stays within.
+    ranges: Vec<[f64; 2]>,
 }
 
 impl RefinedKeys {
@@ -63,17 +65,23 @@ impl RefinedKeys {
                 "must have keys that its columns can tell where `train.refine_keys` is true".into(),
             );
         }
-        Ok(Self { weights: targets })
+        let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; keys.columns()];
+        for &row in rows {
+            let widen =
+                |([low, high], key): (&mut [f64; 2], &f64)| (*low, *high) = (low.min(*key), high.max(*key));
+            ranges.iter_mut().zip(keys.row(row)).for_each(widen);
+        }
+        Ok(Self { weights: targets, ranges })
     }
 
     /// The keys of records with these features.
     pub(super) fn of(&self, features: &Matrix<f32>) -> Keys {
         let columns = self.weights.len();
         let told = |row: usize| {
-            self.weights.iter().map(move |weights| {
+            self.weights.iter().zip(&self.ranges).map(move |(weights, &[low, high])| {
                 let (constant, weights) = weights.split_last().expect("a constant");
                 let terms = weights.iter().zip(features.row(row)).map(|(w, &x)| w * f64::from(x));
-                constant + terms.sum::<f64>()
+                (constant + terms.sum::<f64>()).clamp(low, high)
             })
         };
         Matrix::new(columns, (0..features.rows()).flat_map(told).collect()).into()

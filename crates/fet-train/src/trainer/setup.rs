@@ -71,6 +71,10 @@ impl Trainer {
         let groups = groups.map(|column| (column.name.clone(), column.values.texts()));
         if let Some(model) = &model {
             model.check_beginning(data.task, classes, &class_names)?;
+            if model.preparing().refined.is_some() != settings.refine_keys {
+                let rule = "must be what it is in the run that is gone on from";
+                return Err(Violation::new("train.refine_keys", rule, settings.refine_keys).into());
+            }
         }
         let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
         let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, earlier)?;

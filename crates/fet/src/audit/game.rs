@@ -69,6 +69,11 @@ impl<'a> Game<'a> {
             let kind = experiment.method.kind();
             return Err(input(format!("the method \"{kind}\" has no secondaries to audit")));
         }
+        if experiment.train.refine_keys {
+            let rule = "`train.refine_keys` must be false in an audit: canaries stand at the keys, and a guarantee holds whatever \
+                        keys are asked for";
+            return Err(input(rule));
+        }
         let privacy = experiment.privacy.build(&()).map_err(input)?;
         // A mechanism that claims nothing is asked about a record that is replaced.
         let relation = experiment.privacy.settings().remove("neighbouring");

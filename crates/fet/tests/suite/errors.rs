@@ -97,6 +97,10 @@ fn slots_that_make_no_sense_together() {
         &["method.kind=fedsim", "aggregator.kind=sum"],
         &["aggregator.kind", "\"concat\"", "it is \"sum\""],
     );
+    check(
+        &["method.kind=fet-pool", weighted],
+        &["aggregator.kind", "needs no similarities", "it is \"similarity-weighted\""],
+    );
     check(&["method.kind=fedsim", "method.soft_party=4"], &["method.soft_party", "2 secondary", "it is 4"]);
     check(&["method.kind=gbdt-top1", "aggregator.kind=sum"], &["aggregator.kind", "pools", "it is \"sum\""]);
     let keyless = ["method.kind=top1sim", "encoder.kind=transformer"];
