@@ -86,6 +86,8 @@ pub struct LinkTask<'a> {
     pub records: &'a Keys,
     /// The answer to the challenge, if there was one.
     pub answer: Option<&'a Sealed>,
+    /// What the linker estimated when it linked the run's keys ([`Links::estimate`]); nothing while it does that.
+    pub estimate: Option<f64>,
     /// Called with the number of newly answered queries, from any thread.
     pub progress: &'a (dyn Fn(usize) + Sync),
 }
@@ -93,7 +95,7 @@ pub struct LinkTask<'a> {
 impl<'a> LinkTask<'a> {
     /// A task without challenge and without progress reports.
     pub fn new(queries: &'a Keys, records: &'a Keys) -> Self {
-        Self { queries, records, answer: None, progress: &|_| () }
+        Self { queries, records, answer: None, estimate: None, progress: &|_| () }
     }
 }
 
@@ -135,7 +137,7 @@ pub fn link_between(
 ) -> Result<Links, LinkError> {
     let concealed = asker.conceal(queries)?;
     let answer = owner.challenge(records)?.map(|challenge| asker.answer(&challenge)).transpose()?;
-    owner.link(&LinkTask { queries: &concealed, records, answer: answer.as_ref(), progress })
+    owner.link(&LinkTask { answer: answer.as_ref(), progress, ..LinkTask::new(&concealed, records) })
 }
 
 impl SlotKind for dyn Linker {

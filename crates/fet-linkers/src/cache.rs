@@ -21,7 +21,7 @@ use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// The format of the files; it is part of the hash.
-const FORMAT: &str = concat!("fet links 1 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 2 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose owner checks a folder before it links.
 pub struct Cached {
@@ -76,7 +76,7 @@ struct Searched {
 
 impl Owner for Searched {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let key = self.key(task.queries, task.records);
+        let key = self.key(task);
         let name = fet_files::hex(&key);
         let path = self.folder.join(format!("{name}.links"));
         match fet_files::read(&path) {
@@ -108,9 +108,11 @@ impl Owner for Searched {
 }
 
 impl Searched {
-    fn key(&self, queries: &Keys, records: &Keys) -> [u8; 32] {
+    fn key(&self, task: &LinkTask<'_>) -> [u8; 32] {
+        let LinkTask { queries, records, .. } = *task;
         let mut hash = Sha256::new();
-        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes()] {
+        let estimate = task.estimate.map_or(Vec::new(), |estimate| estimate.to_le_bytes().to_vec());
+        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes(), &estimate] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -150,6 +152,10 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
         writer.number(number as u32);
     }
     writer.number(u32::from(links.all_similarities().is_some()));
+    writer.number(u32::from(links.estimate().is_some()));
+    let estimate = links.estimate().unwrap_or_default().to_bits();
+    writer.number((estimate >> 32) as u32);
+    writer.number(estimate as u32);
     links.all_indices().iter().for_each(|&index| writer.number(index));
     links.all_similarities().unwrap_or_default().iter().for_each(|s| writer.number(s.to_bits()));
     let mut bytes = [key.as_slice(), &writer.bytes()].concat();
@@ -175,6 +181,9 @@ fn from_bytes(
         let mut reader = Reader::new(body);
         let mut number = || reader.number().map(|n| n as usize);
         let (neighbours, available, rows, similar) = (number()?, number()?, number()?, number()? == 1);
+        let estimated = number()? == 1;
+        let estimate = f64::from_bits((number()? as u64) << 32 | number()? as u64);
+        let estimate = estimated.then_some(estimate);
         if available == 0 || available > neighbours || rows != queries {
             return Err(LinkError::Message("impossible sizes".into()));
         }
@@ -184,11 +193,11 @@ fn from_bytes(
             return Err(LinkError::Message("impossible links".into()));
         }
         if !similar {
-            return Ok(Links::without_similarities(neighbours, available, indices));
+            return Ok(Links::without_similarities(neighbours, available, indices).with_estimate(estimate));
         }
         let similarities =
             (0..count).map(|_| reader.number().map(f32::from_bits)).collect::<Result<_, _>>()?;
-        Ok(Links::new(neighbours, available, indices, similarities))
+        Ok(Links::new(neighbours, available, indices, similarities).with_estimate(estimate))
     };
     parse().map_err(|_| "holds no links")
 }

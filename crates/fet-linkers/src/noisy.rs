@@ -144,6 +144,6 @@ impl Blurred {
                 indices.push(pairs[place % available].1);
             }
         }
-        Ok(Links::new(links.neighbours(), available, indices, similarities))
+        Ok(Links::new(links.neighbours(), available, indices, similarities).with_estimate(links.estimate()))
     }
 }

@@ -19,7 +19,7 @@ use crate::noisy::schema_of_inner;
 #[serde(default, deny_unknown_fields)]
 pub struct PosteriorSettings {
     /// s, the standard deviation of the error of a key's column, in the unit of the inner linker's similarities; 0 to estimate it from
-    /// the links.
+    /// the run's links, also for predictions.
     #[schemars(range(min = 0))]
     pub noise: f64,
     /// Whether a record is the right one of at most one row.
@@ -99,7 +99,14 @@ impl Owner for Weighing {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let links = self.inner.link(task)?;
         self.warn_of_unlinked(&links);
-        Ok(self.weigh(&links, task.records.rows(), task.records.columns()))
+        let (rows, records) = (links.rows(), task.records.rows());
+        if self.one_to_one && rows > records {
+            self.warnings.push(format!(
+                "{rows} rows cannot each have a record of their own among {records}; where a record belongs to several rows, \
+                 `linker.one_to_one = false` is right"
+            ));
+        }
+        Ok(self.weigh(&links, task))
     }
 
     fn warnings(&mut self) -> Vec<String> {
@@ -134,7 +141,7 @@ impl Weighing {
         }
     }
 
-    fn weigh(&self, links: &Links, records: usize, columns: usize) -> Links {
+    fn weigh(&self, links: &Links, task: &LinkTask<'_>) -> Links {
         let (rows, available) = (links.rows(), links.available());
         // Similarities with a floor are 1 at most; those without one are negative distances.
         let most = if self.floor.is_some() { 1.0 } else { 0.0 };
@@ -144,14 +151,18 @@ impl Weighing {
         };
         let table = Table {
             available,
-            records,
-            columns: columns.max(1) as f64,
+            records: task.records.rows(),
+            columns: task.records.columns().max(1) as f64,
             one_to_one: self.one_to_one,
             squares: (0..rows).flat_map(row_squares).collect(),
             indices: (0..rows).flat_map(|row| &links.row(row)[..available]).copied().collect(),
         };
-        let variance =
-            if self.noise > 0.0 { self.noise.powi(2).max(f64::MIN_POSITIVE) } else { table.variance() };
+        let variance = match (self.noise > 0.0, task.estimate) {
+            (true, _) => self.noise.powi(2).max(f64::MIN_POSITIVE),
+            // Few new rows would tell little of it.
+            (false, Some(variance)) => variance,
+            (false, None) => table.variance(),
+        };
         let logarithms = table.logarithms(variance);
         let (mut indices, mut similarities) = (Vec::new(), Vec::new());
         for (found, logarithms) in table.indices.chunks(available).zip(logarithms.chunks(available)) {
@@ -163,7 +174,7 @@ impl Weighing {
                 indices.push(pairs[place % available].1);
             }
         }
-        Links::new(links.neighbours(), available, indices, similarities)
+        Links::new(links.neighbours(), available, indices, similarities).with_estimate(Some(variance))
     }
 }
 
@@ -310,6 +321,22 @@ mod tests {
         let estimated = right(&format!("kind = 'posterior'\n{INNER}"), 0.05);
         assert!(matched > told + 0.05, "{told} {matched} {estimated}");
         assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
+    }
+
+    /// A row that comes alone is judged by what all rows of the run said.
+    #[test]
+    fn the_error_is_that_of_the_run_where_it_is_given() {
+        let (queries, records, _) = tables(1000, 0.05);
+        let linker = linker(&format!("kind = 'posterior'\none_to_one = false\n{INNER}"));
+        let links = |queries: &Keys, estimate| {
+            let task = LinkTask { estimate, ..LinkTask::new(queries, &records) };
+            linker.owner(3).link(&task).expect("linkable")
+        };
+        let run = links(&queries, None);
+        let alone = queries.select_rows(&[17]);
+        assert_eq!(links(&alone, run.estimate()).row(0), run.row(17));
+        assert_eq!(links(&alone, run.estimate()).similarities(0), run.similarities(17));
+        assert_ne!(links(&alone, None).similarities(0), run.similarities(17));
     }
 
     /// By a table: keys of one column, s = 1. The row at -20 has no record, and takes none from the row at 0.5.

@@ -179,10 +179,18 @@ fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> any
     let seed = run.experiment.seed;
     let mut columns = Vec::new();
     let own = &tested.table.features;
+    // What the primary links by is made of its columns then: a shuffled one changes the links.
+    let refines = model.preparing().refined.is_some();
     for at in 0..own.columns() {
         let mut rng = stream(seed, 0, Purpose::Bootstrap, 1 + at as u64);
         let shuffled = |order: &[usize]| -> Result<f64, InputError> {
-            let new = new.with_features(own.shuffled(at, order)).map_err(said)?;
+            let features = own.shuffled(at, order);
+            let new = if refines {
+                let table = PartyTable { features, ..tested.table.clone() };
+                served.trainer.link_new(table).map_err(said)?
+            } else {
+                new.with_features(features).map_err(said)?
+            };
             value(&mut served, &new, &here).map_err(said)
         };
         let found = permutation_importance(own.rows(), repeats, metric.direction(), shuffled, &mut rng)?;
@@ -191,6 +199,9 @@ fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> any
             column: own.name(at),
             importance: found,
         });
+    }
+    if refines {
+        served.trainer.link_new(tested.table.clone()).map_err(input)?;
     }
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };
     for &party in &here {

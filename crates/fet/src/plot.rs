@@ -15,6 +15,8 @@ use anyhow::Context;
 use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use fet_records::Report;
+use fet_train::prepare::Preparing;
+use fet_train::trainer::SavedModel;
 
 use crate::finished::FinishedRun;
 use crate::folder::{self, MODEL, PARTIES};
@@ -30,6 +32,8 @@ pub(crate) struct Run {
     pub(crate) report: Report,
     /// The models of the best epoch, of all parties that were left at the end.
     pub(crate) model: Parameters,
+    /// How the primary's records are prepared.
+    pub(crate) preparing: Preparing,
 }
 
 /// Draws the charts of the runs in `folders` into `out`; returns the files.
@@ -87,6 +91,7 @@ impl Run {
             Ok(())
         };
         add("primary", MODEL)?;
+        let saved = SavedModel::read(&bytes(MODEL)?).map_err(|error| bad(format!("{MODEL}: {error}")))?;
         for number in 1..=report.secondaries {
             let file = format!("{PARTIES}/party{number}/{MODEL}");
             if folder.join(&file).exists() {
@@ -100,6 +105,6 @@ impl Run {
         }
         let name =
             folder.file_name().map_or_else(|| "run".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self { name, experiment, report, model })
+        Ok(Self { name, experiment, report, model, preparing: saved.preparing().clone() })
     }
 }

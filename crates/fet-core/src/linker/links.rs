@@ -7,6 +7,7 @@ pub struct Links {
     available: usize,
     indices: Vec<u32>,
     similarities: Option<Vec<f32>>,
+    estimate: Option<f64>,
 }
 
 impl Links {
@@ -30,7 +31,20 @@ impl Links {
     pub fn without_similarities(neighbours: usize, available: usize, indices: Vec<u32>) -> Self {
         assert!(0 < available && available <= neighbours, "{available} of {neighbours} neighbours");
         assert!(indices.len().is_multiple_of(neighbours), "whole rows of {neighbours}");
-        Self { neighbours, available, indices, similarities: None }
+        Self { neighbours, available, indices, similarities: None, estimate: None }
+    }
+
+    /// With what the linker estimated from all keys: [`LinkTask::estimate`] of those that come later.
+    ///
+    /// [`LinkTask::estimate`]: super::LinkTask::estimate
+    #[must_use]
+    pub fn with_estimate(self, estimate: Option<f64>) -> Self {
+        Self { estimate, ..self }
+    }
+
+    /// What the linker estimated from all keys, if it does; it stays with the party that linked.
+    pub fn estimate(&self) -> Option<f64> {
+        self.estimate
     }
 
     /// The first `neighbours` of each row; all of them where there are fewer.
@@ -46,6 +60,7 @@ impl Links {
                 .similarities
                 .as_ref()
                 .map(|all| cut(self.neighbours).map(|place| all[place]).collect()),
+            estimate: self.estimate,
         }
     }
 

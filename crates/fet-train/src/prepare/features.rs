@@ -22,6 +22,9 @@ pub struct Preparing {
     /// What is linked in the place of the keys, of a primary that refines them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refined: Option<RefinedKeys>,
+    /// What the linker estimated from the run's keys, of a secondary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub linking: Option<f64>,
 }
 
 impl Preparing {
@@ -32,6 +35,7 @@ impl Preparing {
             keys,
             features: FeaturePreparation::fit(table, rows, standardise.features)?,
             refined: None,
+            linking: None,
         })
     }
 
@@ -51,6 +55,7 @@ impl Preparing {
             keys,
             features: FeaturePreparation::declared(table, bounds, standardise.features)?,
             refined: None,
+            linking: None,
         })
     }
 

@@ -65,7 +65,9 @@ impl Session {
         answer: Option<&Sealed>,
     ) -> Result<Reply, SecondaryError> {
         let Challenged { queries, owner, of } = &mut challenged;
-        let links = owner.link(&LinkTask { answer, ..LinkTask::new(queries, &self.records.raw_keys) });
+        let estimate = self.records.scaled.preparing.linking.filter(|_| *of == Of::New);
+        let links =
+            owner.link(&LinkTask { answer, estimate, ..LinkTask::new(queries, &self.records.raw_keys) });
         let links = links.map_err(|error| self.private(error))?;
         owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         self.keep(&links, *of)
@@ -105,6 +107,7 @@ impl Session {
         }
         let mut available = links.available();
         if of == Of::Run {
+            self.records.scaled.preparing.linking = links.estimate();
             self.tell_unlinked(&links);
         }
         match of {

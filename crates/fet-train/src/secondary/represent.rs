@@ -111,7 +111,9 @@ impl Session {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let shown = |row: usize| -> Vec<usize> {
             match &self.chosen {
-                Some((places, _)) => places[row].iter().flatten().map(|&record| record as usize).collect(),
+                Some((places, _)) => {
+                    places[row].iter().flatten().map(|&(record, _)| record as usize).collect()
+                }
                 None => links.row(row)[..links.available()].iter().map(|&record| record as usize).collect(),
             }
         };
@@ -250,7 +252,7 @@ impl Session {
     ) -> Result<NeighbourBatch, SecondaryError> {
         let places = self.places(round, rows, active)?;
         let mut distinct: Vec<usize> =
-            places.iter().flatten().flatten().map(|&record| record as usize).collect();
+            places.iter().flatten().flatten().map(|&(record, _)| record as usize).collect();
         distinct.sort_unstable();
         distinct.dedup();
         for (place, &record) in distinct.iter().enumerate() {
@@ -260,9 +262,17 @@ impl Session {
         let slots: Vec<i32> = places
             .iter()
             .flatten()
-            .map(|place| place.map_or(nobody, |record| self.scratch[record as usize] as i32))
+            .map(|place| place.map_or(nobody, |(record, _)| self.scratch[record as usize] as i32))
             .collect();
         distinct.iter().for_each(|&record| self.scratch[record] = u32::MAX);
+        // A blank has no weight; without similarities all others have the same.
+        let similar = self.linker.about().similarities;
+        let similarity = |place: &Option<(u32, f32)>| match *place {
+            Some((_, similarity)) if similar => similarity,
+            Some(_) => 0.0,
+            None => f32::NEG_INFINITY,
+        };
+        let similarities = self.pooled.then(|| places.iter().flatten().map(similarity).collect());
         let device = self.device_for(round);
         let with_nobody = |table: &Matrix<f32>| {
             let zeros = Tensor::zeros([1, table.columns()], &device);
@@ -279,7 +289,7 @@ impl Session {
             rows: rows.len(),
             neighbours: self.neighbours,
             available: self.neighbours,
-            similarities: None,
+            similarities,
         })
     }
 

@@ -14,8 +14,8 @@ use fet_core::linker::{LinkError, LinkTask, Linker, Links};
 use fet_core::privacy::Selection;
 use fet_core::rng::ChaCha8Rng;
 
-/// For each row the records that fill its K places, most similar first; `None` for an empty place.
-pub(super) type Places = Vec<Vec<Option<u32>>>;
+/// For each row the records that fill its K places and how similar they are, most similar first; `None` for an empty place.
+pub(super) type Places = Vec<Vec<Option<(u32, f32)>>>;
 
 /// Links `queries` to a selection of `records`.
 pub(super) fn select(
@@ -52,8 +52,11 @@ pub(super) fn select(
     }
     let fill = |mut offers: Vec<(f32, u32)>| {
         offers.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut places: Vec<Option<u32>> =
-            offers.into_iter().take(neighbours).map(|(_, record)| Some(record)).collect();
+        let mut places: Vec<Option<(u32, f32)>> = offers
+            .into_iter()
+            .take(neighbours)
+            .map(|(similarity, record)| Some((record, similarity)))
+            .collect();
         places.resize(neighbours, None);
         places
     };
@@ -113,10 +116,13 @@ mod tests {
 
     /// How many rows have other neighbours; `renumber` gives the records of `after` their numbers in `before`.
     fn changed(before: &Places, after: &Places, renumber: impl Fn(u32) -> u32) -> usize {
-        let renumbered = |row: &Vec<Option<u32>>| -> Vec<Option<u32>> {
-            row.iter().map(|place| place.map(&renumber)).collect()
+        let records = |row: &[Option<(u32, f32)>]| -> Vec<Option<u32>> {
+            row.iter().map(|place| place.map(|(record, _)| record)).collect()
         };
-        before.iter().zip(after).filter(|(a, b)| **a != renumbered(b)).count()
+        let renumbered = |row| -> Vec<Option<u32>> {
+            records(row).into_iter().map(|place| place.map(&renumber)).collect()
+        };
+        before.iter().zip(after).filter(|(a, b)| records(a) != renumbered(b)).count()
     }
 
     /// The law that the sensitivity rests on: without any one record at most m rows have other neighbours.
@@ -172,7 +178,7 @@ mod tests {
         assert!(all.iter().flatten().all(Option::is_some));
         let half = places(&queries, &records, 4, Selection { rate: 0.5, occurrences: 0 });
         let used = |places: &Places| {
-            let mut used: Vec<u32> = places.iter().flatten().flatten().copied().collect();
+            let mut used: Vec<u32> = places.iter().flatten().flatten().map(|(record, _)| *record).collect();
             used.sort_unstable();
             used.dedup();
             used.len()

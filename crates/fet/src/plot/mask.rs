@@ -55,10 +55,12 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
     let prepared = PreparedParty::of_all(table, primary.standardise)?;
+    // What the primary linked by: its keys, or what its columns say of them.
+    let asked = run.preparing.apply(primary.table)?.raw_keys;
     let linker: Box<dyn Linker> = experiment.linker.build(&())?;
     // The run linked all rows. If the links of a row do not depend on other rows, those that are shown are enough.
-    let linked = if linker.about().independent { rows.clone() } else { (0..primary.table.rows()).collect() };
-    let queries = primary.table.keys.select_rows(&linked);
+    let linked = if linker.about().independent { rows.clone() } else { (0..asked.rows()).collect() };
+    let queries = asked.select_rows(&linked);
     let places: Vec<usize> = rows.iter().filter_map(|row| linked.iter().position(|r| r == row)).collect();
     let seed = fet_train::secondary::linking_seed(experiment.seed, party);
     let links = link(linker.as_ref(), &queries, &prepared.raw_keys, seed, &|_| ())?;

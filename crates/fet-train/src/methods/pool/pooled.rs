@@ -31,17 +31,26 @@ impl Pooled {
         Self { inner, sharpness, pending: None }
     }
 
-    /// For each row a softmax of its neighbours' similarities; equal weights where there are none.
+    /// For each row a softmax of its neighbours' similarities; equal weights where there are none. What has -∞ has no weight,
+    /// whatever the sharpness.
     fn weights(&self, batch: &NeighbourBatch) -> Vec<f32> {
         let NeighbourBatch { rows, neighbours, available, similarities, .. } = batch;
         let mut weights = vec![0.0; rows * neighbours];
         for (row, weights) in weights.chunks_exact_mut(*neighbours).enumerate() {
             let logit = |place: usize| {
-                let all = similarities.as_ref();
-                all.map_or(0.0, |all| self.sharpness * f64::from(all[row * neighbours + place]))
+                let similarity = similarities.as_ref().map_or(0.0, |all| all[row * neighbours + place]);
+                // 0 times infinity is no number.
+                if similarity == f32::NEG_INFINITY {
+                    f64::NEG_INFINITY
+                } else {
+                    self.sharpness * f64::from(similarity)
+                }
             };
             let logits: Vec<f64> = (0..*available).map(logit).collect();
             let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            if most == f64::NEG_INFINITY {
+                continue;
+            }
             let powers = logits.iter().map(|logit| (logit - most).exp());
             let sum: f64 = powers.clone().sum();
             weights.iter_mut().zip(powers).for_each(|(weight, power)| *weight = (power / sum) as f32);
@@ -180,6 +189,18 @@ mod tests {
         );
         near(&forward(1.0, &batch(None, 3)), &[7.0 / 3.0, 70.0 / 3.0, 13.0 / 3.0, 130.0 / 3.0]);
         near(&forward(1.0, &batch(Some(logarithms), 2)), &[4.0 / 3.0, 40.0 / 3.0, 4.0, 40.0]);
+    }
+
+    /// By hand: a place that nobody fills takes nothing from the others, and a row of such places alone is zeros.
+    #[test]
+    fn blanks_have_no_weight() {
+        let none = f32::NEG_INFINITY;
+        let similarities = Some(vec![0.5f32.ln(), 0.5f32.ln(), none, none, none, none]);
+        for sharpness in [0.0, 1.0] {
+            let batch = batch(similarities.clone(), 3);
+            let answer = host(pooled(sharpness).0.forward(&batch, &mut Pass::evaluation(), false));
+            near(&answer, &[1.5, 15.0, 0.0, 0.0]);
+        }
     }
 
     /// The gradient is the adjoint of the mean: <pool x, g> = <x, poolᵀ g>.

@@ -90,10 +90,9 @@ fn sides_built_apart_link_as_one() {
                 heard.fetch_add(count, Ordering::Relaxed);
             };
             let task = LinkTask {
-                queries: &concealed,
-                records: &records,
                 answer: answer.as_ref(),
                 progress: &progress,
+                ..LinkTask::new(&concealed, &records)
             };
             assert_eq!(owner.link(&task), Ok(expected), "{slot:?}");
             assert_eq!(heard.into_inner(), 30, "{slot:?}: progress");
