@@ -27,6 +27,8 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PoolSettings {
+    /// Whether the other parties are asked. Without them it is its own control: what it is ahead of that is what they add.
+    pub others: bool,
     /// The width of a party's answer.
     #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even where keys are encoded"))]
     pub width: usize,
@@ -59,6 +61,7 @@ pub struct PoolSettings {
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
+            others: true,
             width: 32,
             hidden: vec![256, 256],
             joint: 128,
@@ -101,6 +104,7 @@ struct Pool(PoolSettings);
 impl Method for Pool {
     fn plan(&self) -> Plan {
         Plan {
+            secondaries: self.0.others,
             encoder: "mlp",
             width: self.0.width,
             pooled: true,
@@ -124,7 +128,7 @@ impl Method for Pool {
         let shape = TowerShape {
             own: context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns),
             hidden,
-            memory: context.memory_width,
+            memory: if self.0.others { context.memory_width } else { 0 },
             // Side by side they are no mean.
             parties: if context.memory_width == self.0.width { context.parties } else { 1 },
             joint: *joint,

@@ -12,7 +12,8 @@ use fet_core::model::Pass;
 pub(super) struct Tower {
     layers: Vec<Linear>,
     output: Linear,
-    answer: Linear,
+    /// Nothing where nobody is asked.
+    answer: Option<Linear>,
     joint: Vec<Linear>,
     inputs: Inputs,
     dropout: f64,
@@ -27,7 +28,7 @@ pub(super) struct TowerShape<'a> {
     pub(super) own: usize,
     /// Hidden layers.
     pub(super) hidden: &'a [usize],
-    /// The width of the answer.
+    /// The width of the answer; 0 where nobody is asked.
     pub(super) memory: usize,
     /// How many parties it is the mean of.
     pub(super) parties: usize,
@@ -54,15 +55,15 @@ impl Tower {
         let outputs = shape.outputs;
         let layers = widths.windows(2).map(|pair| layer(init, pair[0], pair[1], 2.0)).collect();
         let joint = match shape.joint {
-            0 => Vec::new(),
-            joint => {
+            joint if joint > 0 && shape.memory > 0 => {
                 vec![layer(init, last + shape.memory, joint, 2.0), layer(init, joint, outputs, 0.0)]
             }
+            _ => Vec::new(),
         };
         Self {
             layers,
             output: layer(init, last, outputs, 1.0),
-            answer: layer(init, shape.memory, outputs, 0.0),
+            answer: (shape.memory > 0).then(|| layer(init, shape.memory, outputs, 0.0)),
             joint,
             inputs: Inputs::new(init, key_encoding, key_columns),
             dropout: shape.dropout,
@@ -99,11 +100,12 @@ impl PrimaryNetwork for Tower {
             hidden = pass.dropout(activation::relu(apply(layer, hidden)), self.dropout);
         }
         let output = apply(&self.output, hidden.clone());
+        let Some(to_answer) = &self.answer else { return output };
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
         // A party answers in one position.
         let [rows, _, width] = memory.tensor.dims();
         let answer = memory.tensor.clone().sum_dim(1).reshape([rows, width]).mul_scalar(self.scale);
-        let output = output + apply(&self.answer, answer.clone());
+        let output = output + apply(to_answer, answer.clone());
         let [first, second] = self.joint.as_slice() else { return output };
         let joint = activation::relu(apply(first, Tensor::cat(vec![hidden, answer], 1)));
         output + apply(second, pass.dropout(joint, self.dropout))
