@@ -25,6 +25,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::forest::Forest;
+pub(crate) use self::forest::grown;
 pub use self::growth::Growth;
 pub use self::pool::Pool;
 

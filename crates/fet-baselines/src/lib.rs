@@ -8,6 +8,7 @@ mod gbdt;
 mod solo;
 mod split;
 mod top1sim;
+mod with_trees;
 
 pub use fedsim::{FedSimSettings, Merge};
 pub use fet_alone::FetAloneSettings;
@@ -15,3 +16,4 @@ pub use gbdt::{GbdtPooledSettings, GbdtSoloSettings, GbdtTop1Settings, Growth, P
 pub use solo::SoloSettings;
 pub use split::Local;
 pub use top1sim::Top1SimSettings;
+pub use with_trees::WithTreesSettings;

@@ -186,6 +186,10 @@ pub trait Primary: Send {
     /// What is trained, to be stepped or loaded.
     fn learner_mut(&mut self) -> &mut dyn Learner;
 
+    /// Called once, before the first step of a run, for what is fitted to all training rows at once; it may ask for them, with their
+    /// labels.
+    fn begin(&mut self, _all: &mut dyn FnMut() -> PrimaryBatch) {}
+
     /// Forward, loss and backward for a training batch; the optimiser's step is separate.
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome;
 

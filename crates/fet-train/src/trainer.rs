@@ -44,7 +44,7 @@ use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 
-use self::batch::{block, unlabelled};
+use self::batch::{block, labelled, unlabelled};
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
@@ -150,6 +150,9 @@ impl Trainer {
 
     fn whole_epoch(&mut self, watch: &mut dyn FnMut(StepReport) -> bool) -> Result<(), RunError> {
         let epoch = self.progress.epochs.len();
+        if epoch == 0 {
+            self.begin_primary();
+        }
         let before = self.federation.traffic();
         let learning_rate = self.settings.decay.learning_rate(&self.progress.plateau, epoch, self.epochs());
         let train_loss = self.train_rows(epoch, learning_rate, watch)?;
@@ -386,13 +389,19 @@ impl Trainer {
         active
     }
 
+    /// Lets the primary's half fit what it fits to all training rows at once.
+    fn begin_primary(&mut self) {
+        let rows = self.schedule.split().train.clone();
+        let device = self.device.clone().without_autodiff();
+        let Self { objective, labels, weights, records, primary, .. } = self;
+        primary.begin(&mut || {
+            labelled(*objective, labels, weights.as_ref(), unlabelled(records, &rows, &device), &rows)
+        });
+    }
+
     /// Training rows, with their labels.
     fn batch(&self, rows: &[usize]) -> PrimaryBatch {
-        let labels = rows.iter().map(|&row| self.objective.scale(self.labels[row])).collect();
-        let weight = |weights: &ClassWeights| {
-            rows.iter().map(|&row| weights.of(self.labels[row] as usize) as f32).collect()
-        };
-        let weights = self.weights.as_ref().map(weight).unwrap_or_default();
-        PrimaryBatch { labels, weights, ..unlabelled(&self.records, rows, &self.device) }
+        let records = unlabelled(&self.records, rows, &self.device);
+        labelled(self.objective, &self.labels, self.weights.as_ref(), records, rows)
     }
 }

@@ -58,33 +58,9 @@ impl Forest {
         columns.collect()
     }
 
-    /// One target for each booster.
-    fn targets(&self, labels: &[f32]) -> Vec<Vec<f64>> {
-        match self.objective.task {
-            Task::Regression | Task::Binary => vec![labels.iter().map(|&y| f64::from(y)).collect()],
-            Task::Multiclass => (0..self.objective.outputs)
-                .map(|class| labels.iter().map(|&y| f64::from(u8::from(y as usize == class))).collect())
-                .collect(),
-        }
-    }
-
     fn fit(&mut self, columns: &[Vec<f64>], labels: &[f32], weights: &[f32]) {
-        let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
-        self.varying = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
-        let flat = self.flat(columns);
-        let data = Matrix::new(&flat, labels.len(), self.varying.len());
-        let fit = |target: Vec<f64>| {
-            let mut booster = self.growth.booster(self.objective.task, self.seed);
-            let fitted = if weights.is_empty() {
-                booster.fit_unweighted(&data, &target, None)
-            } else {
-                let weights: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
-                booster.fit(&data, &target, &weights, None)
-            };
-            fitted.expect("every column is finite and varies");
-            booster
-        };
-        self.boosters = self.targets(labels).into_iter().map(fit).collect();
+        (self.varying, self.boosters) =
+            grown(&self.growth, self.objective, self.seed, columns, labels, weights);
         let begin = |booster: &GradientBooster| vec![booster.base_score; labels.len()];
         self.trained = (self.boosters.iter().map(begin).collect(), 0);
     }
@@ -132,6 +108,43 @@ impl Forest {
         let output = Tensor::from_data(TensorData::new(values, [rows, outputs.len()]), device);
         // The loss of several classes is the cross-entropy of what has these logarithms.
         if self.objective.task == Task::Multiclass { output.clamp_min(1e-7).log() } else { output }
+    }
+}
+
+/// Boosters of these columns, one for each output, and the columns that they use: the others are constant.
+pub(crate) fn grown(
+    growth: &Growth,
+    objective: Objective,
+    seed: u64,
+    columns: &[Vec<f64>],
+    labels: &[f32],
+    weights: &[f32],
+) -> (Vec<usize>, Vec<GradientBooster>) {
+    let varies = |column: &Vec<f64>| column.iter().any(|&x| x != column[0]);
+    let varying: Vec<usize> = (0..columns.len()).filter(|&index| varies(&columns[index])).collect();
+    let flat: Vec<f64> = varying.iter().flat_map(|&index| &columns[index]).copied().collect();
+    let data = Matrix::new(&flat, labels.len(), varying.len());
+    let fit = |target: Vec<f64>| {
+        let mut booster = growth.booster(objective.task, seed);
+        let fitted = if weights.is_empty() {
+            booster.fit_unweighted(&data, &target, None)
+        } else {
+            let weights: Vec<f64> = weights.iter().map(|&weight| f64::from(weight)).collect();
+            booster.fit(&data, &target, &weights, None)
+        };
+        fitted.expect("every column is finite and varies");
+        booster
+    };
+    (varying, targets(objective, labels).into_iter().map(fit).collect())
+}
+
+/// One target for each booster.
+fn targets(objective: Objective, labels: &[f32]) -> Vec<Vec<f64>> {
+    match objective.task {
+        Task::Regression | Task::Binary => vec![labels.iter().map(|&y| f64::from(y)).collect()],
+        Task::Multiclass => (0..objective.outputs)
+            .map(|class| labels.iter().map(|&y| f64::from(u8::from(y as usize == class))).collect())
+            .collect(),
     }
 }
 

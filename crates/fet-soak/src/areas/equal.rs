@@ -42,6 +42,14 @@ const CELLS: &[Cell] = &[
     ("top1sim digits", Data::Digits, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim places", Data::Places, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
     ("top1sim sales", Data::Sales, &[("method", TOP1SIM), ("linker", "{ kind = \"top1\" }")]),
+    (
+        "with-trees digits",
+        Data::Digits,
+        &[(
+            "method",
+            "{ kind = \"with-trees\", inner = { kind = \"fet-pool\", width = 4, hidden = [8] }, growth = { trees = 20 } }",
+        )],
+    ),
     ("gbdt-top1 places", Data::Places, &[("method", "{ kind = \"gbdt-top1\", trees = 20 }")]),
     ("gbdt-pooled sales", Data::Sales, &[("method", "{ kind = \"gbdt-pooled\", growth = { trees = 20 } }")]),
     // Linkers.

@@ -3,7 +3,9 @@
 use burn::tensor::{Device, Tensor};
 use fet_core::message::Block;
 use fet_core::method::PrimaryBatch;
+use fet_core::objective::Objective;
 use fet_core::parameters::host;
+use fet_scores::class_weights::ClassWeights;
 
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
@@ -15,6 +17,23 @@ pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Devic
         features: gather(&records.scaled.features, rows, device),
         labels: Vec::new(),
         weights: Vec::new(),
+    }
+}
+
+/// The same with labels, scaled, and what each counts.
+pub(super) fn labelled(
+    objective: Objective,
+    labels: &[f64],
+    weights: Option<&ClassWeights>,
+    records: PrimaryBatch,
+    rows: &[usize],
+) -> PrimaryBatch {
+    let weight =
+        |weights: &ClassWeights| rows.iter().map(|&row| weights.of(labels[row] as usize) as f32).collect();
+    PrimaryBatch {
+        labels: rows.iter().map(|&row| objective.scale(labels[row])).collect(),
+        weights: weights.map(weight).unwrap_or_default(),
+        ..records
     }
 }
 

@@ -18,6 +18,7 @@ fn every_plugin_is_linked_in() {
         "method: gbdt-top1",
         "method: solo",
         "method: top1sim",
+        "method: with-trees",
         "linker: aligned",
         "linker: clk",
         "linker: edit",

@@ -52,6 +52,7 @@ fn test_rows_as_new_records_have_the_error_of_the_best_epoch() {
         &["method.kind=gbdt-top1"],
         &["method.kind=gbdt-pooled"],
         &["method.kind=fet-pool"],
+        &["method.kind=with-trees", "method.inner.kind=fet-pool"],
         &["method.kind=fet-pool", "train.refine_keys=true", "aggregator.kind=concat"],
     ] {
         let rate = "method.optimizer.learning_rate=0.05";

@@ -1,0 +1,515 @@
+//! `with-trees`: another method, whose predictions are averaged with those of boosted trees on the primary's own columns.
+//!
+//! A network and trees err differently, and their mean errs less than either. The trees are grown once, on the training rows, before
+//! the method's first step; they see nothing of others, and nothing of theirs leaves the primary. They are a part of its model: saved,
+//! restored and used for predictions with it.
+
+use std::cell::OnceCell;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use fet_core::data::Task;
+use fet_core::encoder::Encoder;
+use fet_core::method::{
+    Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, Slots, TrainOutcome,
+};
+use fet_core::model::Pass;
+use fet_core::objective::Objective;
+use fet_core::optimizer::Moments;
+use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, plugins};
+use fet_core::schema::MEANINGS;
+use fet_core::trainable::Learner;
+use rand::Rng;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use crate::gbdt::{Growth, grown};
+
+/// Settings of `with-trees`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct WithTreesSettings {
+    /// The other method.
+    #[schemars(schema_with = "inner")]
+    pub inner: Slot<dyn Method>,
+    /// The share of the trees in a prediction.
+    #[schemars(range(min = 0, max = 1))]
+    pub share: f64,
+    /// How the trees are grown.
+    pub growth: Growth,
+}
+
+/// It leaves the methods' own settings out: they are checked when the inner method is read.
+fn inner(_: &mut SchemaGenerator) -> Schema {
+    let all = plugins::<dyn Method>();
+    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
+    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "kind": {
+                "description": "The other method; its settings stand beside its kind.",
+                "type": "string", "enum": kinds, (MEANINGS): meanings,
+            },
+        },
+    })
+}
+
+impl Default for WithTreesSettings {
+    fn default() -> Self {
+        let inner = Slot::of("fet-pool").expect("a crate that this one is built on registers it");
+        Self { inner, share: 0.5, growth: Growth { trees: 500, leaves: 31, ..Growth::default() } }
+    }
+}
+
+/// The most nodes that the trees of one output may have: they are a part of the model.
+const MOST_NODES: usize = 8_000_000;
+/// The numbers of a node: the column, or -1 in a leaf; the value below which a record goes left, or the leaf's; both children.
+const NODE: usize = 4;
+/// The names of the trees' part of the model: whether they are grown, and each output's score before any tree; and their nodes.
+const BASE: &str = "trees.base";
+const NODES: &str = "trees.nodes";
+
+impl Recipe<dyn Method> for WithTreesSettings {
+    fn check(&self) -> Result<(), Violation> {
+        let nodes = self.growth.trees.saturating_mul(nodes(&self.growth));
+        if nodes > MOST_NODES {
+            let rule =
+                format!("must make no more than {MOST_NODES} nodes with `leaves`, 2 · leaves - 1 a tree");
+            return Err(Violation::new("growth.trees", rule, self.growth.trees));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
+        let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
+        if inner.plan().at_once.is_some() {
+            let rule = "must be a method that is trained step by step";
+            return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
+        }
+        Ok(Box::new(WithTrees { inner, share: self.share, growth: self.growth.clone() }))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Method>::new::<WithTreesSettings>(
+        "with-trees",
+        "another method, averaged with boosted trees on the primary's own columns",
+    )
+}
+
+/// The most nodes of a tree.
+fn nodes(growth: &Growth) -> usize {
+    (2 * growth.leaves).saturating_sub(1)
+}
+
+struct WithTrees {
+    inner: Box<dyn Method>,
+    share: f64,
+    growth: Growth,
+}
+
+impl Method for WithTrees {
+    fn plan(&self) -> Plan {
+        self.inner.plan()
+    }
+
+    fn check(&self, slots: &Slots<'_>) -> Result<(), Violation> {
+        self.inner.check(slots)
+    }
+
+    fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
+        let outputs = context.objective.outputs;
+        let seed = context.weights.clone().next_u64();
+        let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
+        let mut trees = Parameters::default();
+        trees.push(BASE, &[1 + outputs], &vec![0.0; 1 + outputs]);
+        let shape = [outputs, self.growth.trees, nodes(&self.growth), NODE];
+        trees.push(NODES, &shape, &vec![0.0; shape.iter().product()]);
+        Ok(Box::new(Beside {
+            inner,
+            trees,
+            share: self.share,
+            growth: self.growth.clone(),
+            seed,
+            objective: context.objective,
+            told: Told::default(),
+        }))
+    }
+
+    fn secondary(
+        &self,
+        encoder: &Slot<dyn Encoder>,
+        context: &SecondaryContext<'_>,
+    ) -> Result<Box<dyn Encoder>, Violation> {
+        self.inner.secondary(encoder, context)
+    }
+}
+
+/// The other method's half, with trees beside it.
+struct Beside {
+    inner: Box<dyn Primary>,
+    trees: Parameters,
+    share: f64,
+    growth: Growth,
+    seed: u64,
+    objective: Objective,
+    told: Told,
+}
+
+/// What the whole is to whoever trains or saves it; made anew after a change.
+#[derive(Default)]
+struct Told {
+    parameters: OnceCell<Parameters>,
+    gradient: OnceCell<FlatGradient>,
+    moments: OnceCell<Moments>,
+}
+
+impl Beside {
+    fn is_grown(&self) -> bool {
+        self.trees.get(BASE).is_some_and(|base| base[0] > 0.0)
+    }
+
+    /// How many numbers and how many segments the trees are.
+    fn sizes(&self) -> (usize, usize) {
+        (self.trees.values().len(), self.trees.segments().len())
+    }
+
+    fn grow(&mut self, batch: &PrimaryBatch) {
+        let columns = columns(batch);
+        if columns.iter().all(|column| column.iter().all(|value| *value == column[0])) {
+            // Nothing tells one row from another.
+            return;
+        }
+        let (varying, boosters) =
+            grown(&self.growth, self.objective, self.seed, &columns, &batch.labels, &batch.weights);
+        let size = nodes(&self.growth);
+        let mut base = vec![1.0f32];
+        let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];
+        for (booster, of_booster) in boosters.iter().zip(all.chunks_mut(self.growth.trees * size * NODE)) {
+            base.push(booster.base_score as f32);
+            for (tree, flat) in booster.trees.iter().zip(of_booster.chunks_mut(size * NODE)) {
+                for (node, flat) in tree.nodes.iter().zip(flat.chunks_mut(NODE)) {
+                    let place = |child: usize| child as f32;
+                    flat.copy_from_slice(&match node.is_leaf {
+                        true => [-1.0, node.weight_value, 0.0, 0.0],
+                        false => [
+                            varying[node.split_feature] as f32,
+                            least_from(node.split_value),
+                            place(node.left_child),
+                            place(node.right_child),
+                        ],
+                    });
+                }
+            }
+        }
+        let mut trees = Parameters::default();
+        let shapes: Vec<Vec<usize>> =
+            self.trees.segments().iter().map(|segment| segment.shape.clone()).collect();
+        trees.push(BASE, &shapes[0], &base);
+        trees.push(NODES, &shapes[1], &all);
+        self.trees = trees;
+        self.told = Told::default();
+    }
+
+    /// Each row's score of each output.
+    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
+        let [base, all] = [BASE, NODES].map(|name| self.trees.get(name).expect("it is there from the start"));
+        let of_tree = nodes(&self.growth) * NODE;
+        let rows = rows(batch);
+        let base: Vec<f64> = base[1..].iter().map(|&score| f64::from(score)).collect();
+        let mut scores = vec![base; rows.len()];
+        // Tree by tree: each is in the cache for all rows.
+        for (output, trees) in all.chunks(self.growth.trees * of_tree).enumerate() {
+            for tree in trees.chunks(of_tree) {
+                for (row, scores) in rows.iter().zip(&mut scores) {
+                    scores[output] += f64::from(said(tree, row));
+                }
+            }
+        }
+        scores
+    }
+
+    /// The mean of what the method and the trees say of a row, as an activated output.
+    fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
+        let share = self.share;
+        let mean = |one: f64, other: f64| (1.0 - share) * one + share * other;
+        let probability = |score: f64| 1.0 / (1.0 + (-score).exp());
+        match self.objective.task {
+            Task::Regression => vec![mean(f64::from(said[0]), scores[0]) as f32],
+            Task::Binary => vec![mean(f64::from(said[0]), probability(scores[0])) as f32],
+            Task::Multiclass => {
+                let most = said.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let powers: Vec<f64> = said.iter().map(|&l| f64::from(l - most).exp()).collect();
+                let shares: Vec<f64> = scores.iter().map(|&score| probability(score).max(1e-7)).collect();
+                let sums = [&powers, &shares].map(|all| all.iter().sum::<f64>());
+                let both = powers.iter().zip(&shares);
+                both.map(|(one, other)| mean(one / sums[0], other / sums[1]).max(1e-30).ln() as f32).collect()
+            }
+        }
+    }
+}
+
+/// What a tree says of a row; 0 where the numbers are no tree.
+fn said(tree: &[f32], row: &[f32]) -> f32 {
+    let mut node = 0;
+    for _ in 0..tree.len() / NODE {
+        let Some(&[column, value, left, right]) = tree.get(node * NODE..).and_then(<[f32]>::first_chunk)
+        else {
+            return 0.0;
+        };
+        if column < 0.0 {
+            return value;
+        }
+        let Some(own) = row.get(column as usize) else { return 0.0 };
+        node = if *own < value { left as usize } else { right as usize };
+    }
+    0.0
+}
+
+/// Keys and features of each row.
+fn rows(batch: &PrimaryBatch) -> Vec<Vec<f32>> {
+    let part = |tensor: &Tensor<2>| {
+        let [rows, columns] = tensor.dims();
+        let values = host(tensor.clone().without_autodiff());
+        (0..rows).map(|row| values[row * columns..(row + 1) * columns].to_vec()).collect::<Vec<_>>()
+    };
+    let mut rows = part(&batch.keys);
+    rows.iter_mut().zip(part(&batch.features)).for_each(|(row, features)| row.extend(features));
+    rows
+}
+
+/// The same by columns.
+fn columns(batch: &PrimaryBatch) -> Vec<Vec<f64>> {
+    let rows = rows(batch);
+    let count = rows.first().map_or(0, Vec::len);
+    (0..count).map(|column| rows.iter().map(|row| f64::from(row[column])).collect()).collect()
+}
+
+/// The least number of single precision that is no less: what is below the one is below the other.
+fn least_from(value: f64) -> f32 {
+    let near = value as f32;
+    if f64::from(near) < value { near.next_up() } else { near }
+}
+
+impl Learner for Beside {
+    fn parameters(&self) -> &Parameters {
+        self.told.parameters.get_or_init(|| {
+            let mut all = self.inner.learner().parameters().clone();
+            for segment in self.trees.segments() {
+                all.push(&segment.name, &segment.shape, &self.trees.values()[segment.range.clone()]);
+            }
+            all
+        })
+    }
+
+    fn gradient(&self) -> &FlatGradient {
+        self.told.gradient.get_or_init(|| {
+            let mut gradient = self.inner.learner().gradient().clone();
+            let (values, segments) = self.sizes();
+            if !gradient.present.is_empty() {
+                gradient.values.extend(vec![0.0; values]);
+                gradient.present.extend(vec![false; segments]);
+            }
+            gradient
+        })
+    }
+
+    fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
+        let (mut trees, mut others) = (Parameters::default(), Parameters::default());
+        for segment in parameters.segments() {
+            let part = if segment.name == BASE || segment.name == NODES { &mut trees } else { &mut others };
+            part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
+        }
+        self.told = Told::default();
+        self.trees.overwrite(&trees)?;
+        self.inner.learner_mut().load(&others)
+    }
+
+    fn step(&mut self, learning_rate: f64) {
+        self.told = Told::default();
+        self.inner.learner_mut().step(learning_rate);
+    }
+
+    fn moments(&self) -> &Moments {
+        self.told.moments.get_or_init(|| {
+            let mut moments = self.inner.learner().moments().clone();
+            let (values, segments) = self.sizes();
+            if !moments.first.is_empty() {
+                moments.first.extend(vec![0.0; values]);
+                moments.second.extend(vec![0.0; values]);
+                moments.steps.extend(vec![0; segments]);
+            }
+            moments
+        })
+    }
+
+    fn restore(&mut self, mut moments: Moments) {
+        let own = self.inner.learner().parameters();
+        let (values, segments) = (own.values().len(), own.segments().len());
+        moments.first.truncate(values);
+        moments.second.truncate(values);
+        moments.steps.truncate(segments);
+        self.told = Told::default();
+        self.inner.learner_mut().restore(moments);
+    }
+}
+
+impl Primary for Beside {
+    fn learner(&self) -> &dyn Learner {
+        self
+    }
+
+    fn learner_mut(&mut self) -> &mut dyn Learner {
+        self
+    }
+
+    fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
+        self.inner.begin(all);
+        self.grow(&all());
+    }
+
+    fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
+        self.told = Told::default();
+        self.inner.train(batch, memory, pass)
+    }
+
+    fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
+        let said = self.inner.predict(batch, memory);
+        if !self.is_grown() {
+            return said;
+        }
+        let ([rows, outputs], device): ([usize; 2], Device) = (said.dims(), said.device());
+        let said = host(said);
+        let scores = self.scores(batch);
+        let mean = |(said, scores): (&[f32], &Vec<f64>)| self.mean(said, scores);
+        let values: Vec<f32> = said.chunks(outputs).zip(&scores).flat_map(mean).collect();
+        Tensor::from_data(TensorData::new(values, [rows, outputs]), &device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use fet_core::encoder::Computation;
+    use fet_core::rng::{Purpose, stream};
+    use rand::RngExt;
+
+    use super::*;
+
+    fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
+        let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
+        let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
+        let outputs = if task == Task::Multiclass { 3 } else { 1 };
+        let context = PrimaryContext {
+            device: &device.clone().autodiff(),
+            weights: stream(7, 0, Purpose::Weights, 0),
+            key_columns: 1,
+            feature_columns: 2,
+            objective: Objective { task, outputs, minimum: 0.0, range: 1.0 },
+            parties: 0,
+            positions: 0,
+            memory_width: 0,
+            computation: Computation { fused: false, recompute: false },
+        };
+        slot.build(&()).expect("sound").primary(&context).expect("it fits")
+    }
+
+    /// Labels that follow from the first feature; the last column is constant.
+    fn batch(task: Task, device: &Device) -> PrimaryBatch {
+        let mut rng = stream(8, 0, Purpose::Linking, 0);
+        let values: Vec<[f32; 2]> = (0..300).map(|_| [rng.random(), 1.0]).collect();
+        let keys: Vec<f32> = (0..300).map(|_| rng.random()).collect();
+        let label = |[x, _]: &[f32; 2]| match task {
+            Task::Regression => 0.3 + 0.5 * x,
+            Task::Binary => f32::from(u8::from(*x > 0.6)),
+            Task::Multiclass => (3.0 * x).floor().min(2.0),
+        };
+        PrimaryBatch {
+            labels: values.iter().map(label).collect(),
+            weights: Vec::new(),
+            keys: Tensor::from_data(TensorData::new(keys, [300, 1]), device),
+            features: Tensor::from_data(TensorData::new(values.concat(), [300, 2]), device),
+        }
+    }
+
+    /// By the library itself: a quarter of a prediction is what the trees say, the rest what the method says alone.
+    #[test]
+    fn a_prediction_is_the_mean_of_both() {
+        let device = Device::flex();
+        let of = batch(Task::Regression, &device);
+        let mut primary = beside(Task::Regression, &device);
+        let alone = host(primary.predict(&of, None));
+        primary.begin(&mut || of.clone());
+        let both = host(primary.predict(&of, None));
+        let growth = Growth { trees: 40, leaves: 7, ..Growth::default() };
+        let objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 };
+        let seed = stream(7, 0, Purpose::Weights, 0).next_u64();
+        let all = columns(&of);
+        let (varying, boosters) = grown(&growth, objective, seed, &all, &of.labels, &[]);
+        assert_eq!(varying, [0, 1]);
+        let flat: Vec<f64> = varying.iter().flat_map(|&column| all[column].clone()).collect();
+        let said = boosters[0].predict(&forust_ml::Matrix::new(&flat, 300, 2), false);
+        let mut most = 0.0f64;
+        for ((both, alone), said) in both.iter().zip(&alone).zip(said) {
+            let wanted = 0.75 * f64::from(*alone) + 0.25 * said;
+            assert!((f64::from(*both) - wanted).abs() < 1e-6, "{both} {wanted}");
+            most = most.max((f64::from(*alone) - said).abs());
+        }
+        assert!(most > 0.05, "trees and method do not say the same");
+    }
+
+    #[test]
+    fn trees_are_a_part_of_the_model() {
+        let device = Device::flex();
+        for task in [Task::Regression, Task::Binary, Task::Multiclass] {
+            let of = batch(task, &device);
+            let mut primary = beside(task, &device);
+            primary.begin(&mut || of.clone());
+            let outcome = primary.train(
+                &PrimaryBatch {
+                    keys: of.keys.clone().autodiff(),
+                    features: of.features.clone().autodiff(),
+                    ..of.clone()
+                },
+                None,
+                &mut Pass::evaluation(),
+            );
+            assert!(outcome.loss.is_finite());
+            primary.learner_mut().step(0.01);
+            let said = host(primary.predict(&of, None));
+            let (all, moments) =
+                (primary.learner().parameters().clone(), primary.learner().moments().clone());
+            assert_eq!(all.values().len(), primary.learner().gradient().values.len());
+            assert_eq!(
+                (moments.first.len(), moments.steps.len()),
+                (all.values().len(), all.segments().len())
+            );
+            let mut other = beside(task, &device);
+            assert_ne!(host(other.predict(&of, None)), said, "{task:?}");
+            other.learner_mut().load(&all).expect("the same model");
+            other.learner_mut().restore(moments.clone());
+            assert_eq!(host(other.predict(&of, None)), said, "{task:?}");
+            assert!(
+                *other.learner().parameters() == all && *other.learner().moments() == moments,
+                "{task:?}"
+            );
+        }
+    }
+
+    /// Whoever changed a file's numbers gets a number, and no endless walk.
+    #[test]
+    fn trees_that_are_none_end() {
+        let circle = [0.0, 0.5, 0.0, 0.0];
+        assert!(said(&circle, &[0.0]).is_finite());
+        assert!(said(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
+    }
+
+    #[test]
+    fn a_method_of_one_step_is_refused() {
+        let text = "kind = 'with-trees'\ninner = { kind = 'gbdt-solo' }";
+        let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
+        let refused = slot.build(&()).err().expect("refused").to_string();
+        assert!(refused.contains("inner.kind") && refused.contains("gbdt-solo"), "{refused}");
+    }
+}
