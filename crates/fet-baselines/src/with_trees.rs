@@ -41,7 +41,8 @@ pub struct WithTreesSettings {
 
 /// It leaves the methods' own settings out: they are checked when the inner method is read.
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    let all = plugins::<dyn Method>();
+    let mut all = plugins::<dyn Method>();
+    all.retain(|plugin| plugin.kind != KIND && !plugin.kind.starts_with("gbdt-"));
     let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
     let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
     json_schema!({
@@ -62,8 +63,11 @@ impl Default for WithTreesSettings {
     }
 }
 
-/// The most nodes that the trees of one output may have: they are a part of the model.
+const KIND: &str = "with-trees";
+/// The most nodes that the trees of all outputs may have: they are a part of the model, four numbers each.
 const MOST_NODES: usize = 8_000_000;
+/// The largest score before any tree: of a probability that single precision cannot tell from 0 or 1.
+const LARGEST: f32 = 100.0;
 /// The numbers of a node: the column, or -1 in a leaf; the value below which a record goes left, or the leaf's; both children.
 const NODE: usize = 4;
 /// The names of the trees' part of the model: whether they are grown, and each output's score before any tree; and their nodes.
@@ -72,19 +76,13 @@ const NODES: &str = "trees.nodes";
 
 impl Recipe<dyn Method> for WithTreesSettings {
     fn check(&self) -> Result<(), Violation> {
-        let nodes = self.growth.trees.saturating_mul(nodes(&self.growth));
-        if nodes > MOST_NODES {
-            let rule =
-                format!("must make no more than {MOST_NODES} nodes with `leaves`, 2 · leaves - 1 a tree");
-            return Err(Violation::new("growth.trees", rule, self.growth.trees));
-        }
-        Ok(())
+        self.growth.check_size(1)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
-        let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
-        if inner.plan().at_once.is_some() {
-            let rule = "must be a method that is trained step by step";
+        let inner = self.inner.build_inner(&())?;
+        if inner.plan().at_once.is_some() || self.inner.kind() == KIND {
+            let rule = "must be a method that is trained step by step and has no trees";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         Ok(Box::new(WithTrees { inner, share: self.share, growth: self.growth.clone() }))
@@ -93,9 +91,22 @@ impl Recipe<dyn Method> for WithTreesSettings {
 
 inventory::submit! {
     Plugin::<dyn Method>::new::<WithTreesSettings>(
-        "with-trees",
+        KIND,
         "another method, averaged with boosted trees on the primary's own columns",
     )
+}
+
+impl Growth {
+    /// Refuses more trees than a model of so many outputs holds.
+    fn check_size(&self, outputs: usize) -> Result<(), Violation> {
+        if self.trees.saturating_mul(nodes(self)).saturating_mul(outputs) <= MOST_NODES {
+            return Ok(());
+        }
+        let each = if outputs > 1 { format!(" for each of {outputs} classes") } else { String::new() };
+        let rule =
+            format!("must make no more than {MOST_NODES} nodes with `leaves`, 2 · leaves - 1 a tree{each}");
+        Err(Violation::new("growth.trees", rule, self.trees))
+    }
 }
 
 /// The most nodes of a tree.
@@ -120,6 +131,7 @@ impl Method for WithTrees {
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
         let outputs = context.objective.outputs;
+        self.growth.check_size(outputs).map_err(|violation| violation.within("method"))?;
         let seed = context.weights.clone().next_u64();
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
         let mut trees = Parameters::default();
@@ -187,12 +199,18 @@ impl Beside {
         let mut base = vec![1.0f32];
         let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];
         for (booster, of_booster) in boosters.iter().zip(all.chunks_mut(self.growth.trees * size * NODE)) {
-            base.push(booster.base_score as f32);
+            // A class without a row has the logarithm of nothing, and nothing to split.
+            base.push((booster.base_score as f32).clamp(-LARGEST, LARGEST));
             for (tree, flat) in booster.trees.iter().zip(of_booster.chunks_mut(size * NODE)) {
                 for (node, flat) in tree.nodes.iter().zip(flat.chunks_mut(NODE)) {
                     let place = |child: usize| child as f32;
                     flat.copy_from_slice(&match node.is_leaf {
-                        true => [-1.0, node.weight_value, 0.0, 0.0],
+                        true => [
+                            -1.0,
+                            if node.weight_value.is_finite() { node.weight_value } else { 0.0 },
+                            0.0,
+                            0.0,
+                        ],
                         false => [
                             varying[node.split_feature] as f32,
                             least_from(node.split_value),
@@ -301,6 +319,10 @@ impl Learner for Beside {
             }
             all
         })
+    }
+
+    fn trained(&self) -> usize {
+        self.inner.learner().trained()
     }
 
     fn gradient(&self) -> &FlatGradient {
@@ -507,9 +529,9 @@ mod tests {
 
     #[test]
     fn a_method_of_one_step_is_refused() {
-        let text = "kind = 'with-trees'\ninner = { kind = 'gbdt-solo' }";
-        let slot = Slot::<dyn Method>::from_table(text.parse().expect("TOML")).expect("settings");
-        let refused = slot.build(&()).err().expect("refused").to_string();
+        let inner = Slot::of("gbdt-solo").expect("a method");
+        let refused = WithTreesSettings { inner, ..WithTreesSettings::default() }.build(&());
+        let refused = refused.err().expect("refused").to_string();
         assert!(refused.contains("inner.kind") && refused.contains("gbdt-solo"), "{refused}");
     }
 }

@@ -13,6 +13,11 @@ pub trait Learner: Send {
     /// The current parameters.
     fn parameters(&self) -> &Parameters;
 
+    /// How many of them are trained.
+    fn trained(&self) -> usize {
+        self.parameters().values().len()
+    }
+
     /// The gradient of the last backward pass.
     fn gradient(&self) -> &FlatGradient;
 

@@ -11,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, plugins};
 use fet_core::rng::{Purpose, stream};
 use fet_core::schema::MEANINGS;
@@ -55,7 +55,7 @@ impl Default for NoisySettings {
 
 impl Recipe<dyn Linker> for NoisySettings {
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
+        let inner = self.inner.build_inner(&())?;
         if !inner.about().similarities {
             return Err(Violation::new(
                 "inner.kind",
@@ -79,10 +79,8 @@ struct Noisy {
 impl Linker for Noisy {
     fn about(&self) -> About {
         let about = self.inner.about();
-        let primary =
-            "nothing more than with the inner linker; where a method asks for similarities, they are noisy";
-        // Noise lifts similarities above any floor, and is in proportion to the spread over all queries.
-        About { reveals: Reveals { primary, ..about.reveals }, floor: None, independent: false, ..about }
+        // Whoever learns what the inner linker reveals learns no more. Noise lifts similarities above any floor, and is in proportion to the spread over all queries.
+        About { floor: None, independent: false, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {

@@ -7,7 +7,7 @@
 //! are sorted by probability, and the similarity of each is its logarithm.
 
 use fet_core::data::{Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
+use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::noisy::schema_of_inner;
 #[serde(default, deny_unknown_fields)]
 pub struct PosteriorSettings {
     /// s, the standard deviation of the error of a key's column, in the unit of the inner linker's similarities; 0 to estimate it from
-    /// the run's links, also for predictions.
+    /// the run's links, also for predictions (from those of each release where records are drawn anew for it).
     #[schemars(range(min = 0))]
     pub noise: f64,
     /// Whether a record is the right one of at most one row.
@@ -41,10 +41,14 @@ impl Default for PosteriorSettings {
 
 impl Recipe<dyn Linker> for PosteriorSettings {
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
-        let inner = self.inner.build(&()).map_err(|violation| violation.within("inner"))?;
+        let inner = self.inner.build_inner(&())?;
         if !inner.about().similarities {
             let rule = "must give similarities";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
+        }
+        if self.inner.kind() == "posterior" {
+            let rule = "must be a linker whose similarities are no probabilities already";
+            return Err(Violation::new("inner.kind", rule, "\"posterior\""));
         }
         Ok(Box::new(Posterior { noise: self.noise, one_to_one: self.one_to_one, inner }))
     }
@@ -66,9 +70,10 @@ struct Posterior {
 impl Linker for Posterior {
     fn about(&self) -> About {
         let about = self.inner.about();
-        let primary = "nothing more than with the inner linker; where a method asks for similarities, the logarithms of probabilities";
-        // The probabilities of a row depend on what other rows are like.
-        About { reveals: Reveals { primary, ..about.reveals }, floor: None, independent: false, ..about }
+        // The probabilities of a row depend on what other rows are like, by the matching or by the estimate of the error. Whoever learns
+        // what the inner linker reveals learns no more.
+        let independent = about.independent && !self.one_to_one && self.noise > 0.0;
+        About { floor: None, independent, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {

@@ -225,7 +225,7 @@ impl Trainer {
 
     /// How many trained parameters all parties have together.
     pub fn parameters(&self) -> usize {
-        self.primary.learner().parameters().values().len().saturating_add(self.parameters)
+        self.primary.learner().trained().saturating_add(self.parameters)
     }
 
     /// How the primary scaled its own columns.

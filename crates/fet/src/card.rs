@@ -16,7 +16,7 @@ pub(crate) fn card(
     conformal: Option<&Conformal>,
 ) -> anyhow::Result<String> {
     let mut card = String::new();
-    let method = experiment.method.kind();
+    let method = experiment.method.kinds();
     let _ = writeln!(card, "# Model card: {}\n", experiment.name);
     let _ = writeln!(
         card,
@@ -106,9 +106,14 @@ fn parties(
     let about = experiment.linker.build(&())?.about();
     let _ = writeln!(
         card,
-        "- Linker `{}`: a secondary learns {}",
-        experiment.linker.kind(),
-        about.reveals.secondary
+        "- Linker `{}`: a secondary learns {}{}",
+        experiment.linker.kinds(),
+        about.reveals.secondary,
+        if experiment.train.refine_keys {
+            "; the keys are what the primary's columns say of them (`train.refine_keys`): as many linear functions of these columns"
+        } else {
+            ""
+        }
     );
     let _ = writeln!(card, "- the primary learns {}", about.reveals.primary);
     let _ = writeln!(

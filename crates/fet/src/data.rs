@@ -105,7 +105,10 @@ fn key_ranges(keys: &Keys) -> String {
         format!("{low} to {high}")
     };
     let ranges: Vec<String> = (0..keys.columns()).map(range).collect();
-    format!("  keys are linked as they are: {} (a unit counts the same in each)\n", ranges.join(", "))
+    format!(
+        "  keys as they are: {} (a unit counts the same in each where they are linked by distance)\n",
+        ranges.join(", ")
+    )
 }
 
 fn counted(count: usize, one: &str, more: &str) -> String {

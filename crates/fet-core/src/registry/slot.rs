@@ -80,6 +80,24 @@ impl<T: SlotKind + ?Sized> Slot<T> {
     pub fn build(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation> {
         self.recipe.build(context).map_err(|violation| violation.within(T::SLOT))
     }
+
+    /// Builds the plug-in as a part of another of its slot, which has its settings in the table `inner`.
+    pub fn build_inner(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation> {
+        self.recipe.build(context).map_err(|violation| violation.within("inner"))
+    }
+
+    /// Its kind, and that of the plug-in that is a part of it, if there is one, as in `posterior(nearest)`.
+    pub fn kinds(&self) -> String {
+        let settings = self.settings();
+        let mut inner = settings.get("inner").and_then(toml::Value::as_table);
+        let (mut kinds, mut depth) = (self.kind.to_string(), 0);
+        while let Some(table) = inner {
+            kinds += &format!("({}", table.get("kind").and_then(toml::Value::as_str).unwrap_or_default());
+            depth += 1;
+            inner = table.get("inner").and_then(toml::Value::as_table);
+        }
+        kinds + &")".repeat(depth)
+    }
 }
 
 impl<T: SlotKind + ?Sized> Clone for Slot<T> {

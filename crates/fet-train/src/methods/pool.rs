@@ -128,7 +128,8 @@ impl Method for Pool {
         let shape = TowerShape {
             own: context.key_columns + context.feature_columns + key_encoding.outputs(context.key_columns),
             hidden,
-            memory: if self.0.others { context.memory_width } else { 0 },
+            memory: if self.0.others { context.memory_width } else { self.0.width },
+            asks: self.0.others,
             // Side by side they are no mean.
             parties: if context.memory_width == self.0.width { context.parties } else { 1 },
             joint: *joint,
@@ -167,5 +168,52 @@ impl Method for Pool {
             optimizer,
         })?;
         Ok(Box::new(Pooled::new(inner, *sharpness)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Tensor};
+    use fet_core::data::Task;
+    use fet_core::encoder::Computation;
+    use fet_core::method::{Memory, PrimaryBatch};
+    use fet_core::objective::Objective;
+    use fet_core::parameters::host;
+    use fet_core::rng::{Purpose, stream};
+
+    use super::*;
+
+    /// At the start it says what it says alone: its control differs by what others add, and by nothing else.
+    #[test]
+    fn training_begins_at_the_control() {
+        let device = Device::flex();
+        let said = |others: bool, answer: f32| {
+            let settings = PoolSettings { others, width: 4, hidden: vec![8], ..PoolSettings::default() };
+            let context = PrimaryContext {
+                device: &device.clone().autodiff(),
+                weights: stream(3, 0, Purpose::Weights, 0),
+                key_columns: 2,
+                feature_columns: 3,
+                objective: Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 1.0 },
+                parties: 2,
+                positions: 1,
+                memory_width: 4,
+                computation: Computation { fused: false, recompute: false },
+            };
+            let primary = Pool(settings).primary(&context).expect("it fits");
+            let batch = PrimaryBatch {
+                keys: Tensor::from_data([[0.1, -0.4], [1.0, 2.0]], &device),
+                features: Tensor::from_data([[1.0, 0.0, 3.0], [-1.0, 0.5, 0.0]], &device),
+                labels: Vec::new(),
+                weights: Vec::new(),
+            };
+            let tensor = Tensor::full([2, 1, 4], answer, &device);
+            let memory = others.then_some(Memory { tensor, available: 1, similarities: Vec::new() });
+            host(primary.predict(&batch, memory))
+        };
+        let alone = said(false, 0.0);
+        assert_ne!(alone[0], alone[1]);
+        assert_eq!(said(true, 0.0), alone);
+        assert_eq!(said(true, 5.0), alone);
     }
 }

@@ -103,6 +103,26 @@ fn slots_that_make_no_sense_together() {
     );
     check(&["method.kind=fedsim", "method.soft_party=4"], &["method.soft_party", "2 secondary", "it is 4"]);
     check(&["method.kind=gbdt-top1", "aggregator.kind=sum"], &["aggregator.kind", "pools", "it is \"sum\""]);
+    check(
+        &["method.kind=with-trees", "method.inner.kind=gbdt-solo"],
+        &["`method.inner.kind`", "must be one of", "\"gbdt-solo\""],
+    );
+    check(
+        &["method.kind=with-trees", "method.inner.kind=with-trees"],
+        &["`method.inner.kind`", "must be one of", "\"with-trees\""],
+    );
+    check(
+        &["method.kind=with-trees", "method.growth.trees=20000", "method.growth.leaves=1000"],
+        &["`method.growth.trees`", "8000000 nodes", "it is 20000"],
+    );
+    check(
+        &["linker.kind=noisy", "linker.inner.kind=posterior", "linker.inner.inner.kind=random"],
+        &["`linker.inner.inner.kind`", "must give similarities", "\"random\""],
+    );
+    check(
+        &["linker.kind=posterior", "linker.inner.kind=posterior"],
+        &["`linker.inner.kind`", "no probabilities already", "\"posterior\""],
+    );
     let keyless = ["method.kind=top1sim", "encoder.kind=transformer"];
     check(&keyless, &["encoder.kind", "without keys", "\"transformer\""]);
     check(

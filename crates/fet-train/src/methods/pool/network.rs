@@ -28,8 +28,10 @@ pub(super) struct TowerShape<'a> {
     pub(super) own: usize,
     /// Hidden layers.
     pub(super) hidden: &'a [usize],
-    /// The width of the answer; 0 where nobody is asked.
+    /// The width of the answer.
     pub(super) memory: usize,
+    /// Whether others are asked for one.
+    pub(super) asks: bool,
     /// How many parties it is the mean of.
     pub(super) parties: usize,
     /// The width of W₃; 0 for none.
@@ -55,15 +57,17 @@ impl Tower {
         let outputs = shape.outputs;
         let layers = widths.windows(2).map(|pair| layer(init, pair[0], pair[1], 2.0)).collect();
         let joint = match shape.joint {
-            joint if joint > 0 && shape.memory > 0 => {
+            0 => Vec::new(),
+            joint => {
                 vec![layer(init, last + shape.memory, joint, 2.0), layer(init, joint, outputs, 0.0)]
             }
-            _ => Vec::new(),
         };
+        // Drawn in any case: what the primary's own half begins with does not depend on whether others are asked.
+        let joint = if shape.asks { joint } else { Vec::new() };
         Self {
             layers,
             output: layer(init, last, outputs, 1.0),
-            answer: (shape.memory > 0).then(|| layer(init, shape.memory, outputs, 0.0)),
+            answer: shape.asks.then(|| layer(init, shape.memory, outputs, 0.0)),
             joint,
             inputs: Inputs::new(init, key_encoding, key_columns),
             dropout: shape.dropout,
