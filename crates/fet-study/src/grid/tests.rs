@@ -214,3 +214,20 @@ fn the_study_of_the_guide_is_a_plan() {
         assert!(guide.contains(&format!("{cells} ")), "the guide says how many cells there are");
     }
 }
+
+/// The guide to whether it is worth it: its study, beside the experiment that it extends.
+#[test]
+fn the_study_of_the_worth_is_a_plan() {
+    let guide = include_str!("../../../../docs/worth-it.md");
+    let study = guide.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a study");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let hdb = include_str!("../../../../experiments/hdb.toml");
+    std::fs::write(folder.path().join("hdb.toml"), hdb).expect("writable");
+    let path = folder.path().join("worth-it.toml");
+    std::fs::write(&path, study).expect("writable");
+    let grid = Grid::read(&path, &Scope::default()).expect("a grid");
+    let cells = grid.variants.len() * grid.seeds.len();
+    assert!(guide.contains(&format!("{cells} cells")), "the guide says how many cells there are: {cells}");
+    let twins = (0..grid.variants.len()).filter(|&index| grid.twin_of(index).is_some()).count();
+    assert_eq!(twins, 2, "FeT-Pool with right links and with wrong ones");
+}
