@@ -4,6 +4,8 @@
 //! the method's first step; they see nothing of others, and nothing of theirs leaves the primary. They are a part of its model: saved,
 //! restored and used for predictions with it.
 
+mod trees;
+
 use std::cell::OnceCell;
 
 use burn::tensor::{Device, Tensor, TensorData};
@@ -23,7 +25,8 @@ use rand::Rng;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::gbdt::{Growth, grown};
+use self::trees::{Trees, check_size};
+use crate::gbdt::Growth;
 
 /// Settings of `with-trees`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -64,19 +67,10 @@ impl Default for WithTreesSettings {
 }
 
 const KIND: &str = "with-trees";
-/// The most nodes that the trees of all outputs may have: they are a part of the model, four numbers each.
-const MOST_NODES: usize = 8_000_000;
-/// The largest score before any tree: of a probability that single precision cannot tell from 0 or 1.
-const LARGEST: f32 = 100.0;
-/// The numbers of a node: the column, or -1 in a leaf; the value below which a record goes left, or the leaf's; both children.
-const NODE: usize = 4;
-/// The names of the trees' part of the model: whether they are grown, and each output's score before any tree; and their nodes.
-const BASE: &str = "trees.base";
-const NODES: &str = "trees.nodes";
 
 impl Recipe<dyn Method> for WithTreesSettings {
     fn check(&self) -> Result<(), Violation> {
-        self.growth.check_size(1)
+        check_size(&self.growth, 1)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
@@ -96,24 +90,6 @@ inventory::submit! {
     )
 }
 
-impl Growth {
-    /// Refuses more trees than a model of so many outputs holds.
-    fn check_size(&self, outputs: usize) -> Result<(), Violation> {
-        if self.trees.saturating_mul(nodes(self)).saturating_mul(outputs) <= MOST_NODES {
-            return Ok(());
-        }
-        let each = if outputs > 1 { format!(" for each of {outputs} classes") } else { String::new() };
-        let rule =
-            format!("must make no more than {MOST_NODES} nodes with `leaves`, 2 · leaves - 1 a tree{each}");
-        Err(Violation::new("growth.trees", rule, self.trees))
-    }
-}
-
-/// The most nodes of a tree.
-fn nodes(growth: &Growth) -> usize {
-    (2 * growth.leaves).saturating_sub(1)
-}
-
 struct WithTrees {
     inner: Box<dyn Method>,
     share: f64,
@@ -131,19 +107,14 @@ impl Method for WithTrees {
 
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation> {
         let outputs = context.objective.outputs;
-        self.growth.check_size(outputs).map_err(|violation| violation.within("method"))?;
-        let seed = context.weights.clone().next_u64();
+        check_size(&self.growth, outputs).map_err(|violation| violation.within("method"))?;
         let inner = self.inner.primary(&PrimaryContext { weights: context.weights.clone(), ..*context })?;
-        let mut trees = Parameters::default();
-        trees.push(BASE, &[1 + outputs], &vec![0.0; 1 + outputs]);
-        let shape = [outputs, self.growth.trees, nodes(&self.growth), NODE];
-        trees.push(NODES, &shape, &vec![0.0; shape.iter().product()]);
+        let seed = context.weights.clone().next_u64();
+        let trees = Trees::new(self.growth.clone(), context.objective, seed);
         Ok(Box::new(Beside {
             inner,
             trees,
             share: self.share,
-            growth: self.growth.clone(),
-            seed,
             objective: context.objective,
             told: Told::default(),
         }))
@@ -161,10 +132,8 @@ impl Method for WithTrees {
 /// The other method's half, with trees beside it.
 struct Beside {
     inner: Box<dyn Primary>,
-    trees: Parameters,
+    trees: Trees,
     share: f64,
-    growth: Growth,
-    seed: u64,
     objective: Objective,
     told: Told,
 }
@@ -178,76 +147,6 @@ struct Told {
 }
 
 impl Beside {
-    fn is_grown(&self) -> bool {
-        self.trees.get(BASE).is_some_and(|base| base[0] > 0.0)
-    }
-
-    /// How many numbers and how many segments the trees are.
-    fn sizes(&self) -> (usize, usize) {
-        (self.trees.values().len(), self.trees.segments().len())
-    }
-
-    fn grow(&mut self, batch: &PrimaryBatch) {
-        let columns = columns(batch);
-        if columns.iter().all(|column| column.iter().all(|value| *value == column[0])) {
-            // Nothing tells one row from another.
-            return;
-        }
-        let (varying, boosters) =
-            grown(&self.growth, self.objective, self.seed, &columns, &batch.labels, &batch.weights);
-        let size = nodes(&self.growth);
-        let mut base = vec![1.0f32];
-        let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];
-        for (booster, of_booster) in boosters.iter().zip(all.chunks_mut(self.growth.trees * size * NODE)) {
-            // A class without a row has the logarithm of nothing, and nothing to split.
-            base.push((booster.base_score as f32).clamp(-LARGEST, LARGEST));
-            for (tree, flat) in booster.trees.iter().zip(of_booster.chunks_mut(size * NODE)) {
-                for (node, flat) in tree.nodes.iter().zip(flat.chunks_mut(NODE)) {
-                    let place = |child: usize| child as f32;
-                    flat.copy_from_slice(&match node.is_leaf {
-                        true => [
-                            -1.0,
-                            if node.weight_value.is_finite() { node.weight_value } else { 0.0 },
-                            0.0,
-                            0.0,
-                        ],
-                        false => [
-                            varying[node.split_feature] as f32,
-                            least_from(node.split_value),
-                            place(node.left_child),
-                            place(node.right_child),
-                        ],
-                    });
-                }
-            }
-        }
-        let mut trees = Parameters::default();
-        let shapes: Vec<Vec<usize>> =
-            self.trees.segments().iter().map(|segment| segment.shape.clone()).collect();
-        trees.push(BASE, &shapes[0], &base);
-        trees.push(NODES, &shapes[1], &all);
-        self.trees = trees;
-        self.told = Told::default();
-    }
-
-    /// Each row's score of each output.
-    fn scores(&self, batch: &PrimaryBatch) -> Vec<Vec<f64>> {
-        let [base, all] = [BASE, NODES].map(|name| self.trees.get(name).expect("it is there from the start"));
-        let of_tree = nodes(&self.growth) * NODE;
-        let rows = rows(batch);
-        let base: Vec<f64> = base[1..].iter().map(|&score| f64::from(score)).collect();
-        let mut scores = vec![base; rows.len()];
-        // Tree by tree: each is in the cache for all rows.
-        for (output, trees) in all.chunks(self.growth.trees * of_tree).enumerate() {
-            for tree in trees.chunks(of_tree) {
-                for (row, scores) in rows.iter().zip(&mut scores) {
-                    scores[output] += f64::from(said(tree, row));
-                }
-            }
-        }
-        scores
-    }
-
     /// The mean of what the method and the trees say of a row, as an activated output.
     fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
@@ -268,54 +167,16 @@ impl Beside {
     }
 }
 
-/// What a tree says of a row; 0 where the numbers are no tree.
-fn said(tree: &[f32], row: &[f32]) -> f32 {
-    let mut node = 0;
-    for _ in 0..tree.len() / NODE {
-        let Some(&[column, value, left, right]) = tree.get(node * NODE..).and_then(<[f32]>::first_chunk)
-        else {
-            return 0.0;
-        };
-        if column < 0.0 {
-            return value;
-        }
-        let Some(own) = row.get(column as usize) else { return 0.0 };
-        node = if *own < value { left as usize } else { right as usize };
-    }
-    0.0
-}
-
-/// Keys and features of each row.
-fn rows(batch: &PrimaryBatch) -> Vec<Vec<f32>> {
-    let part = |tensor: &Tensor<2>| {
-        let [rows, columns] = tensor.dims();
-        let values = host(tensor.clone().without_autodiff());
-        (0..rows).map(|row| values[row * columns..(row + 1) * columns].to_vec()).collect::<Vec<_>>()
-    };
-    let mut rows = part(&batch.keys);
-    rows.iter_mut().zip(part(&batch.features)).for_each(|(row, features)| row.extend(features));
-    rows
-}
-
-/// The same by columns.
-fn columns(batch: &PrimaryBatch) -> Vec<Vec<f64>> {
-    let rows = rows(batch);
-    let count = rows.first().map_or(0, Vec::len);
-    (0..count).map(|column| rows.iter().map(|row| f64::from(row[column])).collect()).collect()
-}
-
-/// The least number of single precision that is no less: what is below the one is below the other.
-fn least_from(value: f64) -> f32 {
-    let near = value as f32;
-    if f64::from(near) < value { near.next_up() } else { near }
-}
-
 impl Learner for Beside {
     fn parameters(&self) -> &Parameters {
         self.told.parameters.get_or_init(|| {
             let mut all = self.inner.learner().parameters().clone();
-            for segment in self.trees.segments() {
-                all.push(&segment.name, &segment.shape, &self.trees.values()[segment.range.clone()]);
+            for segment in self.trees.parameters().segments() {
+                all.push(
+                    &segment.name,
+                    &segment.shape,
+                    &self.trees.parameters().values()[segment.range.clone()],
+                );
             }
             all
         })
@@ -328,7 +189,7 @@ impl Learner for Beside {
     fn gradient(&self) -> &FlatGradient {
         self.told.gradient.get_or_init(|| {
             let mut gradient = self.inner.learner().gradient().clone();
-            let (values, segments) = self.sizes();
+            let (values, segments) = self.trees.sizes();
             if !gradient.present.is_empty() {
                 gradient.values.extend(vec![0.0; values]);
                 gradient.present.extend(vec![false; segments]);
@@ -340,11 +201,11 @@ impl Learner for Beside {
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
         let (mut trees, mut others) = (Parameters::default(), Parameters::default());
         for segment in parameters.segments() {
-            let part = if segment.name == BASE || segment.name == NODES { &mut trees } else { &mut others };
+            let part = if Trees::has(&segment.name) { &mut trees } else { &mut others };
             part.push(&segment.name, &segment.shape, &parameters.values()[segment.range.clone()]);
         }
         self.told = Told::default();
-        self.trees.overwrite(&trees)?;
+        self.trees.load(&trees)?;
         self.inner.learner_mut().load(&others)
     }
 
@@ -356,7 +217,7 @@ impl Learner for Beside {
     fn moments(&self) -> &Moments {
         self.told.moments.get_or_init(|| {
             let mut moments = self.inner.learner().moments().clone();
-            let (values, segments) = self.sizes();
+            let (values, segments) = self.trees.sizes();
             if !moments.first.is_empty() {
                 moments.first.extend(vec![0.0; values]);
                 moments.second.extend(vec![0.0; values]);
@@ -388,7 +249,8 @@ impl Primary for Beside {
 
     fn begin(&mut self, all: &mut dyn FnMut() -> PrimaryBatch) {
         self.inner.begin(all);
-        self.grow(&all());
+        self.trees.grow(&all());
+        self.told = Told::default();
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
@@ -398,12 +260,12 @@ impl Primary for Beside {
 
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
         let said = self.inner.predict(batch, memory);
-        if !self.is_grown() {
+        if !self.trees.are_grown() {
             return said;
         }
         let ([rows, outputs], device): ([usize; 2], Device) = (said.dims(), said.device());
         let said = host(said);
-        let scores = self.scores(batch);
+        let scores = self.trees.scores(batch);
         let mean = |(said, scores): (&[f32], &Vec<f64>)| self.mean(said, scores);
         let values: Vec<f32> = said.chunks(outputs).zip(&scores).flat_map(mean).collect();
         Tensor::from_data(TensorData::new(values, [rows, outputs]), &device)
@@ -417,7 +279,9 @@ mod tests {
     use fet_core::rng::{Purpose, stream};
     use rand::RngExt;
 
+    use super::trees::columns;
     use super::*;
+    use crate::gbdt::grown;
 
     fn beside(task: Task, device: &Device) -> Box<dyn Primary> {
         let text = "kind = 'with-trees'\nshare = 0.25\ngrowth = { trees = 40, leaves = 7 }\ninner = { kind = 'solo' }";
@@ -517,14 +381,6 @@ mod tests {
                 "{task:?}"
             );
         }
-    }
-
-    /// Whoever changed a file's numbers gets a number, and no endless walk.
-    #[test]
-    fn trees_that_are_none_end() {
-        let circle = [0.0, 0.5, 0.0, 0.0];
-        assert!(said(&circle, &[0.0]).is_finite());
-        assert!(said(&[7.0, 0.5, 9.0, f32::NAN], &[0.0]).is_finite());
     }
 
     #[test]

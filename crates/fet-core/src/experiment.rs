@@ -222,7 +222,7 @@ impl Experiment {
                     "must be 0 where `labels.kind` is \"{kind}\": averaged parameters have learned from labels and bear no \
                      noise"
                 );
-                Err(Violation::new(averaged.setting, rule, averaged.every))
+                Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every))
             }
             _ => Ok(()),
         }
@@ -238,7 +238,7 @@ impl Experiment {
         if let Some(averaged) = plan.averaged {
             let rule =
                 format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
-            return Err(Violation::new(averaged.setting, rule, averaged.every));
+            return Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every));
         }
         if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
@@ -256,7 +256,7 @@ impl Experiment {
         }
         if privacy.freezes_secondaries() && plan.party_dropout > 0.0 {
             let rule = "must be 0 where `privacy.learning` is \"frozen\": every row is released once, by all parties";
-            return Err(Violation::new("method.party_dropout", rule, plan.party_dropout));
+            return Err(Violation::new(self.method.path_of("party_dropout"), rule, plan.party_dropout));
         }
         let selection = privacy.selection();
         if selection.occurrences > 0 && !about.independent {

@@ -144,7 +144,7 @@ pub struct Averaged {
     pub prefix: &'static str,
     /// The interval in epochs; at least 1.
     pub every: usize,
-    /// The setting that requests it.
+    /// The method's setting that requests it.
     pub setting: &'static str,
 }
 

@@ -86,6 +86,18 @@ impl<T: SlotKind + ?Sized> Slot<T> {
         self.recipe.build(context).map_err(|violation| violation.within("inner"))
     }
 
+    /// The path of a setting of the plug-in, or of one that is a part of it, as in `method.inner.party_dropout`.
+    pub fn path_of(&self, setting: &str) -> String {
+        let (settings, mut path) = (self.settings(), T::SLOT.to_string());
+        let mut table = &settings;
+        while let (false, Some(inner)) =
+            (table.contains_key(setting), table.get("inner").and_then(toml::Value::as_table))
+        {
+            (path, table) = (path + ".inner", inner);
+        }
+        format!("{path}.{setting}")
+    }
+
     /// Its kind, and that of the plug-in that is a part of it, if there is one, as in `posterior(nearest)`.
     pub fn kinds(&self) -> String {
         let settings = self.settings();

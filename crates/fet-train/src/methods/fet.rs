@@ -122,7 +122,7 @@ impl Method for Fet {
             averaged: (self.settings.pe_average_every > 0).then_some(Averaged {
                 prefix: Embedding::POSITION,
                 every: self.settings.pe_average_every,
-                setting: "method.pe_average_every",
+                setting: "pe_average_every",
             }),
             ..Plan::default()
         }

@@ -165,7 +165,9 @@ impl Trainer {
             && primary.learner().parameters().with_prefix(averaged.prefix).segments().is_empty()
         {
             let rule = format!("must be 0 for a model without parameters `{}`", averaged.prefix);
-            return Err(Violation::new(averaged.setting, rule, averaged.every).into());
+            return Err(
+                Violation::new(experiment.method.path_of(averaged.setting), rule, averaged.every).into()
+            );
         }
         let secondaries = parties.len();
         Ok(Self {

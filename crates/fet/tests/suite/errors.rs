@@ -123,6 +123,15 @@ fn slots_that_make_no_sense_together() {
         &["linker.kind=posterior", "linker.inner.kind=posterior"],
         &["`linker.inner.kind`", "no probabilities already", "\"posterior\""],
     );
+    let frozen = ["privacy.kind=gaussian", "privacy.learning=frozen"];
+    check(
+        &[["method.kind=fet-pool", "method.party_dropout=0.5"], frozen].concat(),
+        &["`method.party_dropout` must be 0", "frozen", "it is 0.5"],
+    );
+    check(
+        &[["method.kind=with-trees", "method.inner.party_dropout=0.5"], frozen].concat(),
+        &["`method.inner.party_dropout` must be 0", "frozen", "it is 0.5"],
+    );
     let keyless = ["method.kind=top1sim", "encoder.kind=transformer"];
     check(&keyless, &["encoder.kind", "without keys", "\"transformer\""]);
     check(

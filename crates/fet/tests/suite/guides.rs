@@ -17,6 +17,12 @@ fn every_whole_experiment_in_the_guides_is_one() {
             pages.push(path);
         }
     }
+    // A guide may extend an experiment of the repository.
+    for entry in std::fs::read_dir(root.join("experiments")).expect("the experiments") {
+        let path = entry.expect("a readable folder").path();
+        let name = path.file_name().expect("a file").to_owned();
+        std::fs::copy(&path, folder.path().join(name)).expect("writable");
+    }
     let mut seen = 0;
     for page in pages {
         let text = std::fs::read_to_string(&page).expect("readable");
