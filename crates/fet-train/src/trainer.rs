@@ -30,7 +30,7 @@ use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::linker::Linker;
 use fet_core::message::{Backward, Epoch, Request, Round};
-use fet_core::method::{Memory, Plan, Primary, PrimaryBatch};
+use fet_core::method::{Memory, Plan, Primary};
 use fet_core::model::Pass;
 use fet_core::objective::{Metric, Objective};
 use fet_core::parameters::Parameters;
@@ -44,7 +44,7 @@ use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Uniform};
 use crate::schedule::{Part, Schedule, Split};
 
-use self::batch::{block, labelled, unlabelled};
+use self::batch::block;
 pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
@@ -387,21 +387,5 @@ impl Trainer {
         let mut active = self.schedule.active(round);
         active.retain(|party| !self.progress.gone.contains(party));
         active
-    }
-
-    /// Lets the primary's half fit what it fits to all training rows at once.
-    fn begin_primary(&mut self) {
-        let rows = self.schedule.split().train.clone();
-        let device = self.device.clone().without_autodiff();
-        let Self { objective, labels, weights, records, primary, .. } = self;
-        primary.begin(&mut || {
-            labelled(*objective, labels, weights.as_ref(), unlabelled(records, &rows, &device), &rows)
-        });
-    }
-
-    /// Training rows, with their labels.
-    fn batch(&self, rows: &[usize]) -> PrimaryBatch {
-        let records = unlabelled(&self.records, rows, &self.device);
-        labelled(self.objective, &self.labels, self.weights.as_ref(), records, rows)
     }
 }

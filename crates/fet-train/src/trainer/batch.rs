@@ -7,6 +7,7 @@ use fet_core::objective::Objective;
 use fet_core::parameters::host;
 use fet_scores::class_weights::ClassWeights;
 
+use super::Trainer;
 use crate::gather::gather;
 use crate::prepare::PreparedParty;
 
@@ -21,7 +22,7 @@ pub(super) fn unlabelled(records: &PreparedParty, rows: &[usize], device: &Devic
 }
 
 /// The same with labels, scaled, and what each counts.
-pub(super) fn labelled(
+fn labelled(
     objective: Objective,
     labels: &[f64],
     weights: Option<&ClassWeights>,
@@ -41,4 +42,22 @@ pub(super) fn labelled(
 pub(super) fn block(tensor: Tensor<3>) -> Block {
     let shape = tensor.dims();
     Block::new(shape, host(tensor)).expect("a tensor fills its shape")
+}
+
+impl Trainer {
+    /// Lets the primary's half fit what it fits to all training rows at once.
+    pub(super) fn begin_primary(&mut self) {
+        let rows = self.schedule.split().train.clone();
+        let device = self.device.clone().without_autodiff();
+        let Self { objective, labels, weights, records, primary, .. } = self;
+        primary.begin(&mut || {
+            labelled(*objective, labels, weights.as_ref(), unlabelled(records, &rows, &device), &rows)
+        });
+    }
+
+    /// Training rows, with their labels.
+    pub(super) fn batch(&self, rows: &[usize]) -> PrimaryBatch {
+        let records = unlabelled(&self.records, rows, &self.device);
+        labelled(self.objective, &self.labels, self.weights.as_ref(), records, rows)
+    }
 }

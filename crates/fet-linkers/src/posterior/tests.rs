@@ -1,0 +1,119 @@
+//! Tests of `posterior`: by hand, and where the true record is known.
+
+use fet_core::data::Matrix;
+use fet_core::linker::link;
+use fet_core::rng::{Purpose, stream};
+use rand_distr::{Distribution, StandardNormal};
+
+use super::*;
+
+/// Records in a random order; each row's true record is known.
+fn tables(rows: usize, noise: f64) -> (Keys, Keys, Vec<u32>) {
+    let mut rng = stream(9, 0, Purpose::Linking, 0);
+    let mut normal = || StandardNormal.sample(&mut rng);
+    let keys: Vec<f64> = (0..2 * rows).map(|_| normal()).collect();
+    let records: Vec<f64> = keys.iter().map(|key| key + noise * normal()).collect();
+    let order: Vec<usize> = (0..rows).map(|row| row * 7 % rows).collect();
+    let mut place = vec![0; rows];
+    order.iter().enumerate().for_each(|(at, &row)| place[row] = at as u32);
+    let records = Matrix::new(2, records).select_rows(&order);
+    (Matrix::new(2, keys).into(), records.into(), place)
+}
+
+fn linker(text: &str) -> Box<dyn Linker> {
+    let table = text.parse().expect("TOML");
+    Slot::<dyn Linker>::from_table(table).expect("settings").build(&()).expect("sound")
+}
+
+/// The mean probability of the right record.
+fn right(settings: &str, noise: f64) -> f64 {
+    let (queries, records, place) = tables(1000, noise);
+    let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
+    let of = |(row, place): (usize, &u32)| {
+        let at = links.row(row).iter().position(|record| record == place);
+        at.map_or(0.0, |at| f64::from(links.similarities(row).expect("similarities")[at]).exp())
+    };
+    place.iter().enumerate().map(of).sum::<f64>() / place.len() as f64
+}
+
+const INNER: &str = "inner = { kind = 'nearest', neighbours = 10 }";
+
+#[test]
+fn one_to_one_tells_more_than_distance_alone_and_the_error_is_estimated() {
+    let told = right(&format!("kind = 'posterior'\nnoise = 0.05\none_to_one = false\n{INNER}"), 0.05);
+    let matched = right(&format!("kind = 'posterior'\nnoise = 0.05\n{INNER}"), 0.05);
+    let estimated = right(&format!("kind = 'posterior'\n{INNER}"), 0.05);
+    assert!(matched > told + 0.05, "{told} {matched} {estimated}");
+    assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
+}
+
+/// A row that comes alone is judged by what all rows of the run said.
+#[test]
+fn the_error_is_that_of_the_run_where_it_is_given() {
+    let (queries, records, _) = tables(1000, 0.05);
+    let linker = linker(&format!("kind = 'posterior'\none_to_one = false\n{INNER}"));
+    let links = |queries: &Keys, estimate| {
+        let task = LinkTask { estimate, ..LinkTask::new(queries, &records) };
+        linker.owner(3).link(&task).expect("linkable")
+    };
+    let run = links(&queries, None);
+    let alone = queries.select_rows(&[17]);
+    assert_eq!(links(&alone, run.estimate()).row(0), run.row(17));
+    assert_eq!(links(&alone, run.estimate()).similarities(0), run.similarities(17));
+    assert_ne!(links(&alone, None).similarities(0), run.similarities(17));
+}
+
+/// By a table: keys of one column, s = 1. The row at -20 has no record, and takes none from the row at 0.5.
+#[test]
+fn a_row_far_from_every_record_takes_none_from_others() {
+    let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
+    let settings = "kind = 'posterior'\nnoise = 1\ninner = { kind = 'nearest', neighbours = 2 }";
+    let links = link(linker(settings).as_ref(), &keys(&[0.5, -20.0]), &keys(&[0.0, 4.0]), 3, &|_| ());
+    let links = links.expect("linkable");
+    let first = f64::from(links.similarities(0).expect("similarities")[0]).exp();
+    assert!(links.row(0)[0] == 0 && first > 0.99, "{first}");
+}
+
+/// One key that means that it is missing does not make every other row's links alike.
+#[test]
+fn one_key_far_out_leaves_the_estimate_as_it_is() {
+    let (queries, records, place) = tables(300, 0.02);
+    let mut values = queries.numbers().expect("numbers").values().to_vec();
+    let right = |values: Vec<f64>| {
+        let queries = Keys::from(Matrix::new(2, values));
+        let settings = "kind = 'posterior'\ninner = { kind = 'nearest', neighbours = 5 }";
+        let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
+        let of = |row: usize| {
+            let at = links.row(row).iter().position(|record| *record == place[row]);
+            at.map_or(0.0, |at| f64::from(links.similarities(row).expect("similarities")[at]).exp())
+        };
+        (1..300).map(of).sum::<f64>() / 299.0
+    };
+    let before = right(values.clone());
+    values[..2].fill(-999.0);
+    let after = right(values);
+    assert!(before > 0.8 && (before - after).abs() < 0.01, "{before} {after}");
+}
+
+#[test]
+fn probabilities_of_a_row_sum_to_one() {
+    let (queries, records, _) = tables(100, 0.3);
+    for settings in
+        ["kind = 'posterior'", "kind = 'posterior'\none_to_one = false", "kind = 'posterior'\nnoise = 1e-300"]
+    {
+        let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
+        for row in 0..100 {
+            let all = links.similarities(row).expect("similarities");
+            let sum: f64 = all.iter().map(|&l| f64::from(l).exp()).sum();
+            assert!((sum - 1.0).abs() < 1e-4 && all.iter().all(|l| l.is_finite()), "{settings}: {sum}");
+        }
+    }
+}
+
+#[test]
+fn an_inner_linker_without_similarities_is_refused() {
+    let table = "kind = 'posterior'\ninner = { kind = 'random' }".parse().expect("TOML");
+    let slot = Slot::<dyn Linker>::from_table(table).expect("settings");
+    let Err(error) = slot.build(&()) else { panic!("it is refused") };
+    assert!(error.to_string().contains("inner.kind"), "{error}");
+}
