@@ -21,7 +21,7 @@ use fet_files::did_you_mean;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-/// Row indices of the three parts. No row is in two of them.
+/// Row indices of the three parts, and of what is in none. No row is in two of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     /// Rows that are trained on.
@@ -30,6 +30,9 @@ pub struct Split {
     pub validation: Vec<usize>,
     /// Rows on which the reported metrics are computed.
     pub test: Vec<usize>,
+    /// Rows that are in no part: nothing is trained, selected or computed on them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aside: Vec<usize>,
 }
 
 /// A part of a split.
@@ -119,9 +122,33 @@ impl Split {
         }
     }
 
-    /// The number of rows in all parts.
+    /// The split that tells each row's part; a row without one is set aside.
+    pub fn given(parts: &[Option<Part>]) -> Result<Self, SplitError> {
+        let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
+        let split = Self {
+            train: of(Some(Part::Train)),
+            validation: of(Some(Part::Validation)),
+            test: of(Some(Part::Test)),
+            aside: of(None),
+        };
+        split.checked("given")
+    }
+
+    /// The split of a search over settings, which must not see the test rows: they are set aside. Half of the validation rows
+    /// select the epoch and the others are tested: every other one where `alternate`, else the last ones.
+    pub fn for_tuning(self, alternate: bool) -> Result<Self, SplitError> {
+        let half = self.validation.len().div_ceil(2);
+        let selects = |place: usize| if alternate { place % 2 == 0 } else { place < half };
+        let (validation, test): (Vec<_>, Vec<_>) =
+            self.validation.into_iter().enumerate().partition(|(place, _)| selects(*place));
+        let rows = |placed: Vec<(usize, usize)>| placed.into_iter().map(|(_, row)| row).collect();
+        let aside = [self.aside, self.test].concat();
+        Self { train: self.train, validation: rows(validation), test: rows(test), aside }.checked("tuning")
+    }
+
+    /// The number of rows, in a part or in none.
     pub fn rows(&self) -> usize {
-        self.train.len() + self.validation.len() + self.test.len()
+        self.train.len() + self.validation.len() + self.test.len() + self.aside.len()
     }
 
     /// Refuses a split with an empty part.
@@ -162,5 +189,5 @@ impl Part {
 /// The split that a column of parts gives, each part in the order of the rows.
 fn labelled(parts: &[Part]) -> Split {
     let of = |wanted| (0..parts.len()).filter(|row| parts[*row] == wanted).collect();
-    Split { train: of(Part::Train), validation: of(Part::Validation), test: of(Part::Test) }
+    Split { train: of(Part::Train), validation: of(Part::Validation), test: of(Part::Test), aside: vec![] }
 }

@@ -60,7 +60,7 @@ fn random_splits_are_those_that_fet_always_made() {
         order.shuffle(&mut stream(seed));
         let validation_part = order.split_off(rows - validation);
         let test_part = order.split_off(rows - validation - test);
-        let before = Split { train: order, validation: validation_part, test: test_part };
+        let before = Split { train: order, validation: validation_part, test: test_part, aside: vec![] };
         let now =
             Split::new(rows, &Strategy::Random, Fractions::default(), &mut stream(seed)).expect("enough");
         assert_eq!(now, before, "{rows} rows, seed {seed}");
@@ -151,7 +151,8 @@ fn the_test_is_the_latest_and_no_time_is_parted() {
     let ties = [1, 1, 1, 2, 2, 3, 4, 4, 5, 5];
     let split =
         Split::new(10, &Strategy::Time(&ties), Fractions::new(0.1, 0.1).expect("fractions"), &mut rng(0));
-    let expect = Split { train: vec![0, 1, 2, 3, 4, 5], validation: vec![6, 7], test: vec![8, 9] };
+    let expect =
+        Split { train: vec![0, 1, 2, 3, 4, 5], validation: vec![6, 7], test: vec![8, 9], aside: vec![] };
     assert_eq!(split, Ok(expect));
 }
 
@@ -160,7 +161,7 @@ fn a_column_may_name_the_parts() {
     let names = ["test", "train", "validation", "train"];
     let parts = Part::parse_column(names).expect("parts");
     let split = Split::new(4, &Strategy::Labels(&parts), Fractions::default(), &mut rng(0));
-    assert_eq!(split, Ok(Split { train: vec![1, 3], validation: vec![2], test: vec![0] }));
+    assert_eq!(split, Ok(Split { train: vec![1, 3], validation: vec![2], test: vec![0], aside: vec![] }));
 }
 
 #[test]
@@ -253,4 +254,31 @@ fn what_cannot_be_split_is_refused() {
         let error: SplitError = result.expect_err(expect);
         assert!(error.to_string().contains(expect), "{error}");
     }
+}
+
+#[test]
+fn a_search_over_settings_never_has_the_test_rows() {
+    let rng = || ChaCha8Rng::seed_from_u64(3);
+    let whole = Split::new(101, &Strategy::Random, Fractions::default(), &mut rng()).expect("enough rows");
+    for alternate in [false, true] {
+        let tuning = whole.clone().for_tuning(alternate).expect("enough rows");
+        assert_eq!((&tuning.train, &tuning.aside), (&whole.train, &whole.test));
+        assert_eq!((tuning.validation.len(), tuning.test.len(), tuning.rows()), (5, 5, 101));
+        let mut halves = [tuning.validation.clone(), tuning.test.clone()].concat();
+        halves.sort_unstable();
+        let mut validation = whole.validation.clone();
+        validation.sort_unstable();
+        assert_eq!(halves, validation);
+        assert_eq!(tuning.validation[1] == whole.validation[1], !alternate);
+    }
+    let one = Split { train: vec![0], validation: vec![1], test: vec![2], aside: vec![] };
+    assert!(one.for_tuning(false).is_err(), "one validation row cannot be two parts");
+}
+
+#[test]
+fn a_row_without_a_part_is_set_aside() {
+    let parts = [Some(Part::Test), None, Some(Part::Train), Some(Part::Validation), None];
+    let split = Split::given(&parts).expect("each part has a row");
+    assert_eq!(split, Split { train: vec![2], validation: vec![3], test: vec![0], aside: vec![1, 4] });
+    assert!(Split::given(&[None, Some(Part::Train), Some(Part::Test)]).is_err());
 }

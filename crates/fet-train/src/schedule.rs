@@ -174,7 +174,7 @@ pub fn releases(
         train_steps: if plan.at_once.is_some() { 1 } else { train.div_ceil(settings.batch_size) },
         evaluation_steps: batches(validation) + batches(test),
         rows: most.max(settings.evaluation_batch_size.min(validation.max(test))),
-        all_rows: train + validation + test,
+        all_rows: split.rows(),
         train_active: left(parties, plan.party_dropout),
         active: parties,
         block,

@@ -144,9 +144,13 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
         Parts::Random { .. } => "",
         Parts::Given(_) => "; the secondaries are told which record is in which part",
     };
+    let aside = match split.aside.len() {
+        0 => String::new(),
+        rows => format!(", {rows} set aside"),
+    };
     let _ = writeln!(
         text,
-        "split    {} training, {} validation, {} test records{told}",
+        "split    {} training, {} validation, {} test records{aside}{told}",
         split.train.len(),
         split.validation.len(),
         split.test.len()

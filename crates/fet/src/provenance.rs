@@ -70,7 +70,8 @@ impl Provenance {
 /// Checksum of the training, validation and test rows.
 pub fn split(split: &Split) -> String {
     let mut bytes = Vec::new();
-    for part in [&split.train, &split.validation, &split.test] {
+    let aside = (!split.aside.is_empty()).then_some(&split.aside);
+    for part in [&split.train, &split.validation, &split.test].into_iter().chain(aside) {
         bytes.extend((part.len() as u64).to_le_bytes());
         bytes.extend(part.iter().flat_map(|&row| (row as u64).to_le_bytes()));
     }

@@ -32,6 +32,14 @@ pub struct SplitSettings {
     /// The fold that this run tests, from 0.
     #[schemars(extend("x-rule" = "below `folds`"))]
     pub fold: usize,
+    /// Whether this run is part of a search over settings, which must not see the test rows: they are set aside. Half of the
+    /// validation rows select the epoch, the others take the place of the test.
+    #[serde(skip_serializing_if = "is_false")]
+    pub tuning: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// How records are put into parts.
@@ -64,6 +72,7 @@ impl Default for SplitSettings {
             test: usual.test(),
             folds: 0,
             fold: 0,
+            tuning: false,
         }
     }
 }

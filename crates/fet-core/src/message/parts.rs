@@ -15,7 +15,7 @@ pub enum Parts {
         /// Of all records.
         test: f64,
     },
-    /// Record by record: [`Parts::TRAIN`], [`Parts::VALIDATION`] or [`Parts::TEST`]. It tells the secondaries what the
+    /// Record by record: [`Parts::TRAIN`], [`Parts::VALIDATION`], [`Parts::TEST`] or [`Parts::ASIDE`]. It tells the secondaries what the
     /// primary's column tells of each record: by time, which records are later.
     Given(Vec<u8>),
 }
@@ -27,6 +27,8 @@ impl Parts {
     pub const VALIDATION: u8 = 1;
     /// A record that is tested on.
     pub const TEST: u8 = 2;
+    /// A record that is in no part.
+    pub const ASIDE: u8 = 3;
 }
 
 impl Default for Parts {

@@ -54,7 +54,7 @@ fn turn(order: &[usize], sizes: &[usize], fold: usize, validation: impl Fn(usize
     turned.rotate_left(start);
     let train = turned.split_off((sizes[fold] + validation(sizes[fold])).min(turned.len()));
     let validation = turned.split_off(sizes[fold]);
-    Split { train, validation, test: turned }
+    Split { train, validation, test: turned, aside: vec![] }
 }
 
 fn stratified(strata: &[usize], count: usize, fractions: Fractions, rng: &mut ChaCha8Rng) -> Vec<Split> {
@@ -68,7 +68,7 @@ fn stratified(strata: &[usize], count: usize, fractions: Fractions, rng: &mut Ch
         let left: usize = beside.iter().sum();
         let validation = fractions.validation_beside(rows, rows - left);
         let shares = apportion(&beside, &[validation, left - validation]);
-        let mut split = Split { train: vec![], validation: vec![], test: vec![] };
+        let mut split = Split { train: vec![], validation: vec![], test: vec![], aside: vec![] };
         for ((members, blocks), share) in members.iter().zip(&table).zip(shares) {
             let part = turn(members, blocks, fold, |_| share[0]);
             split.train.extend(part.train);
@@ -91,6 +91,7 @@ fn by_blocks(times: &[i64], count: usize, fractions: Fractions) -> Vec<Split> {
             train: order[..validation].to_vec(),
             validation: order[validation..start].to_vec(),
             test: order[start..end].to_vec(),
+            aside: vec![],
         }
     };
     (0..count).map(split).collect()
@@ -113,7 +114,8 @@ fn grouped(
         let sizes = Sizes { train: rest.len() - validation.min(rest.len()), validation, test: 0 };
         let [train, validation] = deal(others, [sizes.train, sizes.validation])?;
         let rows_of = |places: Vec<usize>| places.into_iter().map(|place| rest[place]).collect();
-        Ok(Split { train: rows_of(train), validation: rows_of(validation), test: blocks[fold].clone() })
+        let (train, validation) = (rows_of(train), rows_of(validation));
+        Ok(Split { train, validation, test: blocks[fold].clone(), aside: vec![] })
     };
     (0..count).map(split).collect()
 }

@@ -10,7 +10,7 @@ use super::{Split, SplitError};
 pub(super) fn split(groups: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -> Result<Split, SplitError> {
     let groups = shuffled_groups(groups, rng);
     let [train, validation, test] = deal(groups, [sizes.train, sizes.validation, sizes.test])?;
-    Ok(Split { train, validation, test })
+    Ok(Split { train, validation, test, aside: vec![] })
 }
 
 /// The rows of each group, largest group first, groups of one size in a random order.

@@ -19,7 +19,7 @@ pub(super) fn shuffled(rows: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
 pub(super) fn cut(mut order: Vec<usize>, sizes: Sizes) -> Split {
     let validation = order.split_off(order.len() - sizes.validation);
     let test = order.split_off(order.len() - sizes.test);
-    Split { train: order, validation, test }
+    Split { train: order, validation, test, aside: vec![] }
 }
 
 pub(super) fn random(rows: usize, sizes: Sizes, rng: &mut ChaCha8Rng) -> Split {
@@ -31,7 +31,7 @@ pub(super) fn stratified(strata: &[usize], sizes: Sizes, rng: &mut ChaCha8Rng) -
     let members = rows_by_stratum(strata, &shuffled(strata.len(), rng));
     let counts: Vec<usize> = members.iter().map(Vec::len).collect();
     let shares = apportion(&counts, &[sizes.train, sizes.validation, sizes.test]);
-    let mut split = Split { train: vec![], validation: vec![], test: vec![] };
+    let mut split = Split { train: vec![], validation: vec![], test: vec![], aside: vec![] };
     for (rows, share) in members.into_iter().zip(shares) {
         let sizes = Sizes { train: share[0], validation: share[1], test: share[2] };
         let part = cut(rows, sizes);

@@ -27,5 +27,6 @@ pub(super) fn split(times: &[i64], sizes: Sizes) -> Split {
         train: order[..validation].to_vec(),
         validation: order[validation..test].to_vec(),
         test: order[test..].to_vec(),
+        aside: vec![],
     }
 }

@@ -33,24 +33,29 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
             Split::new(rows, &Strategy::Random, fractions, &mut rng).map_err(|error| unusable(&error))
         }
         Parts::Given(parts) => {
+            if parts.len() != rows {
+                let problem =
+                    format!("must name the part of each of {rows} records, but names {}", parts.len());
+                return Err(DataError::new("split", problem));
+            }
             let part = |part: &u8| match *part {
-                Parts::TRAIN => Some(Part::Train),
-                Parts::VALIDATION => Some(Part::Validation),
-                Parts::TEST => Some(Part::Test),
+                Parts::TRAIN => Some(Some(Part::Train)),
+                Parts::VALIDATION => Some(Some(Part::Validation)),
+                Parts::TEST => Some(Some(Part::Test)),
+                Parts::ASIDE => Some(None),
                 _ => None,
             };
-            let parts: Option<Vec<Part>> = parts.iter().map(part).collect();
-            let parts = parts.ok_or_else(|| DataError::new("split", "must name parts by 0, 1 and 2"))?;
-            let (strategy, mut rng) = (Strategy::Labels(&parts), stream(seed, 0, Purpose::Split, 0));
-            Split::new(rows, &strategy, Fractions::default(), &mut rng).map_err(|error| unusable(&error))
+            let parts: Option<Vec<Option<Part>>> = parts.iter().map(part).collect();
+            let parts = parts.ok_or_else(|| DataError::new("split", "must name parts by 0, 1, 2 and 3"))?;
+            Split::given(&parts).map_err(|error| unusable(&error))
         }
     }
 }
 
 /// What all parties are told of the split that the settings name.
 pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<Parts, DataError> {
-    let SplitSettings { kind, validation, test, folds: count, fold, .. } = *settings;
-    if kind == SplitKind::Random && count == 0 {
+    let SplitSettings { kind, validation, test, folds: count, fold, tuning, .. } = *settings;
+    if kind == SplitKind::Random && count == 0 && !tuning {
         return Ok(Parts::Random { validation, test });
     }
     let rows = known.labels.len();
@@ -91,15 +96,23 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     } else {
         Split::new(rows, &strategy, fractions, &mut rng).map_err(|error| unusable(&error))?
     };
-    given(&split, rows)
+    if !tuning {
+        return given(&split, rows);
+    }
+    // What is stratified is in the order of its strata; in the others' order the last ones are as new to the first as the test.
+    let alternate = kind == SplitKind::Stratified;
+    given(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
 }
 
-/// Each record's part. Of a cross-validation by time the records after the tested ones are in none: they cannot be told so.
+/// Each record's part. Of a cross-validation by time the records after the tested ones are in none, which is not offered.
 fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     let mut parts = vec![None; rows];
-    for (part, rows) in
-        [(Parts::TRAIN, &split.train), (Parts::VALIDATION, &split.validation), (Parts::TEST, &split.test)]
-    {
+    for (part, rows) in [
+        (Parts::TRAIN, &split.train),
+        (Parts::VALIDATION, &split.validation),
+        (Parts::TEST, &split.test),
+        (Parts::ASIDE, &split.aside),
+    ] {
         rows.iter().for_each(|&row| parts[row] = Some(part));
     }
     let parts: Option<Vec<u8>> = parts.into_iter().collect();
@@ -232,6 +245,44 @@ mod tests {
         let given =
             of("kind = 'column'\ncolumn = 'c'", Some(Values::Category { codes, names })).expect("parts");
         assert_eq!((given.test[0], given.validation[0], given.train.len()), (3, 2, 500));
+    }
+
+    #[test]
+    fn a_search_over_settings_has_the_same_training_rows_and_none_of_the_test() {
+        let folds = "folds = 4\nfold = 1";
+        for settings in ["", "kind = 'stratified'", folds] {
+            let (whole, tuning) = (
+                of(settings, None).expect("rows"),
+                of(&format!("tuning = true\n{settings}"), None).expect("rows"),
+            );
+            let sorted = |rows: &[&Vec<usize>]| {
+                let mut all: Vec<usize> = rows.iter().copied().flatten().copied().collect();
+                all.sort_unstable();
+                all
+            };
+            assert_eq!(sorted(&[&tuning.train]), sorted(&[&whole.train]), "{settings}");
+            assert_eq!(sorted(&[&tuning.aside]), sorted(&[&whole.test]), "{settings}");
+            assert_eq!(
+                sorted(&[&tuning.validation, &tuning.test]),
+                sorted(&[&whole.validation]),
+                "{settings}"
+            );
+            assert!(tuning.validation.len().abs_diff(tuning.test.len()) <= 1, "{settings}");
+        }
+        let halves = of("kind = 'stratified'\ntuning = true", None).expect("rows");
+        let positive = |rows: &[usize]| rows.iter().filter(|row| *row % 4 == 0).count();
+        assert!(positive(&halves.test).abs_diff(positive(&halves.validation)) <= 1);
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let refused = |parts: Vec<u8>, rows: usize, part: &str| {
+            let error = split(&Parts::Given(parts), rows, 0).expect_err("refused").to_string();
+            assert!(error.contains(part), "{part} in {error}");
+        };
+        refused(vec![0, 1, 2, 4], 4, "0, 1, 2 and 3");
+        refused(vec![0, 1, 2], 4, "each of 4 records, but names 3");
+        refused(vec![0, 1, 3, 3], 4, "test");
     }
 
     #[test]

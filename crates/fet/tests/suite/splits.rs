@@ -130,3 +130,47 @@ fn rows_are_split_and_scored_as_the_experiment_says() {
     assert_eq!(other.rows.test, 60);
     assert_ne!(other.data.split, random.data.split);
 }
+
+/// In a search over settings nothing follows from the test rows: with other labels and other columns there it finds the same, bit for
+/// bit.
+#[test]
+fn a_search_over_settings_does_not_see_the_test_rows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    tables(folder.path(), 300);
+    let run = |out: &str, tuning: bool| {
+        let sets =
+            ["split.kind=column", "split.column=part", "train.epochs=2", &format!("split.tuning={tuning}")];
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = fet(folder.path(), &[&["run", "shops.toml", "--out", out][..], &sets].concat());
+        assert!(output.status.success(), "{output:?}");
+        let model = std::fs::read(folder.path().join(out).join("model.safetensors")).expect("a model");
+        (report(&folder.path().join(out)), model)
+    };
+    let (before, model) = run("before", true);
+    let (whole, _) = run("whole", false);
+    assert_eq!((whole.rows.train, whole.rows.validation, whole.rows.test), (180, 60, 60));
+    assert_eq!((before.rows.train, before.rows.validation, before.rows.test), (180, 30, 30));
+    let path = folder.path().join("shops.csv");
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let mut changed = 0;
+    let other = |line: &str| {
+        let mut cells: Vec<&str> = line.split(';').collect();
+        if cells[5] == "test" {
+            changed += 1;
+            (cells[2], cells[4]) = ("kiosk", "77.5");
+            cells[6] = if cells[6] == "yes" { "no" } else { "yes" };
+        }
+        cells.join(";") + "\n"
+    };
+    let text: String = text.lines().map(other).collect();
+    assert_eq!(changed, 60);
+    std::fs::write(&path, text).expect("writable");
+    let (after, same) = run("after", true);
+    assert_eq!(after.best, before.best);
+    assert_eq!(after.evaluation, before.evaluation);
+    // The model's file names the run; its numbers are those of the first.
+    let tail = |bytes: &[u8]| bytes[bytes.len() - bytes.len() / 2..].to_vec();
+    assert_eq!(tail(&same), tail(&model));
+    let (other, _) = run("other", false);
+    assert_ne!(other.evaluation.test, whole.evaluation.test, "an ordinary run is tested on these rows");
+}
