@@ -18,11 +18,11 @@ use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::optimizer::Moments;
 use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation, plugins};
-use fet_core::schema::MEANINGS;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::schema;
 use fet_core::trainable::Learner;
 use rand::Rng;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use self::trees::{Trees, check_size};
@@ -42,20 +42,9 @@ pub struct WithTreesSettings {
     pub growth: Growth,
 }
 
-/// It leaves the methods' own settings out: they are checked when the inner method is read.
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    let mut all = plugins::<dyn Method>();
-    all.retain(|plugin| plugin.kind != KIND && !plugin.kind.starts_with("gbdt-"));
-    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
-    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
-    json_schema!({
-        "type": "object",
-        "properties": {
-            "kind": {
-                "description": "The other method; its settings stand beside its kind.",
-                "type": "string", "enum": kinds, (MEANINGS): meanings,
-            },
-        },
+    schema::of_inner::<dyn Method>("The other method; its settings stand beside its kind.", |kind| {
+        kind != KIND && !kind.starts_with("gbdt-")
     })
 }
 

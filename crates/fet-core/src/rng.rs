@@ -43,6 +43,8 @@ pub enum Purpose {
     Attack = 12,
     /// The resamples of an interval of a metric.
     Bootstrap = 13,
+    /// Making a table of another one.
+    Source = 14,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

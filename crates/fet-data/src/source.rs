@@ -5,8 +5,10 @@ mod csv;
 mod digits;
 mod idx;
 mod libsvm;
+mod probes;
 
 pub use csv::CsvSettings;
 pub use digits::DigitsSettings;
 pub use idx::IdxSettings;
 pub use libsvm::LibsvmSettings;
+pub use probes::ProbesSettings;

@@ -7,14 +7,14 @@
 
 use fet_linkage::noise::{least_leak, sigma_for};
 use rand_distr::{Distribution, Normal};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation, plugins};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
-use fet_core::schema::MEANINGS;
+use fet_core::schema;
 
 /// Settings of `noisy`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,21 +30,10 @@ pub struct NoisySettings {
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema_of_inner("The linker whose similarities get noise; its settings stand beside its kind.")
-}
-
-/// The schema of a table that names a linker. It leaves the linkers' own settings out, for whoever has an inner one is a linker
-/// too and the schema would hold itself; they are checked when the inner linker is read.
-pub(crate) fn schema_of_inner(meaning: &str) -> Schema {
-    let all = plugins::<dyn Linker>();
-    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
-    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
-    json_schema!({
-        "type": "object",
-        "properties": {
-            "kind": { "description": meaning, "type": "string", "enum": kinds, (MEANINGS): meanings },
-        },
-    })
+    schema::of_inner::<dyn Linker>(
+        "The linker whose similarities get noise; its settings stand beside its kind.",
+        |_| true,
+    )
 }
 
 impl Default for NoisySettings {

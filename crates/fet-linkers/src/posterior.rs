@@ -9,10 +9,9 @@
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::schema;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
-
-use crate::noisy::schema_of_inner;
 
 /// Settings of `posterior`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +29,10 @@ pub struct PosteriorSettings {
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema_of_inner("The linker that finds the neighbours; its settings stand beside its kind.")
+    schema::of_inner::<dyn Linker>(
+        "The linker that finds the neighbours; its settings stand beside its kind.",
+        |kind| kind != "posterior",
+    )
 }
 
 impl Default for PosteriorSettings {

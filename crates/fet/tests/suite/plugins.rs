@@ -66,6 +66,7 @@ fn every_plugin_is_linked_in() {
         "data.source: digits",
         "data.source: idx",
         "data.source: libsvm",
+        "data.source: probes",
     ];
     assert_eq!(found, expected);
     assert!(entries().iter().all(|entry| !entry.summary.is_empty()));
