@@ -1,4 +1,4 @@
-//! `ablate`: the harness `fet-study`, with a `fet` that cargo builds.
+//! `ablate` and `tune`: the harness `fet-study`, with a `fet` that cargo builds.
 //!
 //! What a study is and how it is run is for the harness; here is only what it takes to build `fet`.
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail};
-use fet_study::{Arguments, Fet};
+use fet_study::{Arguments, Fet, TuneArguments};
 use serde_json::Value;
 
 use crate::libtorch;
@@ -15,10 +15,19 @@ use crate::workspace::Workspace;
 
 /// `cargo xtask ablate`.
 pub(crate) fn ablate(arguments: &Arguments) -> Result<ExitCode> {
-    fet_study::ablate(arguments, || match Fet::from_environment()? {
+    fet_study::ablate(arguments, located)
+}
+
+/// `cargo xtask tune`.
+pub(crate) fn tune(arguments: &TuneArguments) -> Result<ExitCode> {
+    fet_study::tune(arguments, located)
+}
+
+fn located() -> Result<Fet> {
+    match Fet::from_environment()? {
         Some(fet) => Ok(fet),
         None => build_fet(),
-    })
+    }
 }
 
 /// Builds `fet`, with LibTorch where that is set up.

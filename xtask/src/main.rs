@@ -28,6 +28,7 @@ const AFTER_HELP: &str = "\
 Examples:
   cargo xtask ablate                                  the quickstart study, from the build to the table
   cargo xtask ablate --dry-run                        which cells that is, and which are done
+  cargo xtask tune hdb --variant FeT                  better settings for one of its variants, by the validation rows
   cargo xtask libtorch                                fetch LibTorch, the fastest device on a CPU
   cargo xtask check                                   everything CI checks
 
@@ -38,6 +39,8 @@ Exit codes: 0 done; 1 a cell, a test or a build failed; 2 the input is at fault;
 enum Command {
     /// Run an ablation study: every variant with every seed; resumes where it was left.
     Ablate(fet_study::Arguments),
+    /// Search for better settings on the validation rows; the test rows stay unseen.
+    Tune(fet_study::TuneArguments),
     /// Set LibTorch up, for the device `libtorch`.
     Libtorch(libtorch::Arguments),
     /// Run every test of the workspace.
@@ -53,6 +56,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Ablate(arguments) => ablate::ablate(&arguments),
+        Command::Tune(arguments) => ablate::tune(&arguments),
         Command::Libtorch(arguments) => libtorch::libtorch(&arguments),
         Command::Test(passed) => check::test(&passed),
         Command::Check(arguments) => check::check(&arguments),

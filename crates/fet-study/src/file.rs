@@ -1,4 +1,4 @@
-//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields and their errors.
+//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields and their errors. `[tune]` is of `tune`.
 //!
 //! The rest of the file is the experiment, which only `fet` reads. `grid` builds the grid.
 
@@ -7,6 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
+
+use super::tune::space::Tune;
 
 /// The parts of an experiment file that a study reads.
 #[derive(Debug, Deserialize)]
@@ -22,6 +24,8 @@ pub(crate) struct File {
     /// Its profiles, by name.
     #[serde(default)]
     pub(crate) profile: BTreeMap<String, Profile>,
+    /// What a search over settings may draw.
+    pub(crate) tune: Option<Tune>,
     /// The header comment of the file.
     #[serde(skip)]
     pub(crate) head: Head,
@@ -126,6 +130,9 @@ impl File {
             toml::from_str(text).map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_end()))?;
         if let Some(ablation) = &file.ablation {
             ablation.check()?;
+        }
+        if let Some(tune) = &file.tune {
+            tune.check()?;
         }
         for (name, profile) in &file.profile {
             profile.check(&format!("profile.{name}"), file.ablation.as_ref())?;

@@ -162,6 +162,20 @@ impl Grid {
         })
     }
 
+    /// The grid of variants that no file names.
+    pub(crate) fn of_variants(name: &str, variants: Vec<Variant>, seeds: Vec<u64>) -> Self {
+        Self {
+            name: name.to_string(),
+            variants,
+            seeds,
+            sets: Vec::new(),
+            profile: None,
+            head: Head::default(),
+            paper: Vec::new(),
+            base: None,
+        }
+    }
+
     /// The base: the variant that the file names, or the first. None where it is not part of this selection.
     pub(crate) fn base(&self) -> Option<usize> {
         let Some(base) = &self.base else { return Some(0) };
@@ -197,6 +211,11 @@ impl Grid {
 }
 
 impl Variant {
+    /// A variant of its own, at no point of any axis.
+    pub(crate) fn new(name: String, sets: Vec<String>) -> Self {
+        Self { root: name.clone(), name, sets, point: Vec::new(), twin: None }
+    }
+
     /// Whether both have the same values of the axes that both have: those of the attack do not apply to every variant.
     fn agrees(&self, other: &Self) -> bool {
         let differs = |(axis, value): &(String, String)| {

@@ -21,6 +21,7 @@ mod results;
 mod row;
 mod statistics;
 mod summary;
+mod tune;
 mod view;
 mod write;
 
@@ -44,6 +45,7 @@ pub use fet::Fet;
 use grid::{Grid, Scope};
 use results::Finished;
 use summary::Summary;
+pub use tune::{TuneArguments, tune};
 use view::{Log, View, duration};
 
 use crate::output::answer;

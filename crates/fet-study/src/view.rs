@@ -160,7 +160,10 @@ impl Line<'_> {
             overall.set_message(format!("{done}/{total} cells"));
         }
         let (metric, best) = (report.metric, &report.best);
-        let result = format!("test {} (epoch {})", metric.phrase(best.test), best.epoch);
+        // In a search over settings no test row is in any part.
+        let tuning = self.cell.identity.experiment["split"]["tuning"] == Value::Bool(true);
+        let rows = if tuning { "compared by" } else { "test" };
+        let result = format!("{rows} {} (epoch {})", metric.phrase(best.test), best.epoch);
         let seconds = report.cost.seconds;
         self.event(
             "done",

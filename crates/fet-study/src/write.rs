@@ -10,7 +10,7 @@ mod figures;
 mod html;
 mod json;
 mod metrics;
-mod table;
+pub(crate) mod table;
 
 use std::path::Path;
 

@@ -3,6 +3,7 @@
 
 mod defences;
 mod study;
+mod tune;
 
 use std::fs;
 use std::time::Instant;
@@ -355,7 +356,7 @@ fn reports_that_do_not_count_are_moved_away() {
         ("", "1 of the missing cells have a report that cannot be read"),
         ("{\"half\":", "1 of the missing cells have a report that cannot be read"),
         (&renamed, "unknown field `loss`"),
-        (&good.replace("\"seed\":3}", "\"seed\":4}"), "[1/1]"),
+        (&good.replace("\"seed\":3,\"train\"", "\"seed\":4,\"train\""), "[1/1]"),
     ];
     for (index, (text, said)) in bad.iter().enumerate() {
         fs::write(&report, text).expect("written");

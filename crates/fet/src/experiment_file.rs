@@ -137,6 +137,7 @@ fn parse(path: &Path) -> Result<toml::Table, FileError> {
         toml::from_str(&text).map_err(|source| FileError::Syntax { path, source: Box::new(source) })?;
     table.remove("ablation");
     table.remove("profile");
+    table.remove("tune");
     Ok(table)
 }
 

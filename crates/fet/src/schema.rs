@@ -26,6 +26,10 @@ pub fn for_editors() -> Value {
         "type": "object",
         "description": "Smaller forms of the study, by name, such as `quick`.",
     });
+    properties["tune"] = json!({
+        "type": "object",
+        "description": "What `cargo xtask tune` may draw, and how many candidates it tries.",
+    });
     schema["title"] = "An experiment of fet".into();
     let required = json!({ "required": ["name", "data"] });
     schema["if"] = json!({ "required": ["extends"] });

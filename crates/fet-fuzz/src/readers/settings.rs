@@ -23,7 +23,7 @@ pub(super) fn experiments() -> Vec<Vec<u8>> {
         let base = table.remove("extends").and_then(|base| read(&folder.join(base.as_str()?)));
         let mut all = base.unwrap_or_default();
         overlay(&mut all, table);
-        for part in ["ablation", "profile", "attack", "extends"] {
+        for part in ["ablation", "profile", "tune", "attack", "extends"] {
             all.remove(part);
         }
         Some(all.to_string().into_bytes())

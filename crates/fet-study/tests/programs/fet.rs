@@ -96,7 +96,10 @@ impl Arguments {
 fn experiment(name: &str, sets: &[String], device: &str, seed: u64) -> Value {
     let (attack, others): (Vec<&str>, Vec<&str>) =
         sets.iter().map(String::as_str).partition(|set| set.starts_with("attack."));
+    let name = sets.iter().filter_map(|set| set.strip_prefix("name=")).next_back().unwrap_or(name);
     let mut experiment = json!({"name": name, "sets": others.join(" "), "device": device, "seed": seed});
+    experiment["train"] = json!({"epochs": number(sets, "train.epochs").unwrap_or(9.0) as u64});
+    experiment["split"] = json!({"tuning": sets.iter().any(|set| set == "split.tuning=true")});
     if let Some(kind) = attack.iter().find_map(|set| set.strip_prefix("attack.kind=")) {
         experiment["attack"] = json!({"kind": kind.trim_matches('"')});
     }
@@ -184,11 +187,18 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         test: Some(result),
         traffic: Traffic::default(),
     };
-    // A study with neighbours gets a result that varies with them.
+    // A study with neighbours gets a result that varies with them, one with dropout another.
     let sets = arguments.sets.join(" ");
     let vary = |byte: u8| f64::from(byte) / 256.0 / 10.0;
     let test = number(&arguments.sets, "defence.test").map(|test| test + 0.01 * seed as f64);
-    let varied = if sets.contains("neighbours") { vary(fet_files::sha256(sets.as_bytes())[0]) } else { 0.0 };
+    let varied = if let Some(share) = number(&arguments.sets, "method.dropout") {
+        // Best at 0.25, by whatever epochs.
+        -(share - 0.25).abs()
+    } else if sets.contains("neighbours") {
+        vary(fet_files::sha256(sets.as_bytes())[0])
+    } else {
+        0.0
+    };
     let test = test.unwrap_or((seed + 5) as f64 / 10.0) + varied;
     Ok(Report {
         program: Program { version: "0.1.0".into(), commit: "abc".into(), results },

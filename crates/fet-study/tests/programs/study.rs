@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Parser;
 use fet_study::output::Failed;
-use fet_study::{Arguments, Fet};
+use fet_study::{Arguments, Fet, TuneArguments};
 
 #[derive(Debug, Parser)]
 struct Command {
@@ -13,9 +13,23 @@ struct Command {
     arguments: Arguments,
 }
 
+/// With `tune` as the last word.
+#[derive(Debug, Parser)]
+struct Search {
+    #[command(flatten)]
+    arguments: TuneArguments,
+    word: String,
+}
+
 fn main() -> ExitCode {
     let locate = || Fet::from_environment()?.context("the tests name a stand-in for `fet` in FET_BIN");
-    fet_study::ablate(&Command::parse().arguments, locate).unwrap_or_else(|error| {
+    let outcome = if std::env::args().any(|word| word == "tune") {
+        let Search { arguments, .. } = Search::parse();
+        fet_study::tune(&arguments, locate)
+    } else {
+        fet_study::ablate(&Command::parse().arguments, locate)
+    };
+    outcome.unwrap_or_else(|error| {
         eprintln!("{error:#}");
         ExitCode::from(if error.is::<Failed>() { 1 } else { 2 })
     })

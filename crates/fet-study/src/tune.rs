@@ -1,0 +1,319 @@
+//! `tune`: a search over the settings of an experiment by successive halving (Jamieson, Talwalkar 2016), in which no method sees
+//! the test rows.
+//!
+//! Candidates are drawn at random from the file's table `[tune]`; the experiment as it is comes first. All run for few epochs,
+//! the best of them (and the experiment as it is) for more, and so on. Every cell runs with `split.tuning`: the test rows are set aside, half of the validation
+//! rows select the epoch, and candidates are compared on the other half. Cells are those of a study: they are found again by
+//! their address, so that a search resumes.
+
+mod outcome;
+pub(crate) mod space;
+
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail, ensure};
+use fet_records::Answer;
+use fet_scores::{ChaCha8Rng, SeedableRng};
+
+use super::cell::{self, Cell};
+use super::engine::local::Local;
+use super::engine::{self, Engine, Outcome, Work};
+use super::failure::Failure;
+use super::fet::{Base, Fet, Variation};
+use super::file::{File, check_seeds};
+use super::finished;
+use super::grid::{Grid, Variant};
+use super::view::{Log, View};
+use outcome::{Rung, Score};
+use space::{Range, Tune};
+
+/// The arguments of `tune`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct TuneArguments {
+    /// The experiment file with its table `tune`, or its name alone, as `hdb`.
+    file: PathBuf,
+    /// A variant of the file's study: its settings are the base, and `[tune.variants."NAME"]` adds to what is drawn.
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Change a setting of the base; can be given many times. A variant's own change wins, then what is drawn.
+    #[arg(long = "set", value_name = "PATH=VALUE")]
+    sets: Vec<String>,
+    /// The study's smaller form, from the file's table `profile.NAME`.
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Cells at a time.
+    #[arg(long, value_name = "N", default_value = "1")]
+    jobs: NonZeroUsize,
+    /// The seeds of every candidate's runs; the mean over them counts. [default: the first of the study]
+    #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
+    seeds: Option<Vec<u64>>,
+    /// What candidates are drawn from: another number, other candidates.
+    #[arg(long, value_name = "NUMBER", default_value = "0")]
+    draw: u64,
+    /// Candidates, instead of the file's number.
+    #[arg(long, value_name = "N")]
+    candidates: Option<usize>,
+    /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+    /// How progress is told.
+    #[arg(long, value_enum, default_value_t)]
+    log: Log,
+    /// The folder of the results.
+    #[arg(long, default_value = "runs", value_name = "DIR")]
+    out: PathBuf,
+}
+
+const AFTER_HELP: &str = "\
+A search reads one more table of an experiment file:
+
+  [tune]
+  candidates = 27                        # the file's own settings and 26 that are drawn
+  keep = 3                               # one in three goes on
+  rungs = 3                              # with a ninth of the epochs, then a third, then all
+  [tune.space]
+  \"method.dropout\" = { from = 0.0, to = 0.4 }
+  \"method.optimizer.learning_rate\" = { from = 0.0003, to = 0.03, log = true }
+  \"linker.neighbours\" = [5, 20, 50]
+  [tune.variants.\"FeT-Pool\"]             # more for one variant, with --variant
+  \"encoder.hidden\" = [[64], [128]]
+
+The test rows are set aside (`split.tuning`): they are neither trained on nor scored. Half of the validation rows select the
+epoch; the other half compares candidates. With another seed a random split has other test rows: what one seed's search has
+chosen may have been trained on another's test rows, so that only a split by a column, by time or by a file keeps them unseen
+over all seeds.
+The results are in DIR/NAME-tune: tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
+
+Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is at fault; 130 interrupted.";
+
+/// A candidate: settings that are compared with others.
+#[derive(Debug, Clone)]
+struct Candidate {
+    /// 0 is the experiment as it is.
+    number: usize,
+    /// What was drawn, each as `path=value`.
+    drawn: Vec<String>,
+    /// Its epochs in the last rung.
+    epochs: u64,
+}
+
+/// Searches as `arguments` say, with the `fet` that `locate` finds or builds.
+///
+/// The exit code is 0 if every rung was run, 1 if no candidate came through one, and 130 if it was interrupted. An error that
+/// is [`output::Failed`](crate::output::Failed) means exit code 1; any other means that the input is at fault.
+pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
+    let path = fet_files::experiment(&arguments.file);
+    let file = File::read(&path)?;
+    let place = path.display().to_string();
+    let tune = search(&file, arguments).context(place.clone())?;
+    let name = file
+        .name
+        .clone()
+        .unwrap_or_else(|| path.file_stem().unwrap_or_default().to_string_lossy().into_owned());
+    let seeds = match (&arguments.seeds, &file.ablation) {
+        (Some(seeds), _) => seeds.clone(),
+        (None, Some(study)) => study.seeds.first().copied().into_iter().collect(),
+        (None, None) => vec![file.seed],
+    };
+    check_seeds("--seeds", &seeds)?;
+    let own = base(&file, arguments).context(place)?;
+    let with = |sets: &[&[String]]| sets.concat();
+    let tuning = [format!("name={name}-tune"), "split.tuning=true".to_string()];
+    let fet = locate()?;
+    let candidates = {
+        let sets = with(&[&own, &tuning]);
+        let base = Base { file: &path, sets: &sets, device: arguments.device.as_deref() };
+        drawn(&tune, arguments, &fet, &base, seeds[0])?
+    };
+    let sets = with(&[&own, &tuning]);
+    let base = Base { file: &path, sets: &sets, device: arguments.device.as_deref() };
+    let stop = engine::stop_on_interrupt()?;
+    let mut rungs: Vec<Rung> = Vec::new();
+    let (started, mut left) = (candidates.len(), candidates);
+    for number in 0..tune.rungs {
+        let grid = Grid::of_variants(
+            &name,
+            left.iter().map(|candidate| variant(candidate, &tune, number)).collect(),
+            seeds.clone(),
+        );
+        let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;
+        let outcome = {
+            let done: HashSet<PathBuf> =
+                finished(&cells).iter().map(|result| result.cell.folder.clone()).collect();
+            let missing: Vec<&Cell> = cells.iter().filter(|cell| !done.contains(&cell.folder)).collect();
+            let view = View::new(arguments.log, done.len(), cells.len());
+            let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
+            if missing.is_empty() {
+                Outcome::Ended
+            } else {
+                Local { jobs: arguments.jobs }.run(&missing, &work)?
+            }
+        };
+        if outcome == Outcome::Interrupted {
+            fet_files::note!(
+                "interrupted in rung {} of {}; the same command resumes",
+                number + 1,
+                tune.rungs
+            );
+            return Ok(ExitCode::from(130));
+        }
+        let done = finished(&cells);
+        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
+        for (cell, failure) in &failures {
+            fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);
+        }
+        let mut rung = Rung {
+            epochs: left.iter().map(|own| tune.epochs(own.epochs, number)).collect(),
+            scores: Vec::new(),
+        };
+        for (index, candidate) in left.iter().enumerate() {
+            let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
+            // A candidate that fails with one seed is not compared by the others.
+            let of = (own.len() == seeds.len()).then(|| Score::of(candidate.number, &candidate.drawn, &own));
+            rung.scores.extend(of);
+        }
+        rung.rank()?;
+        let Some(folder) = cells.first().map(|cell| cell.study.clone()).filter(|_| !rung.scores.is_empty())
+        else {
+            fet_files::note!("no candidate could be run; the first problem: {}", first(&failures));
+            return Ok(ExitCode::from(1));
+        };
+        let is_last = number + 1 == tune.rungs;
+        let survivors = if is_last { rung.scores.len() } else { tune.survivors(started, number) };
+        // The experiment as it is goes to the end: what is found is told against it.
+        let goes_on = |(place, score): &(usize, &Score)| *place < survivors || score.number == 0;
+        let order: Vec<usize> =
+            rung.scores.iter().enumerate().filter(goes_on).map(|(_, score)| score.number).collect();
+        left = order
+            .iter()
+            .filter_map(|number| left.iter().find(|candidate| candidate.number == *number).cloned())
+            .collect();
+        rungs.push(rung);
+        if is_last {
+            outcome::conclude(
+                &outcome::Search { rungs: &rungs, seeds: &seeds, file: &path, own: &own, log: arguments.log },
+                &folder,
+            )?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn first(failures: &[(&Cell, Failure)]) -> String {
+    failures
+        .first()
+        .map_or_else(String::new, |(cell, failure)| format!("{}: {}", cell.title(), failure.problem))
+}
+
+/// The file's table `[tune]` as the command line has it.
+fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
+    let Some(mut tune) = file.tune.clone() else {
+        bail!("has no table `[tune]`, which says what may be drawn; `cargo xtask tune --help` shows one");
+    };
+    tune.candidates = arguments.candidates.unwrap_or(tune.candidates);
+    tune.check()?;
+    let known: Vec<&str> = file
+        .ablation
+        .iter()
+        .flat_map(|study| study.variants.iter().map(|variant| variant.name.as_str()))
+        .collect();
+    for name in tune.variants.keys() {
+        ensure!(
+            known.contains(&name.as_str()),
+            "tune.variants: there is no variant {name:?}; there are {known:?}"
+        );
+    }
+    let space = tune.space_of(arguments.variant.as_deref());
+    ensure!(!space.is_empty(), "tune.space: must name a setting or more to draw, but is empty");
+    Ok(tune)
+}
+
+/// What the profile, the command line and the variant change, in this order.
+fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
+    let mut sets = Vec::new();
+    if let Some(wanted) = &arguments.profile {
+        let profile = file.profile.get(wanted).with_context(|| {
+            let known: Vec<&String> = file.profile.keys().collect();
+            format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+        })?;
+        sets.extend(profile.set.iter().cloned());
+    }
+    sets.extend(arguments.sets.iter().cloned());
+    if let Some(wanted) = &arguments.variant {
+        let variants = file.ablation.as_ref().map(|study| study.variants.as_slice()).unwrap_or_default();
+        let variant = variants.iter().find(|variant| variant.name == *wanted).with_context(|| {
+            let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
+            format!("--variant: there is no variant {wanted:?}; there are {known:?}")
+        })?;
+        sets.extend(variant.set.iter().cloned());
+    }
+    Ok(sets)
+}
+
+/// The candidates that `fet` takes, all different; the first is the experiment as it is.
+fn drawn(
+    tune: &Tune,
+    arguments: &TuneArguments,
+    fet: &Fet,
+    base: &Base<'_>,
+    seed: u64,
+) -> Result<Vec<Candidate>> {
+    let space: BTreeMap<&str, &Range> = tune.space_of(arguments.variant.as_deref());
+    let mut rng = ChaCha8Rng::seed_from_u64(arguments.draw);
+    let draw = |_| space.iter().map(|(path, range)| format!("{path}={}", range.draw(&mut rng))).collect();
+    let settings: Vec<Vec<String>> =
+        std::iter::once(Vec::new()).chain((1..tune.candidates).map(draw)).collect();
+    let variations: Vec<Variation<'_>> = settings.iter().map(|sets| Variation { sets, seed }).collect();
+    let mut seen: HashSet<String> = HashSet::new();
+    let (mut candidates, mut refused, mut twice) = (Vec::new(), Vec::new(), 0);
+    for (number, (drawn, answer)) in settings.iter().zip(fet.show(base, &variations)?).enumerate() {
+        let identity = match answer {
+            Answer::Identity(identity) => identity,
+            Answer::Refused(error) if number == 0 => bail!("{error}"),
+            Answer::Refused(error) => {
+                refused.push(error);
+                continue;
+            }
+        };
+        if seen.insert(identity.experiment.to_string()) {
+            let epochs =
+                identity.experiment["train"]["epochs"].as_u64().context("the experiment has no epochs")?;
+            candidates.push(Candidate { number, drawn: drawn.clone(), epochs });
+        } else {
+            twice += 1;
+        }
+    }
+    if twice > 0 {
+        fet_files::note!("{twice} of {} candidates were drawn twice, and run once", tune.candidates);
+    }
+    if let Some(error) = refused.first() {
+        fet_files::note!(
+            "{} of {} candidates are refused and left out; the first: {error}",
+            refused.len(),
+            tune.candidates
+        );
+    }
+    ensure!(
+        candidates.len() > 1,
+        "tune.space: must leave two candidates or more that `fet` takes; of those drawn {} are refused and {twice} are alike{}",
+        refused.len(),
+        refused.first().map_or_else(String::new, |error| format!(" (the first: {error})"))
+    );
+    Ok(candidates)
+}
+
+/// A candidate in rung `rung`, from 0, as a variant of a study.
+fn variant(candidate: &Candidate, tune: &Tune, rung: usize) -> Variant {
+    let epochs = tune.epochs(candidate.epochs, rung);
+    let name = match candidate.number {
+        0 => "as it is".to_string(),
+        number => format!("candidate {number}"),
+    };
+    let mut sets = candidate.drawn.clone();
+    sets.push(format!("train.epochs={epochs}"));
+    Variant::new(format!("{name}, {epochs} epochs"), sets)
+}

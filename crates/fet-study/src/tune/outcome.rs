@@ -1,0 +1,195 @@
+//! What a search has found: the candidates of each rung in order, and the settings to go on with.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use fet_records::{Direction, Metric};
+use serde_json::{Value, json};
+
+use super::super::output::{answer, shell_quoted, write};
+use super::super::results::Finished;
+use super::super::statistics::mean;
+use super::super::view::Log;
+use super::super::write::table::{Table, TableRow, mean_and_deviation};
+
+/// The candidates that came through a rung.
+#[derive(Debug)]
+pub(super) struct Rung {
+    /// The epochs of each candidate that began it.
+    pub(super) epochs: Vec<u64>,
+    /// Best first.
+    pub(super) scores: Vec<Score>,
+}
+
+/// What a candidate reached on the rows that candidates are compared on.
+#[derive(Debug)]
+pub(super) struct Score {
+    /// The candidate.
+    pub(super) number: usize,
+    drawn: Vec<String>,
+    metric: Metric,
+    values: Vec<f64>,
+    /// Rows that each value is of.
+    rows: usize,
+    seconds: f64,
+}
+
+/// A whole search.
+pub(super) struct Search<'a> {
+    /// One or more.
+    pub(super) rungs: &'a [Rung],
+    /// Of every candidate's runs.
+    pub(super) seeds: &'a [u64],
+    /// The experiment file.
+    pub(super) file: &'a Path,
+    /// What profile, command line and variant change.
+    pub(super) own: &'a [String],
+    /// How it is told.
+    pub(super) log: Log,
+}
+
+impl Score {
+    /// Of the runs of one candidate, one for each seed.
+    pub(super) fn of(number: usize, drawn: &[String], runs: &[&Finished<'_>]) -> Self {
+        Self {
+            number,
+            drawn: drawn.to_vec(),
+            metric: runs[0].report.metric,
+            values: runs.iter().map(|run| run.report.best.test).collect(),
+            rows: runs[0].report.rows.test,
+            seconds: runs.iter().map(|run| run.report.cost.seconds).sum(),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self.number {
+            0 => "as it is".to_string(),
+            number => number.to_string(),
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "candidate": self.number, "set": self.drawn, "values": self.values, "mean": mean(&self.values), "rows": self.rows,
+            "seconds": self.seconds,
+        })
+    }
+}
+
+impl Rung {
+    /// Orders the candidates, best first; equals in the order in which they were drawn.
+    pub(super) fn rank(&mut self) -> Result<()> {
+        let Some(metric) = self.scores.first().map(|score| score.metric) else { return Ok(()) };
+        let other = self.scores.iter().find(|score| score.metric != metric).map(|score| score.metric);
+        ensure!(
+            other.is_none(),
+            "tune.space: candidates must have one metric, but some have {} and some {}",
+            metric.title(),
+            other.map_or_else(String::new, Metric::title)
+        );
+        let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
+        self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));
+        Ok(())
+    }
+
+    fn table(&self) -> Table {
+        let metric = self.scores[0].metric;
+        let header =
+            vec!["candidate".to_string(), metric.title(), "seconds".to_string(), "settings".to_string()];
+        let row = |score: &Score| TableRow {
+            fields: vec![
+                score.title(),
+                mean_and_deviation(&score.values, |value| metric.show(value)),
+                format!("{:.1}", score.seconds),
+                if score.drawn.is_empty() { "-".to_string() } else { score.drawn.join(" ") },
+            ],
+            differs: false,
+        };
+        Table { header, rows: self.scores.iter().map(row).collect() }
+    }
+
+    fn title(&self, number: usize, of: usize) -> String {
+        let (least, most) = (self.epochs.iter().min().copied(), self.epochs.iter().max().copied());
+        let epochs = match (least, most) {
+            (Some(least), Some(most)) if least != most => format!("{least} to {most} epochs"),
+            (Some(1), _) => "1 epoch".to_string(),
+            (Some(all), _) => format!("{all} epochs"),
+            (None, _) => String::new(),
+        };
+        let candidates = self.epochs.len();
+        format!(
+            "Rung {} of {of}: {candidates} candidate{}, {epochs}",
+            number + 1,
+            if candidates == 1 { "" } else { "s" }
+        )
+    }
+}
+
+/// Writes `tune.md` and `tune.json` into the folder, and says what to go on with.
+pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
+    let Some(last) = search.rungs.last() else { return Ok(()) };
+    let best = &last.scores[0];
+    let as_it_is =
+        |rung: &Rung| rung.scores.iter().find(|score| score.number == 0).map(|score| mean(&score.values));
+    let mut markdown = format!("# Search over the settings of {}\n", search.file.display());
+    let mut tables = Vec::new();
+    for (number, rung) in search.rungs.iter().enumerate() {
+        let title = rung.title(number, search.rungs.len());
+        markdown.push_str(&format!("\n{title}\n\n{}", rung.table().markdown()));
+        tables.push((title, rung.table()));
+    }
+    let metric = best.metric;
+    let own = match as_it_is(last) {
+        _ if best.number == 0 => "nothing that was drawn is better than the experiment as it is".to_string(),
+        Some(value) => format!("the experiment as it is has {}", metric.phrase(value)),
+        None => "the experiment as it is failed".to_string(),
+    };
+    let found = format!(
+        "Best: {}, {} on {} validation rows that selected no epoch; {own}. No test row was used.",
+        if best.number == 0 {
+            "the experiment as it is".to_string()
+        } else {
+            format!("candidate {}", best.number)
+        },
+        metric.phrase(mean(&best.values)),
+        best.rows
+    );
+    let sets: Vec<String> =
+        search.own.iter().chain(&best.drawn).map(|set| format!(" --set {}", shell_quoted(set))).collect();
+    let quoted: Vec<String> =
+        best.drawn.iter().map(|set| toml::Value::from(set.as_str()).to_string()).collect();
+    let settings = format!("set = [{}]", quoted.join(", "));
+    let next = format!(
+        "To see it on the test rows:\n  fet run {}{} --seed {}",
+        search.file.display(),
+        sets.concat(),
+        search.seeds[0]
+    );
+    markdown.push_str(&format!("\n{found}\n\n```toml\n{settings}\n```\n"));
+    let json = json!({
+        "file": search.file,
+        "metric": metric,
+        "seeds": search.seeds,
+        "base": search.own,
+        "rungs": search.rungs.iter().map(|rung| json!({
+            "epochs": rung.epochs,
+            "candidates": rung.scores.iter().map(Score::json).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "best": best.json(),
+    });
+    write(&folder.join("tune.md"), &markdown)?;
+    write(&folder.join("tune.json"), &format!("{json:#}\n"))?;
+    match search.log {
+        Log::Json => answer(json!({"event": "end", "best": best.json(), "folder": folder})),
+        Log::Human => {
+            for (title, table) in &tables {
+                answer(format!("{title}\n{}", table.text(false)));
+            }
+            answer(format!(
+                "{found}\n  {settings}\n{next}\nResults in {}: tune.md, tune.json",
+                folder.display()
+            ));
+        }
+    }
+    Ok(())
+}
