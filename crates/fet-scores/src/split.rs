@@ -138,7 +138,7 @@ impl Split {
     /// select the epoch and the others are tested: every other one where `alternate`, else the last ones.
     pub fn for_tuning(self, alternate: bool) -> Result<Self, SplitError> {
         let half = self.validation.len().div_ceil(2);
-        let selects = |place: usize| if alternate { place % 2 == 0 } else { place < half };
+        let selects = |place: usize| if alternate { place.is_multiple_of(2) } else { place < half };
         let (validation, test): (Vec<_>, Vec<_>) =
             self.validation.into_iter().enumerate().partition(|(place, _)| selects(*place));
         let rows = |placed: Vec<(usize, usize)>| placed.into_iter().map(|(_, row)| row).collect();
