@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo run --release -p fet-linkage --example speed -- clk 100000
+//! cargo run --release -p fet-linkage --example speed -- blocking 20000 24 50
 //! cargo run --release -p fet-linkage --example speed -- nearest
 //! cargo run --release -p fet-linkage --example speed -- psi 100000
 //! zcat train-images-idx3-ubyte.gz | cargo run --release -p fet-linkage --example speed -- hnsw 100 300
@@ -15,6 +16,7 @@ use std::io::Read;
 use std::time::Instant;
 
 use fet_linkage::bits::BitTable;
+use fet_linkage::blocking::Blocking;
 use fet_linkage::hnsw::{self, Graph, HnswSettings};
 use fet_linkage::points;
 use fet_linkage::psi::{Asker, Owner};
@@ -29,10 +31,11 @@ fn main() {
     };
     match arguments.first().map(String::as_str) {
         Some("clk") => clk(number(1, 100_000)),
+        Some("blocking") => blocking(number(1, 20_000), number(2, 24), number(3, 50)),
         Some("nearest") => nearest(),
         Some("psi") => psi(number(1, 100_000)),
         Some("hnsw") => graph(number(1, 100), number(2, 300)),
-        _ => println!("say clk, nearest, psi or hnsw"),
+        _ => println!("say clk, blocking, nearest, psi or hnsw"),
     }
     println!("peak memory: {:.0} MB", peak_megabytes());
 }
@@ -44,24 +47,46 @@ fn peak_megabytes() -> f64 {
     kib.unwrap_or(0.0) * 1024.0 / 1e6
 }
 
-/// Vectors of 1,024 bits of which 0.375 are set, top 100 by Dice similarity.
+/// Vectors of 1,024 bits of which 0.375 are set.
+fn filters(rows: usize, seed: u64) -> BitTable {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut word = || rng.next_u64() & (rng.next_u64() | rng.next_u64());
+    BitTable::from_words(1_024, (0..rows * 16).map(|_| word()).collect())
+}
+
+/// The top 100 by two similarities.
 fn clk(rows: usize) {
-    let table = |seed| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut word = || rng.next_u64() & (rng.next_u64() | rng.next_u64());
-        BitTable::from_words(1_024, (0..rows * 16).map(|_| word()).collect())
-    };
-    let (queries, records) = (table(1), table(2));
+    let (queries, records) = (filters(rows, 1), filters(rows, 2));
     let take = 100.min(rows);
-    for kernel in Kernel::all() {
-        let start = Instant::now();
-        let found = Index::new(&records).search_with(kernel, &queries, take, Measure::Dice, &|_| ());
-        let seconds = start.elapsed().as_secs_f64();
-        let millions = (rows * rows) as f64 / seconds / 1e6;
-        println!(
-            "{kernel:?}: {rows} x {rows}, top {take}: {seconds:.2} s, {millions:.0} million comparisons/s ({found:?})"
-        );
+    for measure in [Measure::Dice, Measure::Correlation(1_024)] {
+        for kernel in Kernel::all() {
+            let start = Instant::now();
+            let found = Index::new(&records).search_with(kernel, &queries, take, measure, &|_| ());
+            let seconds = start.elapsed().as_secs_f64();
+            let millions = (rows * rows) as f64 / seconds / 1e6;
+            println!(
+                "{measure:?}, {kernel:?}: {rows} x {rows}, top {take}: {seconds:.2} s, {millions:.0} million comparisons/s ({found:?})"
+            );
+        }
     }
+}
+
+/// Blocking beside all pairs, and what is expected of it.
+fn blocking(rows: usize, sampled: usize, tables: usize) {
+    let (queries, records) = (filters(rows, 1), filters(rows, 2));
+    let blocking = Blocking { tables, sampled };
+    let (take, measure) = (20.min(rows), Measure::Correlation(1_024));
+    let start = Instant::now();
+    let (_, met) = blocking.search(&queries, &records, take, measure, 1, &|_| ());
+    let blocked = start.elapsed().as_secs_f64();
+    let start = Instant::now();
+    Index::new(&records).search(&queries, take, measure, &|_| ());
+    let all = start.elapsed().as_secs_f64();
+    println!(
+        "{rows} x {rows}, {sampled} bits, {tables} tables: {blocked:.2} s for {met} pairs met; all pairs {all:.2} s; expected to take {:.2} \
+         times as long",
+        blocking.cost(&queries, &records, take)
+    );
 }
 
 fn nearest() {

@@ -16,10 +16,10 @@ use rayon::prelude::*;
 use sha2::Sha256;
 
 use crate::bits::{BitTable, set};
-use crate::text::{is_number, normalise, qgrams};
+use crate::text::{is_ideograph, is_number, normalise, qgrams};
 
 pub use harden::Hardening;
-pub use schema::{FieldPlan, MOST_HASHES, Schema};
+pub use schema::{FieldPlan, MOST_HASHES, Rarity, Schema};
 
 /// How a record becomes bits; both sides need the same.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,6 +37,7 @@ pub struct Encoder {
     settings: ClkSettings,
     mac: Hmac<Sha256>,
     plans: Vec<FieldPlan>,
+    rarity: Option<Rarity>,
 }
 
 /// Shows the settings, never the secret.
@@ -55,7 +56,65 @@ impl Encoder {
         let bits = settings.bits;
         assert!(bits.is_power_of_two() && (128..=65_536).contains(&bits), "{bits} bits");
         let mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-        Self { settings, mac, plans: schema.fields.clone() }
+        Self { settings, mac, plans: schema.fields.clone(), rarity: schema.rarity.clone() }
+    }
+
+    /// Weighs q-grams and words by how rare they are among these records. One that stands in df of n records sets bits in proportion to
+    /// ln(1 + n/df), its inverse document frequency (Spärck Jones 1972), and to its field's weight (1 where `weights` is empty). Fields
+    /// meet halfway between what their q-grams say and what their values tell apart: a field's bits are multiplied by the root of the
+    /// entropy of its values over the mean sum of its q-grams' weights. A record makes `insertions` in the mean.
+    ///
+    /// What stands in fewer than [`Rarity::LEAST`] records is not told, and counts as if it stood in so many.
+    pub fn rarity<T: AsRef<str>>(&self, cells: &[T], insertions: f64, weights: &[f64]) -> Rarity {
+        let fields = self.plans.len();
+        let rows = cells.len() / fields.max(1);
+        // In how many records of a field a q-gram stands; fields of one group share theirs when bits are given out.
+        let mut counts: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
+        let mut spread = Vec::with_capacity(fields);
+        for (field, (plan, counts)) in self.plans.iter().zip(&mut counts).enumerate() {
+            let mut values: HashMap<String, usize> = HashMap::new();
+            for row in 0..rows {
+                let normal = normalise(cells[row * fields + field].as_ref());
+                if normal.is_empty() {
+                    continue;
+                }
+                grams(&normal, self.settings.q, plan.group, true, |gram| {
+                    let (records, last) = counts.entry(gram).or_insert((0, u32::MAX));
+                    *records += u32::from(*last != row as u32);
+                    *last = row as u32;
+                });
+                *values.entry(normal).or_default() += 1;
+            }
+            spread.push((schema::entropy(&values), values.values().sum::<usize>()));
+        }
+        // What is not told counts as barely told: some of it is misspelt, and no evidence.
+        let rare = |records: u32| (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln();
+        let sums: Vec<f64> = counts
+            .iter()
+            .map(|counts| counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum())
+            .collect();
+        // Of a single record nothing tells which field says more.
+        let constant = spread.iter().all(|(entropy, _)| *entropy == 0.0);
+        let share = |field: usize| {
+            let (entropy, known) = spread[field];
+            let entropy = if constant { 1.0 } else { entropy };
+            let mean = sums[field] / known.max(1) as f64;
+            let own = weights.get(field).copied().unwrap_or(1.0);
+            if mean > 0.0 { own * (entropy / mean).sqrt() } else { 0.0 }
+        };
+        let shares: Vec<f64> = (0..fields).map(share).collect();
+        let total: f64 = sums.iter().zip(&shares).map(|(sum, share)| sum * share).sum();
+        let factor = if total > 0.0 { insertions * rows as f64 / total } else { 0.0 };
+        let mut stored: HashMap<u64, u16> = HashMap::new();
+        for (counts, share) in counts.iter().zip(&shares) {
+            for (gram, &(records, _)) in counts.iter().filter(|(_, (records, _))| *records >= Rarity::LEAST) {
+                let bits = Rarity::stored(factor * share * rare(records));
+                let place = stored.entry(tag(&self.digest(gram))).or_default();
+                *place = bits.max(*place);
+            }
+        }
+        let unknown = shares.iter().map(|share| Rarity::stored(factor * share * rare(0))).collect();
+        Rarity::new(stored, unknown)
     }
 
     /// The bits of each record; `cells` holds them row by row, one text for each field.
@@ -77,22 +136,26 @@ impl Encoder {
         self.settings.hardening.apply(&table, &self.mac)
     }
 
-    fn record<T: AsRef<str>>(&self, row: &mut [u64], cells: &[T], known: &mut HashMap<Gram, [u8; 32]>) {
-        for (plan, cell) in self.plans.iter().zip(cells) {
-            let normal = normalise(cell.as_ref());
-            let number = is_number(&normal);
-            let mut place = 0u32;
-            let mut take = |gram: &[char]| {
-                // Digits have a small alphabet: a pair of them says little without its place.
-                let at = if number { place / 2 } else { 0 };
-                place += 1;
-                let key = Gram { group: plan.group, at, text: gram.iter().collect() };
-                let digest = known.entry(key).or_insert_with_key(|key| self.digest(key));
-                for position in positions(digest, self.settings.bits).take(plan.hashes) {
+    fn record<T: AsRef<str>>(
+        &self,
+        row: &mut [u64],
+        cells: &[T],
+        known: &mut HashMap<Gram, ([u8; 32], usize)>,
+    ) {
+        for (field, (plan, cell)) in self.plans.iter().zip(cells).enumerate() {
+            grams(&normalise(cell.as_ref()), self.settings.q, plan.group, self.rarity.is_some(), |gram| {
+                let (digest, hashes) = known.entry(gram).or_insert_with_key(|gram| {
+                    let digest = self.digest(gram);
+                    let hashes = match &self.rarity {
+                        Some(rarity) => rarity.hashes(field, &digest),
+                        None => plan.hashes,
+                    };
+                    (digest, hashes)
+                });
+                for position in positions(digest, self.settings.bits).take(*hashes) {
                     set(row, position);
                 }
-            };
-            qgrams(&normal, self.settings.q, &mut take);
+            });
         }
     }
 
@@ -105,12 +168,38 @@ impl Encoder {
     }
 }
 
+/// Calls `take` with each q-gram of a normal form, and beside them with each word and each ideograph.
+fn grams(normal: &str, q: usize, group: u32, words: bool, mut take: impl FnMut(Gram)) {
+    let number = is_number(normal);
+    let mut place = 0u32;
+    qgrams(normal, q, |gram| {
+        // Digits have a small alphabet: a pair of them says little without its place.
+        let at = if number { place / 2 } else { 0 };
+        place += 1;
+        take(Gram { group, at, text: gram.iter().collect() });
+    });
+    if !words {
+        return;
+    }
+    let whole = |text: String| Gram { group, at: u32::MAX, text };
+    normal
+        .split(' ')
+        .filter(|word| word.chars().nth(1).is_some())
+        .for_each(|word| take(whole(word.to_string())));
+    normal.chars().filter(|sign| is_ideograph(*sign)).for_each(|sign| take(whole(sign.to_string())));
+}
+
 /// What is hashed: a q-gram in its field.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, Hash, Clone)]
 struct Gram {
     group: u32,
     at: u32,
     text: String,
+}
+
+/// What a q-gram is known by: a part of its digest that no position follows from.
+fn tag(digest: &[u8; 32]) -> u64 {
+    u64::from_le_bytes(digest[24..].try_into().expect("eight bytes of 32"))
 }
 
 /// Positions drawn from a digest: double hashing with an odd stride, which never repeats within a power of two.

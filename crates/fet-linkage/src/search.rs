@@ -22,6 +22,9 @@ pub use kernel::Kernel;
 pub enum Measure {
     /// 2|a ∩ b| / (|a| + |b|), from 0 to 1; 0 where neither has a bit: nothing is known of either.
     Dice,
+    /// The correlation of the bits of two vectors of so many bits (Yule's φ), which leaves out what two vectors share by chance because
+    /// they are full, and judges a short vector within a long one by what it has; -1 where one has no bit, or all: nothing is known of it.
+    Correlation(u32),
     /// Minus the number of bits in which they differ.
     Hamming,
 }
@@ -33,6 +36,11 @@ impl Measure {
         match self {
             Self::Dice if a + b == 0 => 0.0,
             Self::Dice => (2 * common) as f32 / (a + b) as f32,
+            Self::Correlation(bits) => {
+                let (bits, a, b) = (f64::from(bits), f64::from(a), f64::from(b));
+                let spread = a * (bits - a) * b * (bits - b);
+                if spread > 0.0 { ((f64::from(common) * bits - a * b) / spread.sqrt()) as f32 } else { -1.0 }
+            }
             Self::Hamming => 2.0 * common as f32 - (a + b) as f32,
         }
     }
@@ -43,6 +51,11 @@ impl Measure {
         let sum = f64::from(a + b);
         let least = match self {
             Self::Dice => 0.5 * f64::from(bar) * sum,
+            // As a function of b this is concave, and a where b is all bits: it is nowhere less than here, or than a.
+            Self::Correlation(bits) => {
+                let (bits, a, b) = (f64::from(bits), f64::from(a), f64::from(b));
+                (f64::from(bar) * (a * (bits - a) * b * (bits - b)).sqrt() + a * b) / bits
+            }
             Self::Hamming => 0.5 * (f64::from(bar) + sum),
         };
         // Scores are rounded to 24 bits; 1e-3 of a bit is far above that for vectors of up to a thousand words.
@@ -300,11 +313,12 @@ mod tests {
 
     #[test]
     fn every_kernel_finds_what_sorting_all_pairs_finds() {
-        for measure in [Measure::Dice, Measure::Hamming] {
-            check(70, 1_000, 1_024, 10, measure);
-            check(3, 257, 64, 257, measure);
-            check(65, 130, 192, 1, measure);
-            check(1, 1, 2_048, 1, measure);
+        for (queries, records, bits, take) in
+            [(70, 1_000, 1_024, 10), (3, 257, 64, 257), (65, 130, 192, 1), (1, 1, 2_048, 1)]
+        {
+            for measure in [Measure::Dice, Measure::Correlation(bits as u32), Measure::Hamming] {
+                check(queries, records, bits, take, measure);
+            }
         }
     }
 

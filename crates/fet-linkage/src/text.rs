@@ -1,19 +1,39 @@
 //! Text keys made comparable: normal form, and the q-grams of a value.
 //!
-//! Two spellings that differ in case, punctuation, accents or spacing have the same normal form. Nothing here knows a
-//! language's abbreviations or nicknames.
+//! Two spellings that differ in case, punctuation, spacing, or in the accents of Latin, Greek and Cyrillic letters have the same normal
+//! form. Marks of other scripts are letters of their own (vowel signs of Devanagari, the voicing marks of kana) and stay. Nothing here
+//! knows a language's abbreviations or nicknames.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The normal form of a cell: compatibility-decomposed, without accents, lower case, words of letters and digits
-/// with one space between them. Separators inside digits go (`310/246-1501` and `3102461501` are one number), and
-/// apostrophes inside words. A cell of nothing but such signs, or that says that nothing is known (`n/a`, `null`, `nan`,
-/// `none`, `?`), is empty.
+/// The normal form of a cell: compatibility-composed, lower case, words of letters and digits with one space between them; accents of
+/// Latin, Greek and Cyrillic letters and apostrophes inside words go.
+///
+/// A cell without letters is a number where it is written like one: `-5`, `1,234.50` and `12,99` are -5, 1234.5 and 12.99. In others of
+/// seven digits or more the separators go (`310/246-1501` and `3102461501` are one telephone number, `1990-02-03` and `19900203`
+/// one date); with fewer they part words, so that `12/3` is not 123. A cell of nothing but signs is empty.
 pub fn normalise(cell: &str) -> String {
+    if !cell.chars().any(char::is_alphabetic)
+        && let Some(number) = number(cell)
+    {
+        return number;
+    }
     let mut words = String::with_capacity(cell.len());
-    let mut letters = false;
-    for sign in cell.nfkd().filter(|sign| !is_combining_mark(*sign)) {
+    let (mut letters, mut folds) = (false, false);
+    for sign in cell.nfkd() {
+        if is_combining_mark(sign) {
+            // An accent of a letter that is folded goes; any other mark belongs to the letter before it.
+            let starts = words.is_empty() || words.ends_with(' ');
+            if !(starts || folds && is_accent(sign)) {
+                words.push(sign);
+            }
+            continue;
+        }
+        if is_joiner(sign) {
+            continue;
+        }
+        folds = is_folded(sign);
         if let Some(plain) = unaccented(sign) {
             words.push_str(plain);
             letters = true;
@@ -29,13 +49,90 @@ pub fn normalise(cell: &str) -> String {
         }
     }
     let kept = words.trim_end();
-    if !letters {
+    if !letters && kept.chars().filter(|sign| sign.is_numeric()).count() >= LONG {
         return kept.replace(' ', "");
     }
-    if matches!(kept, "n a" | "na" | "nan" | "null" | "none" | "unknown" | "missing") {
-        return String::new();
+    kept.nfc().collect()
+}
+
+/// So many digits are one number, whatever stands between them.
+const LONG: usize = 7;
+
+/// The number that a cell without letters is, in one spelling; nothing if it is not written like one.
+fn number(cell: &str) -> Option<String> {
+    let text: String = cell.nfkc().collect();
+    let around = |sign: char| is_unit(sign) || sign.is_whitespace();
+    let text = text.trim_matches(around);
+    let (minus, text) = match text.strip_prefix(['-', '\u{2212}']) {
+        Some(rest) => (true, rest.trim_start_matches(around)),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let is_whole = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    // Groups of three digits, the first of one to three.
+    let in_groups = |text: &str, between: char| {
+        let mut groups = text.split(between);
+        let first = groups.next().unwrap_or_default();
+        is_whole(first) && first.len() <= 3 && groups.all(|group| is_whole(group) && group.len() == 3)
+    };
+    let joined: String;
+    let text = match text.contains(char::is_whitespace) {
+        true if in_groups(&text.replace(char::is_whitespace, " "), ' ') => {
+            joined = text.replace(char::is_whitespace, "");
+            &joined
+        }
+        true => return None,
+        false => text,
+    };
+    let count = |sign: char| text.matches(sign).count();
+    let (whole, part) = match (count('.'), count(',')) {
+        (0, 0) => (text.to_string(), ""),
+        (1, 0) => text.split_once('.').map(|(whole, part)| (whole.to_string(), part))?,
+        (0, 1) if in_groups(text, ',') => (text.replace(',', ""), ""),
+        (0, 1) => text.split_once(',').map(|(whole, part)| (whole.to_string(), part))?,
+        (0, _) if in_groups(text, ',') => (text.replace(',', ""), ""),
+        (1, _) if text.rfind('.') > text.rfind(',') => {
+            let (whole, part) = text.split_once('.')?;
+            in_groups(whole, ',').then(|| (whole.replace(',', ""), part))?
+        }
+        (_, 1) if text.rfind(',') > text.rfind('.') => {
+            let (whole, part) = text.split_once(',')?;
+            in_groups(whole, '.').then(|| (whole.replace('.', ""), part))?
+        }
+        _ => return None,
+    };
+    let whole = if whole.is_empty() && !part.is_empty() { "0" } else { &whole };
+    if !is_whole(whole) || !(part.is_empty() || is_whole(part)) {
+        return None;
     }
-    kept.to_string()
+    let part = part.trim_end_matches('0');
+    // The zeros of a number with a fraction say nothing; those of a code do.
+    let is_fraction = text.contains(['.', ',']) && text.len() > whole.len();
+    let trimmed = if is_fraction { whole.trim_start_matches('0') } else { whole };
+    let whole = if trimmed.is_empty() { "0" } else { trimmed };
+    let sign = if minus && (whole != "0" || !part.is_empty()) { "-" } else { "" };
+    Some(if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") })
+}
+
+/// What stands before or after a number and is no part of it.
+fn is_unit(sign: char) -> bool {
+    matches!(sign, '%' | '#' | '\u{b0}' | '\u{20a0}'..='\u{20cf}' | '$' | '\u{a3}' | '\u{a5}' | '\u{a2}')
+}
+
+/// Whether accents of a letter are folded: of Latin, Greek and Cyrillic ones.
+fn is_folded(sign: char) -> bool {
+    matches!(u32::from(sign), 0x41..=0x5a | 0x61..=0x7a | 0xc0..=0x24f | 0x250..=0x2af | 0x370..=0x3ff | 0x400..=0x52f
+        | 0x1c80..=0x1c8f | 0x1d00..=0x1dbf | 0x1e00..=0x1eff | 0x1f00..=0x1fff | 0x2c60..=0x2c7f | 0x2de0..=0x2dff
+        | 0xa640..=0xa69f | 0xa720..=0xa7ff | 0xab30..=0xab6f)
+}
+
+/// Whether a mark is an accent, and no vowel or voicing sign.
+fn is_accent(sign: char) -> bool {
+    matches!(u32::from(sign), 0x300..=0x36f | 0x483..=0x489 | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe20..=0xfe2f)
+}
+
+/// Signs that say how letters are drawn.
+fn is_joiner(sign: char) -> bool {
+    matches!(sign, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
 }
 
 /// Latin letters that have no decomposition.
@@ -51,6 +148,11 @@ fn unaccented(sign: char) -> Option<&'static str> {
         'ı' => "i",
         _ => return None,
     })
+}
+
+/// Whether a sign is a word or a syllable by itself: a Chinese character, or kana.
+pub(crate) fn is_ideograph(sign: char) -> bool {
+    matches!(u32::from(sign), 0x3041..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
 /// Whether a normal form is a number, a date, a telephone number: digits alone.
@@ -115,8 +217,63 @@ mod tests {
         check(&["310/246-1501", "310 246 1501", "3102461501"], "3102461501");
         check(&["1990-02-03", "19900203"], "19900203");
         check(&["Arnie & Morton's", "arnie and mortons"], "arnie and mortons");
-        check(&["", "  ", "-", "?", "N/A", "NaN", "NULL", "none"], "");
+        check(&["", "  ", "-", "?", "...", "%"], "");
         check(&["北京 市"], "北京 市");
+        check(&["Αθήνα", "ΑΘΗΝΑ"], "αθηνα");
+        check(&["Сергей", "СЕРГЕИ"], "сергеи");
+        check(&["ﬁne", "Ｆｉｎｅ", "fi\u{ad}ne"], "fine");
+    }
+
+    #[test]
+    fn numbers_have_one_spelling_and_are_not_digits_alone() {
+        let check = |cells: &[&str], expected: &str| {
+            for cell in cells {
+                assert_eq!(normalise(cell), expected, "{cell:?}");
+            }
+        };
+        check(&["1.5", "1,5", "1.50", "+1.5", "01.5", "$1.50", "1.5 %"], "1.5");
+        check(&["15", "15.0", "15.", "+15", "€ 15,00"], "15");
+        check(&["-5", "\u{2212}5", "-5.0", "-$5", "- 5"], "-5");
+        check(&["0", "-0", "0.00", "-0,0", ".0"], "0");
+        check(&[".5", "0.5", "0,50"], "0.5");
+        check(&["1234.5", "1,234.50", "1.234,5"], "1234.5");
+        check(&["1234567", "1,234,567", "1 234 567", "1,234,567.0"], "1234567");
+        check(&["12/3"], "12 3");
+        check(&["3-4", "3 4"], "3 4");
+        check(&["007"], "007");
+        check(&["1.2.3", "1/2/3"], "1 2 3");
+        check(&["310.246.1501", "310/246-1501", "(310) 246-1501"], "3102461501");
+        check(&["1990-02-03", "1990.02.03", "1990/02/03"], "19900203");
+        check(&["1,23,456"], "1 23 456");
+    }
+
+    #[test]
+    fn names_that_look_like_nothing_are_names() {
+        for (cell, expected) in [
+            ("Null", "null"),
+            ("Na", "na"),
+            ("None", "none"),
+            ("Nan", "nan"),
+            ("Unknown", "unknown"),
+            ("N/A", "n a"),
+        ] {
+            assert_eq!(normalise(cell), expected);
+        }
+    }
+
+    #[test]
+    fn marks_of_other_scripts_are_letters() {
+        let differ = |one: &str, other: &str| assert_ne!(normalise(one), normalise(other), "{one} {other}");
+        differ("राम", "रमा");
+        differ("राम", "रम");
+        differ("कि", "की");
+        differ("か", "が");
+        differ("ハ", "パ");
+        differ("กา", "กี");
+        differ("한", "하");
+        assert_eq!(normalise("क्\u{200d}ष"), normalise("क्ष"), "how letters are joined says nothing");
+        assert_eq!(normalise("राम कुमार").split(' ').count(), 2, "no mark parts a word");
+        assert_eq!(normalise("が"), normalise("か\u{3099}"));
     }
 
     #[test]

@@ -6,13 +6,14 @@
 //! cached: their messages never repeat. A file holds links and similarities in the clear: it belongs to the party that
 //! links.
 //!
-//! The hash covers the queries as the asker conceals them. Sealed keys differ between secrets, so links under an old
-//! secret are not reused; the secret itself is stored nowhere.
+//! The hash covers the queries as the asker conceals them, and what is derived from the owner's secret: links under an old secret of
+//! either side are not reused. The secret itself is stored nowhere.
 
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
+use crate::secret::secret;
 use crate::wire::{Reader, Writer};
 use fet_core::data::Keys;
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
@@ -21,13 +22,15 @@ use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// The format of the files; it is part of the hash.
-const FORMAT: &str = concat!("fet links 2 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 3 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose owner checks a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
     /// Kind and settings, as in the report.
     settings: String,
+    /// The environment variables that these say hold secrets.
+    secrets: Vec<String>,
     folder: PathBuf,
 }
 
@@ -42,8 +45,15 @@ impl Cached {
 
     /// `inner`, which was built from `settings`, with a cache in `folder`.
     pub fn new(inner: Box<dyn Linker>, settings: &toml::Table, folder: PathBuf) -> Self {
-        Self { inner, settings: settings.to_string(), folder }
+        Self { inner, settings: settings.to_string(), secrets: secrets(settings), folder }
     }
+}
+
+/// Every `secret_env` of the settings, those of inner linkers included.
+fn secrets(settings: &toml::Table) -> Vec<String> {
+    let own = settings.get("secret_env").and_then(toml::Value::as_str).filter(|name| !name.is_empty());
+    let inner = settings.values().filter_map(toml::Value::as_table).flat_map(secrets);
+    own.map(str::to_string).into_iter().chain(inner).collect()
 }
 
 impl Linker for Cached {
@@ -62,13 +72,17 @@ impl Linker for Cached {
             return inner;
         }
         let (settings, folder) = (self.settings.clone(), self.folder.clone());
-        Box::new(Searched { inner, settings, seed, folder, warnings: Vec::new() })
+        let secret =
+            self.secrets.iter().filter_map(|name| secret(name, seed, "cache").ok()).flatten().collect();
+        Box::new(Searched { inner, settings, secret, seed, folder, warnings: Vec::new() })
     }
 }
 
 struct Searched {
     inner: Box<dyn Owner>,
     settings: String,
+    /// Derived from the owner's secret, where its settings name one.
+    secret: Vec<u8>,
     seed: u64,
     folder: PathBuf,
     warnings: Vec<String>,
@@ -112,7 +126,9 @@ impl Searched {
         let LinkTask { queries, records, .. } = *task;
         let mut hash = Sha256::new();
         let estimate = task.estimate.map_or(Vec::new(), |estimate| estimate.to_le_bytes().to_vec());
-        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes(), &estimate] {
+        for part in
+            [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes(), &estimate, &self.secret]
+        {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -227,6 +243,27 @@ mod tests {
         let (mut asker, mut owner) = (linker.asker(seed), linker.owner(seed));
         let links = link_between(asker.as_mut(), owner.as_mut(), queries, records, &|_| ());
         (links.expect("linkable"), owner.warnings())
+    }
+
+    /// An owner whose secret was changed does not take links that were made under the old one.
+    #[test]
+    fn a_changed_secret_is_another_file() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let table: toml::Table = toml::from_str(
+            "kind = 'noisy'\nleak = 1.0\ninner = { kind = 'clk', neighbours = 1, secret_env = 'FET_CACHE' }",
+        )
+        .expect("TOML");
+        assert_eq!(secrets(&table), ["FET_CACHE"]);
+        let with = |secret: &[u8]| {
+            let inner =
+                Slot::<dyn Linker>::of("nearest").expect("a linker").build(&()).expect("sound").owner(1);
+            let (settings, warnings, folder) = (String::new(), Vec::new(), folder.path().to_path_buf());
+            Searched { inner, settings, secret: secret.to_vec(), seed: 1, folder, warnings }
+        };
+        let keys = Keys::from(Matrix::new(1, vec![1.0, 2.0]));
+        let key = |secret| with(secret).key(&LinkTask::new(&keys, &keys));
+        assert_eq!(key(b"one"), key(b"one"));
+        assert_ne!(key(b"one"), key(b"two"));
     }
 
     #[test]

@@ -1,18 +1,20 @@
-//! `clk`: compares texts as cryptographic long-term keys, by Dice similarity.
+//! `clk`: compares texts as cryptographic long-term keys, by the correlation of their bits.
 //!
-//! The primary computes field weights from its own records ([`Schema::fit`]), encodes them and sends weights and
-//! filters; the secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only
-//! empty fields has similarity 0.
+//! The primary learns from its own records how rare q-grams and words are ([`Encoder::rarity`]), encodes them and sends both; the
+//! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity 0.
+//! What is missing on one side sets no bits there, and the correlation judges by what is left.
+
+use std::collections::HashMap;
 
 use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Schema};
+use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Rarity, Schema};
 use fet_linkage::search::{Index, Measure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::wire::{Reader, Writer};
-use crate::{check_weights, links, secret, wire};
+use crate::{check_weights, known, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -32,10 +34,12 @@ pub struct ClkSettings {
     /// The length of the hashed q-grams, in characters.
     #[schemars(range(min = 1, max = 8))]
     pub q: usize,
-    /// The mean number of insertions into a filter, as a share of its length: it decides how many bits a q-gram sets.
+    /// The mean number of insertions into a filter, as a share of its length: it decides how many bits q-grams set.
     #[schemars(range(max = 2), extend("exclusiveMinimum" = 0))]
     pub load: f64,
-    /// The weight of each key column, by which its entropy is multiplied; empty for equal weights.
+    /// How many bits a q-gram sets.
+    pub weighting: Weighting,
+    /// The weight of each key column, by which that is multiplied; empty for equal weights.
     #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
     pub weights: Vec<f64>,
     /// The group number of each key column: columns of one group are hashed alike, so that their texts may be swapped;
@@ -47,8 +51,10 @@ pub struct ClkSettings {
     /// secret follows from the seed.
     #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
+    /// What counts as missing beside an empty cell, whatever its case, as in ["n/a", "unknown"].
+    pub missing: Vec<String>,
     /// The number of bits that each blocking table samples, where only records are compared that agree in all bits of a
-    /// table; 0 to compare all pairs.
+    /// table; 0 to compare all pairs, which is done too where it costs less.
     #[schemars(range(max = 65_536))]
     pub block_bits: usize,
     /// The probability that blocking compares two records of similarity `block_similarity`; it decides the number of tables.
@@ -57,6 +63,17 @@ pub struct ClkSettings {
     /// The Dice similarity of two filters for which `block_recall` holds.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub block_similarity: f64,
+}
+
+/// How many bits a q-gram sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Weighting {
+    /// By how rare it is among the primary's records, as in tf-idf vectors; the secondary learns how frequent q-grams are.
+    #[default]
+    Rarity,
+    /// All of a column the same, by the entropy of its values; words do not count by themselves.
+    Entropy,
 }
 
 /// The defence of filters against attacks on the frequencies of their bits.
@@ -90,13 +107,15 @@ impl Default for ClkSettings {
         Self {
             neighbours: 20,
             pad: false,
-            bits: 1_024,
-            q: 2,
-            load: 0.35,
+            bits: 2_048,
+            q: 3,
+            load: 0.2,
+            weighting: Weighting::Rarity,
             weights: Vec::new(),
             groups: Vec::new(),
             hardening: Harden::None,
             secret_env: String::new(),
+            missing: Vec::new(),
             block_bits: 0,
             block_recall: 0.99,
             block_similarity: 0.7,
@@ -128,22 +147,31 @@ struct Clk(ClkSettings);
 impl Linker for Clk {
     fn about(&self) -> About {
         let reveals = Reveals {
-            secondary: "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
-                        guessed name and address is among the primary's; mean length and entropy of the fields",
+            secondary: match self.0.weighting {
+                Weighting::Rarity => {
+                    "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
+                     guessed name and address is among the primary's; how frequent each q-gram and word is that three primary \
+                     records or more have, mean length and entropy of the fields"
+                }
+                Weighting::Entropy => {
+                    "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
+                     guessed name and address is among the primary's; mean length and entropy of the fields"
+                }
+            },
             primary: "nothing",
             eavesdropper: "filters: how similar primary records are to each other, and how frequent their bits are, which \
-                           attacks on frequent names use (`hardening`)",
+                           attacks on frequent names use (`hardening`); how many q-grams are how rare, not which",
         };
         let about = About::new(self.0.neighbours, KeyKind::Text, reveals);
         About { floor: Some(0.0), in_the_clear: false, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {
-        Box::new(Side { settings: self.0.clone(), seed })
+        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(Side { settings: self.0.clone(), seed })
+        Box::new(Side { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 }
 
@@ -151,6 +179,7 @@ impl Linker for Clk {
 struct Side {
     settings: ClkSettings,
     seed: u64,
+    warnings: Vec<String>,
 }
 
 impl Side {
@@ -168,7 +197,24 @@ impl Side {
             return Err(crate::wrong_length("groups", groups.len(), fields));
         }
         let weights = crate::weights(weights, fields)?;
-        Ok(Schema::fit(queries.cells(), fields, *q, load * *bits as f64, &weights, groups))
+        let insertions = load * *bits as f64;
+        let mut schema = Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups);
+        if self.settings.weighting == Weighting::Rarity {
+            schema.rarity = Some(self.encoder(&schema)?.rarity(queries.cells(), insertions, &weights));
+        }
+        Ok(schema)
+    }
+
+    /// Warns where many filters are more than half full: what two of them have in common is then mostly chance.
+    fn warn(&mut self, filters: &BitTable, whose: &str) {
+        let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
+        if self.settings.hardening == Harden::None && 20 * full > filters.rows() {
+            self.warnings.push(format!(
+                "{full} of {} {whose} records fill more than half of their {} bits: long texts want more (`linker.bits`)",
+                filters.rows(),
+                filters.bits()
+            ));
+        }
     }
 
     fn open(&self, message: &Sealed) -> Result<(Schema, BitTable), LinkError> {
@@ -183,20 +229,49 @@ impl Side {
             }
             fields.push(plan);
         }
+        let rarity = if self.settings.weighting == Weighting::Rarity {
+            let unseen = (0..message.columns()).map(|_| stored(&mut reader)).collect::<Result<_, _>>()?;
+            let mut grams = HashMap::new();
+            for _ in 0..reader.number()? {
+                let tag = u64::from(reader.number()?) | u64::from(reader.number()?) << 32;
+                grams.insert(tag, stored(&mut reader)?);
+            }
+            Some(Rarity::new(grams, unseen))
+        } else {
+            None
+        };
         let bits = Hardening::from(self.settings.hardening).bits(self.settings.bits);
-        Ok((Schema { fields }, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
+        Ok((Schema { fields, rarity }, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
     }
+}
+
+/// What is stored of a q-gram's bits.
+fn stored(reader: &mut Reader<'_>) -> Result<u16, LinkError> {
+    let value = reader.number()?;
+    u16::try_from(value)
+        .map_err(|_| LinkError::Message(format!("a q-gram sets {value} parts of a bit; 65535 are the most")))
 }
 
 impl Asker for Side {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
-        let schema = self.schema(queries)?;
+        let queries = known(queries, &self.settings.missing);
+        let schema = self.schema(&queries)?;
         let table = self.encoder(&schema)?.encode(queries.cells());
         let mut writer = Writer::default();
         for field in &schema.fields {
             writer.number(field.group);
             writer.number(field.hashes as u32);
+        }
+        if let Some(rarity) = &schema.rarity {
+            rarity.unseen().iter().for_each(|&stored| writer.number(u32::from(stored)));
+            let grams = rarity.grams();
+            writer.number(grams.len() as u32);
+            for (tag, stored) in grams {
+                writer.number(tag as u32);
+                writer.number((tag >> 32) as u32);
+                writer.number(u32::from(stored));
+            }
         }
         writer.words(table.words());
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
@@ -216,19 +291,152 @@ impl Owner for Side {
             settings.pad,
         )?;
         let (schema, queries) = self.open(message)?;
-        let records = self.encoder(&schema)?.encode(records.cells());
+        let records = self.encoder(&schema)?.encode(known(records, &settings.missing).cells());
+        self.warn(&queries, "primary");
+        self.warn(&records, "own");
+        let settings = &self.settings;
         let take = settings.neighbours.min(records.rows());
+        let measure = Measure::Correlation(queries.bits() as u32);
         let found = if settings.block_bits == 0 {
-            Index::new(&records).search(&queries, take, Measure::Dice, task.progress)
+            Index::new(&records).search(&queries, take, measure, task.progress)
         } else {
             // Two filters of a set bits each and Dice similarity s differ in 2a(1 - s) bits.
             let ones = (0..queries.rows()).map(|row| f64::from(queries.ones(row))).sum::<f64>();
             let ones = ones / queries.rows().max(1) as f64;
             let differing = 2.0 * ones * (1.0 - settings.block_similarity) / queries.bits() as f64;
             let tables = Blocking::tables_for(settings.block_bits, differing.min(1.0), settings.block_recall);
-            let blocking = Blocking { tables: tables.min(1_000), sampled: settings.block_bits };
-            blocking.search(&queries, &records, take, Measure::Dice, self.seed, task.progress).0
+            let blocking = Blocking { tables, sampled: settings.block_bits };
+            if !blocking.pays(&queries, &records, take) {
+                self.warnings.push(format!(
+                    "`block_bits = {}` needs {tables} tables for a recall of {} at similarity {}: comparing all pairs costs less, and is \
+                     done",
+                    settings.block_bits, settings.block_recall, settings.block_similarity
+                ));
+                let found = Index::new(&records).search(&queries, take, measure, task.progress);
+                return Ok(links(settings.neighbours, found));
+            }
+            blocking.search(&queries, &records, take, measure, self.seed, task.progress).0
         };
         Ok(links(settings.neighbours, found))
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::linker::link;
+
+    fn text(columns: usize, cells: &[&str]) -> Keys {
+        Keys::Text(TextTable::new(columns, cells.iter().map(|cell| cell.to_string()).collect()))
+    }
+
+    fn clk(change: impl Fn(&mut ClkSettings)) -> Clk {
+        let mut settings = ClkSettings { neighbours: 1, ..ClkSettings::default() };
+        change(&mut settings);
+        Clk(settings)
+    }
+
+    /// The words "wireless", "mouse" and "black" stand in every record, what tells them apart in one.
+    fn products() -> Vec<String> {
+        (0..60).map(|row| format!("wireless optical mouse black usb edition model {}", code(row))).collect()
+    }
+
+    fn code(row: usize) -> String {
+        let letter = |at: usize| char::from(b'a' + (row * 7 + at * 11) as u8 % 26);
+        (0..5).map(letter).collect::<String>() + &format!("{:03}", (row * 37) % 1_000)
+    }
+
+    #[test]
+    fn rare_words_decide_and_common_ones_do_not() {
+        let products = products();
+        let asked: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
+        // How far the right record is ahead of the next, in the mean.
+        let ahead = |weighting| {
+            let linker = clk(|settings| (settings.weighting, settings.neighbours) = (weighting, 2));
+            let keys = |cells: &[String]| Keys::Text(TextTable::new(1, cells.to_vec()));
+            let links = link(&linker, &keys(&products), &keys(&asked), 1, &|_| ()).expect("linkable");
+            assert!((0..60).all(|row| links.row(row)[0] == row as u32), "{weighting:?}");
+            (0..60).filter_map(|row| links.similarities(row)).map(|s| s[0] - s[1]).sum::<f32>() / 60.0
+        };
+        let (rarity, entropy) = (ahead(Weighting::Rarity), ahead(Weighting::Entropy));
+        assert!(rarity > 1.5 * entropy, "{rarity} {entropy}");
+    }
+
+    #[test]
+    fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
+        let rows = 60;
+        let mut cells: Vec<String> = Vec::new();
+        for row in 0..rows {
+            cells.extend([code(row), format!("{}.{:02}", 10 + row, row), code(row + 100)]);
+        }
+        let mut other = cells.clone();
+        for row in 0..rows {
+            other[3 * row + 1 + row % 2].clear();
+        }
+        let linker = clk(|_| ());
+        let keys = |cells: Vec<String>| Keys::Text(TextTable::new(3, cells));
+        let links = link(&linker, &keys(cells), &keys(other), 1, &|_| ()).expect("linkable");
+        assert!((0..rows).all(|row| links.row(row)[0] == row as u32));
+        assert!((0..rows).all(|row| links.similarities(row).is_some_and(|s| s[0] > 0.5)));
+    }
+
+    #[test]
+    fn what_counts_as_missing_is_a_setting() {
+        let (queries, records) = (["N/A", "smith", "Null"], ["n/a", "smith", "null"]);
+        let similar = |missing: &[&str]| {
+            let linker =
+                clk(|settings| settings.missing = missing.iter().map(|cell| cell.to_string()).collect());
+            let links = link(&linker, &text(1, &queries), &text(1, &records), 1, &|_| ()).expect("linkable");
+            [0, 1, 2].map(|row| links.similarities(row).is_some_and(|s| s[0] > 0.99))
+        };
+        assert_eq!(similar(&[]), [true; 3], "a surname may be Null");
+        assert_eq!(similar(&["n/a"]), [false, true, true]);
+        assert_eq!(similar(&["NULL", "n/a"]), [false, true, false]);
+    }
+
+    /// No record tells how rare its own q-grams are, and one alone is still found.
+    #[test]
+    fn a_single_row_is_linked() {
+        let records = text(2, &["anna", "smith", "bert", "jones", "carl", "weber"]);
+        let links = link(&clk(|_| ()), &text(2, &["bert", "jonas"]), &records, 1, &|_| ()).expect("linkable");
+        assert_eq!(links.row(0), [1]);
+        assert!(links.similarities(0).is_some_and(|s| s[0] > 0.3));
+    }
+
+    #[test]
+    fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
+        let word = |at: u32| format!("{:x} ", at.wrapping_mul(2_654_435_761));
+        let long: Vec<String> = (0..40).map(|row| (0..60).map(|at| word(row * 61 + at)).collect()).collect();
+        let long = Keys::Text(TextTable::new(1, long));
+        let warnings = |change: fn(&mut ClkSettings)| {
+            let linker = clk(change);
+            let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
+            fet_core::linker::link_between(asker.as_mut(), owner.as_mut(), &long, &long, &|_| ())
+                .expect("linkable");
+            owner.warnings().join("\n")
+        };
+        assert_eq!(warnings(|_| ()), "");
+        let full =
+            |settings: &mut ClkSettings| (settings.weighting, settings.bits) = (Weighting::Entropy, 512);
+        assert!(warnings(full).contains("40 of 40 primary records fill more than half of their 512 bits"));
+        let blocks = warnings(|settings| settings.block_bits = 24);
+        assert!(blocks.contains("`block_bits = 24`") && blocks.contains("all pairs"), "{blocks}");
+    }
+
+    /// What stands in fewer than three records is in no message.
+    #[test]
+    fn rare_words_are_not_told() {
+        let side = Side { settings: ClkSettings::default(), seed: 1, warnings: Vec::new() };
+        let told = |cells: &[&str]| {
+            let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
+            side.schema(&table).expect("a schema").rarity.expect("by rarity").grams().len()
+        };
+        assert_eq!(told(&["alpha", "alpha", "index"]), 0);
+        // Seven trigrams of a padded word of five letters, and the word.
+        assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
-use crate::{check_weights, links};
+use crate::{check_weights, known, links};
 use fet_core::data::KeyKind;
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_text};
 use fet_core::registry::{Plugin, Recipe, Violation};
@@ -19,6 +19,8 @@ pub struct EditSettings {
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
+    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    pub missing: Vec<String>,
     /// The weight of each key column in the mean similarity of two records; empty for equal weights.
     #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
     pub weights: Vec<f64>,
@@ -26,7 +28,7 @@ pub struct EditSettings {
 
 impl Default for EditSettings {
     fn default() -> Self {
-        Self { neighbours: 20, pad: false, weights: Vec::new() }
+        Self { neighbours: 20, pad: false, missing: Vec::new(), weights: Vec::new() }
     }
 }
 
@@ -61,9 +63,10 @@ struct Compare(EditSettings);
 
 impl Owner for Compare {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let EditSettings { neighbours, pad, weights } = &self.0;
+        let EditSettings { neighbours, pad, missing, weights } = &self.0;
         let (queries, records) = check_text(task.queries, task.records, *neighbours, *pad)?;
         let weights = crate::weights(weights, queries.columns())?;
+        let (queries, records) = (known(queries, missing), known(records, missing));
         let take = records.rows().min(*neighbours);
         Ok(links(*neighbours, search(queries.cells(), records.cells(), &weights, take, task.progress)))
     }

@@ -14,8 +14,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::nearest::CLEAR;
-use crate::{links, wire};
-use fet_core::data::{KeyKind, Keys};
+use crate::{known, links, wire};
+use fet_core::data::{KeyKind, Keys, TextTable};
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -29,11 +29,13 @@ pub struct ExactSettings {
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
+    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    pub missing: Vec<String>,
 }
 
 impl Default for ExactSettings {
     fn default() -> Self {
-        Self { neighbours: 1, pad: false }
+        Self { neighbours: 1, pad: false, missing: Vec::new() }
     }
 }
 
@@ -67,16 +69,16 @@ struct Equal {
 impl Owner for Equal {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let LinkTask { queries, records, .. } = *task;
-        let ExactSettings { neighbours, pad } = self.settings;
+        let ExactSettings { neighbours, pad, ref missing } = self.settings;
         wire::in_the_clear(queries)?;
         check_either(queries, records, neighbours, pad)?;
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-        for (record, key) in contents(records).into_iter().enumerate() {
+        for (record, key) in contents(records, missing).into_iter().enumerate() {
             if let Some(key) = key {
                 known.entry(key).or_default().push(record as u32);
             }
         }
-        let equal = contents(queries)
+        let equal = contents(queries, missing)
             .into_iter()
             .map(|key| key.and_then(|key| known.get(&key)).map_or(&[][..], Vec::as_slice));
         let found = filled(equal, neighbours.min(records.rows()), records.rows(), self.seed);
@@ -86,22 +88,26 @@ impl Owner for Equal {
 }
 
 /// The form in which each key is compared; nothing for a key without content.
-pub(super) fn contents(keys: &Keys) -> Vec<Option<Vec<u8>>> {
+pub(super) fn contents(keys: &Keys, missing: &[String]) -> Vec<Option<Vec<u8>>> {
     match keys {
         Keys::Numbers(keys) => (0..keys.rows())
             // Adding zero makes the two zeros one.
             .map(|row| Some(keys.row(row).iter().flat_map(|x| (x + 0.0).to_le_bytes()).collect()))
             .collect(),
-        Keys::Text(keys) => (0..keys.rows())
-            .map(|row| {
-                let cells: Vec<String> = keys.row(row).iter().map(|cell| normalise(cell)).collect();
-                let known = cells.iter().any(|cell| !cell.is_empty());
-                // A normal form has no line feed, so that two rows of cells are never joined alike.
-                known.then(|| cells.join("\n").into_bytes())
-            })
-            .collect(),
+        Keys::Text(keys) => contents_of(&known(keys, missing)),
         Keys::Sealed(_) => Vec::new(),
     }
+}
+
+fn contents_of(keys: &TextTable) -> Vec<Option<Vec<u8>>> {
+    (0..keys.rows())
+        .map(|row| {
+            let cells: Vec<String> = keys.row(row).iter().map(|cell| normalise(cell)).collect();
+            let known = cells.iter().any(|cell| !cell.is_empty());
+            // A normal form has no line feed, so that two rows of cells are never joined alike.
+            known.then(|| cells.join("\n").into_bytes())
+        })
+        .collect()
 }
 
 /// The first `take` of the `equal` records of each query with similarity 1, filled up with random others, by seed, with
@@ -133,14 +139,14 @@ pub(super) fn filled<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::data::{Matrix, TextTable};
+    use fet_core::data::Matrix;
 
     #[test]
     fn equal_keys_are_found_and_empty_ones_equal_nothing() {
         let text =
             |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
         let link = |queries: &Keys, records: &Keys| {
-            let linker = Exact(ExactSettings { neighbours: 2, pad: false });
+            let linker = Exact(ExactSettings { neighbours: 2, pad: false, missing: Vec::new() });
             fet_core::linker::link(&linker, queries, records, 5, &|_| ()).expect("linkable")
         };
         let links = link(&text(&["Müller", "", "smith"]), &text(&["", "muller", "x", "MULLER"]));

@@ -24,13 +24,18 @@ mod secret;
 mod top1;
 mod wire;
 
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use fet_core::data::TextTable;
 use fet_core::linker::{LinkError, Links};
 use fet_core::registry::Violation;
 use fet_linkage::neighbours::Neighbours;
+use fet_linkage::text::normalise;
 
 pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
-pub use clk::{ClkSettings, Harden};
+pub use clk::{ClkSettings, Harden, Weighting};
 pub use edit::EditSettings;
 pub use exact::ExactSettings;
 pub use federal::FederalSettings;
@@ -54,6 +59,16 @@ pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     let indices = (0..rows).flat_map(places).map(|place| found.indices[place]).collect();
     let scores = (0..rows).flat_map(places).map(|place| found.scores[place]).collect();
     Links::new(neighbours, available, indices, scores)
+}
+
+/// Keys with empty cells in the place of those that count as missing: their normal form is that of one of `missing`.
+pub(crate) fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
+    if missing.is_empty() {
+        return Cow::Borrowed(keys);
+    }
+    let missing: HashSet<String> = missing.iter().map(|cell| normalise(cell)).collect();
+    let known = |cell: &String| if missing.contains(&normalise(cell)) { String::new() } else { cell.clone() };
+    Cow::Owned(TextTable::new(keys.columns(), keys.cells().iter().map(known).collect()))
 }
 
 /// Refuses weights that are all 0.

@@ -27,11 +27,13 @@ pub struct PsiSettings {
     pub neighbours: usize,
     /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
     pub pad: bool,
+    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    pub missing: Vec<String>,
 }
 
 impl Default for PsiSettings {
     fn default() -> Self {
-        Self { neighbours: 1, pad: false }
+        Self { neighbours: 1, pad: false, missing: Vec::new() }
     }
 }
 
@@ -60,7 +62,7 @@ impl Linker for Psi {
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
-        Box::new(Primary(None))
+        Box::new(Primary { asker: None, missing: self.0.missing.clone() })
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
@@ -69,13 +71,16 @@ impl Linker for Psi {
 }
 
 /// The exponent of the keys that were sent last, until it has answered their challenge.
-struct Primary(Option<psi::Asker>);
+struct Primary {
+    asker: Option<psi::Asker>,
+    missing: Vec<String>,
+}
 
 impl Asker for Primary {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let kind = kind(queries)?;
-        let (asker, message) = psi::Asker::ask(&blindable(queries), &mut rng());
-        self.0 = Some(asker);
+        let (asker, message) = psi::Asker::ask(&blindable(queries, &self.missing), &mut rng());
+        self.asker = Some(asker);
         let message = write(kind, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
     }
@@ -83,7 +88,7 @@ impl Asker for Primary {
     fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
         let (kind, elements) = read(challenge)?;
         let asker =
-            self.0.take().ok_or_else(|| LinkError::Message("it is a challenge without keys".into()))?;
+            self.asker.take().ok_or_else(|| LinkError::Message("it is a challenge without keys".into()))?;
         let message = write(kind, asker.answer(elements).map_err(unreadable)?);
         Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
     }
@@ -99,13 +104,13 @@ struct Secondary {
 impl Owner for Secondary {
     fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
-        let (owner, message) = psi::Owner::offer(&blindable(records), &mut rng());
+        let (owner, message) = psi::Owner::offer(&blindable(records, &self.settings.missing), &mut rng());
         self.waiting = Some((owner, records.rows()));
         Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, message))))
     }
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
-        let PsiSettings { neighbours, pad } = self.settings;
+        let PsiSettings { neighbours, pad, .. } = self.settings;
         let (asked, records) = (wire::sealed(task.queries)?, task.records);
         check_shapes(asked.columns(), records.columns(), records.rows(), neighbours, pad)?;
         let (kind, queries) = read(asked)?;
@@ -170,14 +175,14 @@ fn rng() -> impl CryptoRng {
 }
 
 /// The bytes to blind for each key; a key without content gets random bytes, which equal nothing.
-fn blindable(keys: &Keys) -> Vec<Vec<u8>> {
+fn blindable(keys: &Keys, missing: &[String]) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {
         let mut bytes = vec![0u8; ELEMENT];
         rng.fill_bytes(&mut bytes);
         bytes
     };
-    contents(keys).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
+    contents(keys, missing).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
 }
 
 #[cfg(test)]
@@ -192,7 +197,7 @@ mod tests {
     }
 
     fn linker() -> Psi {
-        Psi(PsiSettings { neighbours: 2, pad: false })
+        Psi(PsiSettings { neighbours: 2, pad: false, missing: Vec::new() })
     }
 
     /// The elements of a message.

@@ -18,6 +18,62 @@ pub struct FieldPlan {
 pub struct Schema {
     /// One for each field.
     pub fields: Vec<FieldPlan>,
+    /// How many bits each q-gram sets, in place of its field's number.
+    pub rarity: Option<Rarity>,
+}
+
+/// How many bits each q-gram sets, by how rare it is. Shares of a bit count: of q-grams with a quarter of a bit each fourth sets one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rarity {
+    /// By tag.
+    grams: HashMap<u64, u16>,
+    /// Of q-grams that are not among them, for each field's group.
+    unseen: Vec<u16>,
+}
+
+/// The entropy of values by how often each occurs, in bits.
+pub(super) fn entropy(counts: &HashMap<String, usize>) -> f64 {
+    let total = counts.values().sum::<usize>().max(1) as f64;
+    // In the order of the counts, so that the sum does not depend on that of the map.
+    let mut counts: Vec<usize> = counts.values().copied().collect();
+    counts.sort_unstable();
+    counts.into_iter().map(|n| -(n as f64 / total) * (n as f64 / total).log2()).sum()
+}
+
+/// Bits are stored in this share.
+const PART: f64 = 256.0;
+
+impl Rarity {
+    /// A q-gram that stands in fewer records is not told.
+    pub const LEAST: u32 = 3;
+
+    /// These q-grams by their tags, and what others set in each field.
+    pub fn new(grams: HashMap<u64, u16>, unseen: Vec<u16>) -> Self {
+        Self { grams, unseen }
+    }
+
+    /// Tags with what is stored for each, ascending.
+    pub fn grams(&self) -> Vec<(u64, u16)> {
+        let mut all: Vec<(u64, u16)> = self.grams.iter().map(|(&tag, &stored)| (tag, stored)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    /// What is stored for unknown q-grams of each field.
+    pub fn unseen(&self) -> &[u16] {
+        &self.unseen
+    }
+
+    pub(super) fn stored(bits: f64) -> u16 {
+        (PART * bits.clamp(0.0, MOST_HASHES as f64)).round() as u16
+    }
+
+    /// How many bits a q-gram of field `plan` sets. The share of a bit is rounded by its digest, the same on both sides.
+    pub(super) fn hashes(&self, field: usize, digest: &[u8; 32]) -> usize {
+        let stored = self.grams.get(&super::tag(digest)).copied().unwrap_or(self.unseen[field]);
+        let (whole, share) = (stored / PART as u16, stored % PART as u16);
+        usize::from(whole) + usize::from(u16::from(digest[23]) < share)
+    }
 }
 
 /// The most bits that a q-gram sets.
@@ -50,8 +106,7 @@ impl Schema {
                 *counts.entry(normal).or_default() += 1;
             }
             let total = known.max(1) as f64;
-            let entropy: f64 =
-                counts.values().map(|&n| -(n as f64 / total) * (n as f64 / total).log2()).sum();
+            let entropy = entropy(&counts);
             let length = grams as f64 / total;
             shares.push((
                 entropy * weights.get(field).copied().unwrap_or(1.0),
@@ -75,6 +130,6 @@ impl Schema {
                 },
             }
         };
-        Self { fields: shares.iter().enumerate().map(plan).collect() }
+        Self { fields: shares.iter().enumerate().map(plan).collect(), rarity: None }
     }
 }
