@@ -25,6 +25,7 @@ pub mod rotation;
 pub mod search;
 pub mod secret;
 pub mod text;
+pub mod threshold;
 pub mod top;
 
 /// The finaliser of SplitMix64: a fixed, well-spread function of 64 bits; not a keyed one.

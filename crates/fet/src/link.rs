@@ -3,12 +3,14 @@
 //! The user has both tables, so nothing is protected here; `fet list linker` shows what a linker protects between
 //! parties. Everything is checked before anything is written, and the output is written atomically.
 
+mod choice;
 mod summary;
 mod truth;
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use fet_core::data::{KeyKind, Keys};
@@ -21,6 +23,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use self::choice::{Assign, Threshold};
 use crate::input::input;
 use crate::memory::peak_memory;
 use crate::output;
@@ -48,9 +51,13 @@ pub struct Arguments {
     /// error. Its columns: primary and secondary row (counted from 0), rank, similarity.
     #[arg(long)]
     pub out: PathBuf,
-    /// Omits less similar pairs.
-    #[arg(long, allow_hyphen_values = true)]
-    pub threshold: Option<f32>,
+    /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
+    /// similar the primary's own rows are to each other; or `none` [default: auto for texts where K is 1 or pairs are assigned, else none].
+    #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none")]
+    pub threshold: Option<Threshold>,
+    /// Which pairs are written: `one-to-one` for each row of either table in one pair at most, chosen among ten candidates a row.
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub assign: Option<Assign>,
     /// The true pairs, a CSV file with a header: the primary's row or id, then the secondary's.
     #[arg(long)]
     pub truth: Option<PathBuf>,
@@ -75,6 +82,16 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         .as_deref()
         .map(|path| truth::read(path, &ids, primary.rows(), secondary.rows()))
         .transpose()?;
+    let wanted = slot.build(&()).map_err(input)?.about().neighbours;
+    let threshold = arguments.threshold.unwrap_or_else(|| {
+        let as_links = wanted == 1 || arguments.assign.is_some();
+        if as_links && ["clk", "edit"].contains(&slot.kind()) { Threshold::Auto } else { Threshold::None }
+    });
+    let searched = match arguments.assign {
+        Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),
+        None => wanted,
+    };
+    let slot = if searched == wanted { slot } else { choice::with_neighbours(&slot, searched)? };
     let linker = build(arguments, &slot)?;
     let neighbours = linker.about().neighbours;
     memory::check(primary.rows() as u128 * neighbours as u128, 8).map_err(|error| {
@@ -85,7 +102,11 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     })?;
     let bar = bar(primary.rows());
     let start = Instant::now();
-    let done = |count: usize| bar.inc(count as u64);
+    let told = Told { rows: primary.rows(), start, progress: Mutex::new((0, start)) };
+    let done = |count: usize| {
+        bar.inc(count as u64);
+        told.add(count);
+    };
     let (mut asker, mut owner) = (linker.asker(arguments.seed), linker.owner(arguments.seed));
     let links = link_between(asker.as_mut(), owner.as_mut(), &primary, &secondary, &done);
     bar.finish_and_clear();
@@ -97,7 +118,22 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     for warning in owner.warnings() {
         fet_files::note!("warning: {warning}");
     }
-    let pairs = Pairs { links: &links, floor: linker.about().floor, threshold: arguments.threshold };
+    let estimate = match threshold {
+        Threshold::Auto => choice::estimate(&slot, &links, &primary, secondary.rows(), arguments.seed)?,
+        Threshold::None | Threshold::At(_) => None,
+    };
+    let floor = linker.about().floor;
+    let given = if let Threshold::At(given) = threshold { Some(given) } else { None };
+    let mut every = Pairs { links: &links, floor, threshold: given, wanted: searched, assigned: None };
+    if arguments.assign.is_some() {
+        let of_row =
+            |row: usize| every.row(row).map(move |(rank, record, s)| (row, rank, record, s.unwrap_or(0.0)));
+        let all = (0..links.rows()).flat_map(of_row).collect();
+        every.assigned = Some(choice::one_to_one(links.rows(), secondary.rows(), all));
+    }
+    let threshold = estimate.map(|estimate| estimate.threshold).or(given);
+    let pairs = Pairs { threshold, wanted, assigned: every.assigned.clone(), ..every };
+    let every = Pairs { wanted: links.available(), ..every };
     let written = write(&arguments.out, &pairs, ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let mut text = format!(
@@ -110,8 +146,23 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         peak_memory() as f64 / 1e6,
     );
     text += &summary::text(&pairs, &primary, &secondary);
+    if let Some(estimate) = &estimate {
+        text += &format!(
+            "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
+             (--threshold none writes every pair)\n",
+            estimate.threshold,
+            100.0 * estimate.precision(),
+            100.0 * estimate.recall(),
+            estimate.matches
+        );
+    } else if arguments.threshold == Some(Threshold::Auto) {
+        text += "no threshold could be estimated: there are too few rows, or no match is expected\n";
+    }
     if let Some(truth) = &truth {
-        text += &truth::text(&pairs, truth);
+        text += &truth::text(&every, truth);
+        if estimate.is_some() {
+            text += &truth::written(&pairs, truth);
+        }
     }
     text += &format!("{written} pairs written to {}\n", arguments.out.display());
     Ok(text)
@@ -124,6 +175,10 @@ struct Pairs<'a> {
     floor: Option<f32>,
     /// Below it a pair is left out.
     threshold: Option<f32>,
+    /// Candidates beyond so many are left out, where none are assigned.
+    wanted: usize,
+    /// The rank of each row's only pair, if it has one.
+    assigned: Option<Vec<Option<usize>>>,
 }
 
 impl Pairs<'_> {
@@ -132,9 +187,13 @@ impl Pairs<'_> {
         let similarities = self.links.similarities(row);
         let pairs = self.links.row(row)[..self.links.available()].iter().enumerate();
         let all = pairs.map(move |(rank, &record)| (rank, record, similarities.map(|all| all[rank])));
-        let (floor, threshold) = (self.floor, self.threshold);
-        all.filter(move |&(_, _, similarity)| {
-            similarity.is_none_or(|s| floor.is_none_or(|floor| s > floor) && threshold.is_none_or(|t| s >= t))
+        let (floor, threshold, wanted) = (self.floor, self.threshold, self.wanted);
+        let assigned = self.assigned.as_ref().map(|assigned| assigned[row]);
+        all.filter(move |&(rank, _, similarity)| {
+            let chosen = assigned.map_or(rank < wanted, |own| own == Some(rank));
+            chosen
+                && similarity
+                    .is_none_or(|s| floor.is_none_or(|floor| s > floor) && threshold.is_none_or(|t| s >= t))
         })
     }
 }
@@ -148,9 +207,6 @@ fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
     if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
         let problem = "links are written as CSV; name a .csv or .csv.gz file";
         return Err(input(format!("--out {}: {problem}", out.display())));
-    }
-    if arguments.threshold.is_some_and(|threshold| !threshold.is_finite()) {
-        return Err(input("--threshold: must be a finite number"));
     }
     Ok(())
 }
@@ -265,6 +321,31 @@ fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
         [both] => Ok(Some([read(&arguments.primary, both)?, read(&arguments.secondary, both)?])),
         [first, second] => Ok(Some([read(&arguments.primary, first)?, read(&arguments.secondary, second)?])),
         more => Err(input(format!("--id: must name one column or two; it names {}", more.len()))),
+    }
+}
+
+/// Progress in lines, where there is no terminal to show a bar on.
+struct Told {
+    rows: usize,
+    start: Instant,
+    /// Rows that are done, and when that was told last.
+    progress: Mutex<(usize, Instant)>,
+}
+
+/// A line of progress is told no more often than this.
+const PAUSE: Duration = Duration::from_secs(10);
+
+impl Told {
+    fn add(&self, count: usize) {
+        let mut progress = self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.0 += count;
+        if std::io::stderr().is_terminal() || progress.1.elapsed() < PAUSE || progress.0 >= self.rows {
+            return;
+        }
+        progress.1 = Instant::now();
+        let (done, seconds) = (progress.0, self.start.elapsed().as_secs_f64());
+        let left = seconds * (self.rows as f64 / done.max(1) as f64 - 1.0);
+        fet_files::note!("linked {done} of {} rows, about {left:.0} s left", self.rows);
     }
 }
 

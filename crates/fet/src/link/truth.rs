@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use fet_data::{read_names, read_texts};
-use fet_linkage::quality::{best, curve};
+use fet_linkage::quality::{Quality, best, curve};
 
 use super::{Pairs, input};
 
@@ -80,6 +80,30 @@ fn places(ids: &[String]) -> HashMap<&str, Vec<u32>> {
     places
 }
 
+/// The quality of what is written, in a line.
+pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
+    let (mut links, mut correct) = (0, 0);
+    for row in 0..pairs.links.rows() {
+        for (_, record, _) in pairs.row(row) {
+            links += 1;
+            correct += usize::from(truth.contains(&(row as u32, record)));
+        }
+    }
+    let quality = Quality {
+        threshold: pairs.threshold.unwrap_or(f32::NEG_INFINITY),
+        links,
+        correct,
+        truth: truth.len(),
+    };
+    format!(
+        "written at threshold {:.4}: precision {:.4}, recall {:.4}, F1 {:.4}\n",
+        quality.threshold,
+        quality.precision(),
+        quality.recall(),
+        quality.f1()
+    )
+}
+
 /// Lines for people.
 pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let mut out = String::new();
@@ -95,7 +119,7 @@ pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let curve = curve(&tops, truth);
     let _ = writeln!(out, "truth: {} pairs; best link of each row, by threshold:", truth.len());
     let _ = writeln!(out, "  {:>10}  {:>9}  {:>9}  {:>9}", "threshold", "precision", "recall", "F1");
-    let line = |name: &str, q: &fet_linkage::quality::Quality| {
+    let line = |name: &str, q: &Quality| {
         format!(
             "  {:>10.4}  {:>9.4}  {:>9.4}  {:>9.4}{name}\n",
             q.threshold,

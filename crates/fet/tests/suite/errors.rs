@@ -121,7 +121,7 @@ fn slots_that_make_no_sense_together() {
     );
     check(
         &["linker.kind=posterior", "linker.inner.kind=posterior"],
-        &["`linker.inner.kind`", "no probabilities already", "\"posterior\""],
+        &["`linker.inner.kind`", "must be one of", "\"posterior\""],
     );
     let frozen = ["privacy.kind=gaussian", "privacy.learning=frozen"];
     check(

@@ -199,3 +199,102 @@ fn bad_input_is_one_message_and_leaves_nothing() {
         &["FET_TEST_NO_SECRET", "16 bytes"],
     );
 }
+
+/// A hundred titles of which sixty are in the other table too, mistyped, and fifteen there are like one of these.
+fn catalogues(folder: &Path) {
+    let word = |at: usize| {
+        ["red", "blue", "large", "small", "chair", "table", "lamp", "shelf", "oak", "steel"][at % 10]
+    };
+    let title = |row: usize| {
+        format!(
+            "{} {} {} {:x}{:x}",
+            word(row),
+            word(row / 3 + 4),
+            word(row * 7),
+            row * 2_654_435_761 % 4_093,
+            row * 40_503 % 997
+        )
+    };
+    let (mut ours, mut theirs, mut truth) =
+        ("id,title\n".to_string(), "id,title\n".to_string(), "a,b\n".to_string());
+    for row in 0..100 {
+        ours += &format!("a{row},{}\n", title(row));
+    }
+    for row in 0..60 {
+        theirs += &format!("b{row},{}\n", title(row).replacen('e', "", 1).replacen("la", "al", 1));
+        truth += &format!("a{row},b{row}\n");
+    }
+    for row in 60..90 {
+        theirs += &format!("c{row},{}\n", title(row + 1_000));
+    }
+    for row in 0..15 {
+        theirs += &format!("d{row},{} new\n", title(row).replacen('a', "o", 1));
+    }
+    for (name, text) in [("ours.csv", ours), ("theirs.csv", theirs), ("both.csv", truth)] {
+        std::fs::write(folder.join(name), text).expect("writable");
+    }
+}
+
+/// Links that nobody gave a threshold are not every row's best record.
+#[test]
+fn a_threshold_is_estimated_and_told() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    catalogues(folder.path());
+    let run = |more: &[&str]| {
+        let arguments = [
+            "ours.csv",
+            "theirs.csv",
+            "--keys=title",
+            "--linker=clk",
+            "--set=k=1",
+            "--out=links.csv",
+            "--id=id",
+        ];
+        let output = link(folder.path(), &[arguments.as_slice(), &["--truth=both.csv"], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        let links = std::fs::read_to_string(folder.path().join("links.csv")).expect("the links");
+        let pairs: Vec<[String; 2]> = links
+            .lines()
+            .skip(1)
+            .map(|line| {
+                let cells: Vec<&str> = line.split(',').collect();
+                [cells[4].to_string(), cells[5].to_string()]
+            })
+            .collect();
+        (text(&output.stdout), pairs)
+    };
+    let right =
+        |pairs: &[[String; 2]]| pairs.iter().filter(|[a, b]| a[1..] == b[1..] && b.starts_with('b')).count();
+    let (summary, all) = run(&["--threshold=none"]);
+    assert_eq!(all.len(), 100, "each row has a best record");
+    assert!(!summary.contains("estimated"), "{summary}");
+    let (summary, links) = run(&[]);
+    assert!(summary.contains("estimated: ") && summary.contains("written at threshold"), "{summary}");
+    assert!((50..75).contains(&links.len()), "{}: {summary}", links.len());
+    assert!(right(&links) >= 50, "{summary}");
+    assert_eq!(run(&["--threshold=auto"]).1, links);
+
+    let (_, one) = run(&["--assign=one-to-one", "--threshold=none"]);
+    let distinct =
+        |side: usize| one.iter().map(|pair| &pair[side]).collect::<std::collections::HashSet<_>>().len();
+    assert_eq!((distinct(0), distinct(1)), (one.len(), one.len()), "each row in one pair");
+    let (_, both) = run(&["--assign=one-to-one"]);
+    assert!(both.len() <= one.len() && right(&both) >= right(&links), "{} {}", right(&both), right(&links));
+}
+
+#[test]
+fn a_threshold_that_is_none_is_refused() {
+    let folder = folder();
+    for wrong in ["x", "nan", "inf", ""] {
+        let output = link(folder.path(), &[NAMED.as_slice(), &[&format!("--threshold={wrong}")]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(text(&output.stderr).contains("--threshold"), "{output:?}");
+        assert!(!folder.path().join("links.csv").exists());
+    }
+    // Of five rows nothing can be estimated: all are written, and that is said where it was asked for.
+    let output = link(folder.path(), &[NAMED.as_slice(), &["--set=k=1", "--threshold=auto"]].concat());
+    assert!(
+        output.status.success() && text(&output.stdout).contains("no threshold could be estimated"),
+        "{output:?}"
+    );
+}

@@ -1,0 +1,124 @@
+//! Which of the candidates are links: those above a threshold, which may be estimated, and each record in one pair where asked.
+
+use std::str::FromStr;
+
+use fet_core::data::Keys;
+use fet_core::linker::{Linker, Links, link};
+use fet_core::registry::Slot;
+use fet_linkage::threshold::{Estimate, automatic};
+
+use crate::input::input;
+
+/// Below which similarity pairs are left out.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// At what is estimated to give the best F1.
+    Auto,
+    /// Nowhere.
+    None,
+    /// At this.
+    At(f32),
+}
+
+impl FromStr for Threshold {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "none" => Ok(Self::None),
+            number => match number.parse::<f32>() {
+                Ok(number) if number.is_finite() => Ok(Self::At(number)),
+                _ => Err("must be a finite number, \"auto\" or \"none\"".to_string()),
+            },
+        }
+    }
+}
+
+/// Which records may stand in several pairs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Assign {
+    /// Each row of either table stands in one pair at most: the most similar pairs first.
+    OneToOne,
+}
+
+/// Candidates of a row for an assignment: a record that is another's may be replaced by the next.
+pub(super) const CANDIDATES: usize = 10;
+
+/// The linker with K = `neighbours`; itself, if it has no such setting of its own.
+pub(super) fn with_neighbours(
+    slot: &Slot<dyn Linker>,
+    neighbours: usize,
+) -> anyhow::Result<Slot<dyn Linker>> {
+    let mut table = slot.settings();
+    let Some(own) = table.get_mut("neighbours") else { return Ok(slot.clone()) };
+    *own = toml::Value::Integer(neighbours as i64);
+    table.insert("kind".into(), slot.kind().into());
+    Slot::from_table(table).map_err(input)
+}
+
+/// The threshold that is expected to be best for each row's best record, by the primary's own rows as decoys.
+pub(super) fn estimate(
+    slot: &Slot<dyn Linker>,
+    links: &Links,
+    primary: &Keys,
+    records: usize,
+    seed: u64,
+) -> anyhow::Result<Option<Estimate>> {
+    if primary.rows() < fet_linkage::threshold::FEWEST {
+        return Ok(None);
+    }
+    let linker = with_neighbours(slot, 2)?.build(&()).map_err(input)?;
+    let own = link(linker.as_ref(), primary, primary, seed, &|_| ()).map_err(input)?;
+    let mut similarities = Vec::with_capacity(2 * links.rows());
+    for row in 0..links.rows() {
+        let (Some(best), Some(twins)) = (links.similarities(row), own.similarities(row)) else {
+            return Ok(None);
+        };
+        let itself = own.row(row).first() == Some(&(row as u32));
+        similarities.push((best[0], twins[usize::from(itself).min(twins.len() - 1)]));
+    }
+    let (best, twins): (Vec<f32>, Vec<f32>) = similarities.into_iter().unzip();
+    Ok(automatic(&best, &twins, records as f64 / primary.rows() as f64))
+}
+
+/// For each row the rank of the record that it is paired with, if any: the most similar of `pairs` (row, rank, record, similarity) first,
+/// no record twice. Equal ones in the order of the rows, then of the ranks.
+pub(super) fn one_to_one(
+    rows: usize,
+    records: usize,
+    mut pairs: Vec<(usize, usize, u32, f32)>,
+) -> Vec<Option<usize>> {
+    pairs.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1).cmp(&(b.0, b.1))));
+    let (mut assigned, mut taken) = (vec![None; rows], vec![false; records]);
+    for (row, rank, record, _) in pairs {
+        let taken = &mut taken[record as usize];
+        if assigned[row].is_none() && !*taken {
+            (assigned[row], *taken) = (Some(rank), true);
+        }
+    }
+    assigned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_numbers_or_words() {
+        assert_eq!("auto".parse(), Ok(Threshold::Auto));
+        assert_eq!("none".parse(), Ok(Threshold::None));
+        assert_eq!("-0.5".parse(), Ok(Threshold::At(-0.5)));
+        for bad in ["nan", "inf", "1e300", "x", ""] {
+            assert!(bad.parse::<Threshold>().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn the_most_similar_pair_takes_both() {
+        let pairs = vec![(0, 0, 1, 0.9), (1, 0, 1, 0.95), (0, 1, 0, 0.5), (2, 0, 0, 0.6), (3, 0, 1, 0.1)];
+        assert_eq!(one_to_one(4, 2, pairs), [None, Some(0), Some(0), None]);
+        let equal = vec![(1, 0, 0, 0.5), (0, 0, 0, 0.5)];
+        assert_eq!(one_to_one(2, 1, equal), [Some(0), None], "the first row wins");
+    }
+}
