@@ -25,6 +25,7 @@ pub mod rotation;
 pub mod search;
 pub mod secret;
 pub mod text;
+pub mod tfidf;
 pub mod threshold;
 pub mod top;
 

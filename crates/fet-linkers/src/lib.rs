@@ -21,6 +21,7 @@ mod psi;
 mod random;
 mod rotation;
 mod secret;
+mod tfidf;
 mod top1;
 mod wire;
 
@@ -46,6 +47,7 @@ pub use posterior::PosteriorSettings;
 pub use psi::PsiSettings;
 pub use random::RandomSettings;
 pub use rotation::RotationSettings;
+pub use tfidf::TfidfSettings;
 pub use top1::Top1Settings;
 
 /// Links from search results: `found` neighbours for each query, repeated up to K if K is larger.

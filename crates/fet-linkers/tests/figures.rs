@@ -62,6 +62,7 @@ fn links_are_what_they_were() {
         ("text", "a46c65f73a87", "kind = 'psi'\nneighbours = 3"),
         ("text", "174ecc5a0dd3", "kind = 'random'"),
         ("text", "1156474bfda1", "kind = 'edit'"),
+        ("text", "71c51999b01c", "kind = 'tfidf'"),
         ("text", "b08a619a8f7c", "kind = 'clk'"),
         ("text", "83bdd9dea037", "kind = 'clk'\nweighting = 'entropy'\nbits = 1024"),
         ("text", "78ccc0ea8b22", "kind = 'clk'\nhardening = 'rehash'\nneighbours = 150\npad = true"),
@@ -87,7 +88,7 @@ fn what_counts_as_missing_is_a_setting_of_every_linker_of_texts() {
     let keys =
         |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|cell| cell.to_string()).collect()));
     let (queries, records) = (keys(&["Null", "N/A", "smith", ""]), keys(&["null", "n/a", "smith", ""]));
-    for kind in ["exact", "psi", "edit", "clk"] {
+    for kind in ["exact", "psi", "edit", "clk", "tfidf"] {
         let linked = |missing: &str| {
             let links =
                 link(&format!("kind = '{kind}'\nneighbours = 1\nmissing = {missing}"), &queries, &records);

@@ -85,7 +85,11 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let wanted = slot.build(&()).map_err(input)?.about().neighbours;
     let threshold = arguments.threshold.unwrap_or_else(|| {
         let as_links = wanted == 1 || arguments.assign.is_some();
-        if as_links && ["clk", "edit"].contains(&slot.kind()) { Threshold::Auto } else { Threshold::None }
+        if as_links && ["clk", "edit", "tfidf"].contains(&slot.kind()) {
+            Threshold::Auto
+        } else {
+            Threshold::None
+        }
     });
     let searched = match arguments.assign {
         Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),

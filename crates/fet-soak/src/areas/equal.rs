@@ -74,6 +74,7 @@ const CELLS: &[Cell] = &[
         )],
     ),
     ("edit pad", Data::People, &[("linker", "{ kind = \"edit\", neighbours = 3, pad = true }")]),
+    ("tfidf", Data::People, &[("linker", "{ kind = \"tfidf\", neighbours = 3, pad = true }")]),
     ("exact", Data::Exact, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
     ("exact people", Data::People, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),
     (

@@ -32,6 +32,7 @@ fn every_plugin_is_linked_in() {
         "linker: psi",
         "linker: random",
         "linker: rotation",
+        "linker: tfidf",
         "linker: top1",
         "encoder: mlp",
         "encoder: transformer",
