@@ -18,8 +18,7 @@ use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::optimizer::Moments;
 use fet_core::parameters::{FlatGradient, ParameterError, Parameters, host};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::schema;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use fet_core::trainable::Learner;
 use rand::Rng;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -43,7 +42,7 @@ pub struct WithTreesSettings {
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema::of_inner::<dyn Method>("The other method; its settings stand beside its kind.", |kind| {
+    schema_of_inner::<dyn Method>("The other method; its settings stand beside its kind.", |kind| {
         kind != KIND && !kind.starts_with("gbdt-")
     })
 }

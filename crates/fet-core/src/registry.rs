@@ -15,11 +15,11 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, json_schema};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::schema;
+use crate::schema::{self, MEANINGS};
 
 pub use error::{SettingsError, Violation};
 pub use fet_scores::did_you_mean;
@@ -109,4 +109,23 @@ where
     let mut all: Vec<_> = inventory::iter::<Plugin<T>>.into_iter().collect();
     all.sort_by_key(|plugin| plugin.kind);
     all
+}
+
+/// The schema of a table that names a plug-in of a slot inside another of the same slot. It leaves the plug-ins' own settings out, for
+/// the schema would hold itself; they are checked when the inner plug-in is read. Only kinds that `suits` may be named.
+pub fn schema_of_inner<T>(meaning: &str, suits: impl Fn(&str) -> bool) -> Schema
+where
+    T: SlotKind + ?Sized,
+    Plugin<T>: inventory::Collect,
+{
+    let mut all = plugins::<T>();
+    all.retain(|plugin| suits(plugin.kind));
+    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
+    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
+    json_schema!({
+        "type": "object",
+        "properties": {
+            "kind": { "description": meaning, "type": "string", "enum": kinds, (MEANINGS): meanings },
+        },
+    })
 }

@@ -10,11 +10,9 @@ mod settings;
 mod tidy;
 mod words;
 
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, json_schema};
 use serde_json::Value;
-
-use crate::registry::{Plugin, SlotKind, plugins};
 
 pub use check::check;
 pub use settings::{Setting, settings};
@@ -37,25 +35,6 @@ pub fn of<T: JsonSchema>() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     tidy::tidy(&mut schema);
     schema
-}
-
-/// The schema of a table that names a plug-in of a slot inside another of the same slot. It leaves the plug-ins' own settings out, for
-/// the schema would hold itself; they are checked when the inner plug-in is read. Only kinds that `suits` may be named.
-pub fn of_inner<T>(meaning: &str, suits: impl Fn(&str) -> bool) -> Schema
-where
-    T: SlotKind + ?Sized,
-    Plugin<T>: inventory::Collect,
-{
-    let mut all = plugins::<T>();
-    all.retain(|plugin| suits(plugin.kind));
-    let kinds: Vec<&str> = all.iter().map(|plugin| plugin.kind).collect();
-    let meanings: Vec<&str> = all.iter().map(|plugin| plugin.summary).collect();
-    json_schema!({
-        "type": "object",
-        "properties": {
-            "kind": { "description": meaning, "type": "string", "enum": kinds, (MEANINGS): meanings },
-        },
-    })
 }
 
 /// Calls `visit` on the schemas directly below one.

@@ -16,14 +16,11 @@ use crate::top::Top;
 type Vector = Vec<(u32, f32)>;
 
 /// The n-grams of a record, counted.
-fn counts<'t, T: AsRef<str>>(
+fn counts<T: AsRef<str>>(
     cells: &[T],
     lengths: (usize, usize),
     known: &mut HashMap<String, u32>,
-) -> HashMap<u32, u32>
-where
-    T: 't,
-{
+) -> HashMap<u32, u32> {
     let mut counts = HashMap::new();
     for cell in cells {
         for word in normalise(cell.as_ref()).split(' ').filter(|word| !word.is_empty()) {

@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use fet_core::rng::{Purpose, stream};
-use fet_core::schema;
 
 /// Settings of `noisy`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +29,7 @@ pub struct NoisySettings {
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema::of_inner::<dyn Linker>(
+    schema_of_inner::<dyn Linker>(
         "The linker whose similarities get noise; its settings stand beside its kind.",
         |_| true,
     )

@@ -8,8 +8,7 @@
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
-use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_core::schema;
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
@@ -29,7 +28,7 @@ pub struct PosteriorSettings {
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema::of_inner::<dyn Linker>(
+    schema_of_inner::<dyn Linker>(
         "The linker that finds the neighbours; its settings stand beside its kind.",
         |kind| kind != "posterior",
     )

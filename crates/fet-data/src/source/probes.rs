@@ -10,9 +10,8 @@ use std::collections::HashSet;
 
 use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
 use fet_core::memory;
-use fet_core::registry::{Plugin, Recipe, Slot, Violation};
+use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use fet_core::rng::{Purpose, stream};
-use fet_core::schema;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -46,9 +45,7 @@ pub struct ProbesSettings {
 const KIND: &str = "probes";
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema::of_inner::<dyn Source>("The other table; its settings stand beside its kind.", |kind| {
-        kind != KIND
-    })
+    schema_of_inner::<dyn Source>("The other table; its settings stand beside its kind.", |kind| kind != KIND)
 }
 
 impl Default for ProbesSettings {

@@ -1,0 +1,112 @@
+//! What `clk` finds, tells and warns of.
+
+use super::*;
+use fet_core::linker::link;
+
+fn text(columns: usize, cells: &[&str]) -> Keys {
+    Keys::Text(TextTable::new(columns, cells.iter().map(|cell| cell.to_string()).collect()))
+}
+
+fn clk(change: impl Fn(&mut ClkSettings)) -> Clk {
+    let mut settings = ClkSettings { neighbours: 1, ..ClkSettings::default() };
+    change(&mut settings);
+    Clk(settings)
+}
+
+/// The words "wireless", "mouse" and "black" stand in every record, what tells them apart in one.
+fn products() -> Vec<String> {
+    (0..60).map(|row| format!("wireless optical mouse black usb edition model {}", code(row))).collect()
+}
+
+fn code(row: usize) -> String {
+    let letter = |at: usize| char::from(b'a' + (row * 7 + at * 11) as u8 % 26);
+    (0..5).map(letter).collect::<String>() + &format!("{:03}", (row * 37) % 1_000)
+}
+
+#[test]
+fn rare_words_decide_and_common_ones_do_not() {
+    let products = products();
+    let asked: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
+    // How far the right record is ahead of the next, in the mean.
+    let ahead = |weighting| {
+        let linker = clk(|settings| (settings.weighting, settings.neighbours) = (weighting, 2));
+        let keys = |cells: &[String]| Keys::Text(TextTable::new(1, cells.to_vec()));
+        let links = link(&linker, &keys(&products), &keys(&asked), 1, &|_| ()).expect("linkable");
+        assert!((0..60).all(|row| links.row(row)[0] == row as u32), "{weighting:?}");
+        (0..60).filter_map(|row| links.similarities(row)).map(|s| s[0] - s[1]).sum::<f32>() / 60.0
+    };
+    let (rarity, entropy) = (ahead(Weighting::Rarity), ahead(Weighting::Entropy));
+    assert!(rarity > 1.5 * entropy, "{rarity} {entropy}");
+}
+
+#[test]
+fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
+    let rows = 60;
+    let mut cells: Vec<String> = Vec::new();
+    for row in 0..rows {
+        cells.extend([code(row), format!("{}.{:02}", 10 + row, row), code(row + 100)]);
+    }
+    let mut other = cells.clone();
+    for row in 0..rows {
+        other[3 * row + 1 + row % 2].clear();
+    }
+    let linker = clk(|_| ());
+    let keys = |cells: Vec<String>| Keys::Text(TextTable::new(3, cells));
+    let links = link(&linker, &keys(cells), &keys(other), 1, &|_| ()).expect("linkable");
+    assert!((0..rows).all(|row| links.row(row)[0] == row as u32));
+    assert!((0..rows).all(|row| links.similarities(row).is_some_and(|s| s[0] > 0.5)));
+}
+
+#[test]
+fn what_counts_as_missing_is_a_setting() {
+    let (queries, records) = (["N/A", "smith", "Null"], ["n/a", "smith", "null"]);
+    let similar = |missing: &[&str]| {
+        let linker = clk(|settings| settings.missing = missing.iter().map(|cell| cell.to_string()).collect());
+        let links = link(&linker, &text(1, &queries), &text(1, &records), 1, &|_| ()).expect("linkable");
+        [0, 1, 2].map(|row| links.similarities(row).is_some_and(|s| s[0] > 0.99))
+    };
+    assert_eq!(similar(&[]), [true; 3], "a surname may be Null");
+    assert_eq!(similar(&["n/a"]), [false, true, true]);
+    assert_eq!(similar(&["NULL", "n/a"]), [false, true, false]);
+}
+
+/// No record tells how rare its own q-grams are, and one alone is still found.
+#[test]
+fn a_single_row_is_linked() {
+    let records = text(2, &["anna", "smith", "bert", "jones", "carl", "weber"]);
+    let links = link(&clk(|_| ()), &text(2, &["bert", "jonas"]), &records, 1, &|_| ()).expect("linkable");
+    assert_eq!(links.row(0), [1]);
+    assert!(links.similarities(0).is_some_and(|s| s[0] > 0.3));
+}
+
+#[test]
+fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
+    let word = |at: u32| format!("{:x} ", at.wrapping_mul(2_654_435_761));
+    let long: Vec<String> = (0..40).map(|row| (0..60).map(|at| word(row * 61 + at)).collect()).collect();
+    let long = Keys::Text(TextTable::new(1, long));
+    let warnings = |change: fn(&mut ClkSettings)| {
+        let linker = clk(change);
+        let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
+        fet_core::linker::link_between(asker.as_mut(), owner.as_mut(), &long, &long, &|_| ())
+            .expect("linkable");
+        owner.warnings().join("\n")
+    };
+    assert_eq!(warnings(|_| ()), "");
+    let full = |settings: &mut ClkSettings| (settings.weighting, settings.bits) = (Weighting::Entropy, 512);
+    assert!(warnings(full).contains("40 of 40 primary records fill more than half of their 512 bits"));
+    let blocks = warnings(|settings| settings.block_bits = 24);
+    assert!(blocks.contains("`block_bits = 24`") && blocks.contains("all pairs"), "{blocks}");
+}
+
+/// What stands in fewer than three records is in no message.
+#[test]
+fn rare_words_are_not_told() {
+    let side = Side { settings: ClkSettings::default(), seed: 1, warnings: Vec::new() };
+    let told = |cells: &[&str]| {
+        let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
+        side.schema(&table).expect("a schema").rarity.expect("by rarity").grams().len()
+    };
+    assert_eq!(told(&["alpha", "alpha", "index"]), 0);
+    // Seven trigrams of a padded word of five letters, and the word.
+    assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
+}
