@@ -4,6 +4,8 @@
 //! form. Marks of other scripts are letters of their own (vowel signs of Devanagari, the voicing marks of kana) and stay. Nothing here
 //! knows a language's abbreviations or nicknames.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
@@ -11,9 +13,12 @@ use unicode_normalization::char::is_combining_mark;
 /// Latin, Greek and Cyrillic letters and apostrophes inside words go.
 ///
 /// A cell without letters is a number where it is written like one: `-5`, `1,234.50` and `12,99` are -5, 1234.5 and 12.99. In others of
-/// seven digits or more the separators go (`310/246-1501` and `3102461501` are one telephone number, `1990-02-03` and `19900203`
-/// one date); with fewer they part words, so that `12/3` is not 123. A cell of nothing but signs is empty.
+/// seven digits or more the separators go where they can be done without (`310/246-1501` and `3102461501` are one telephone number,
+/// `1990-2-03` and `19900203` one date); else they part words, so that `12/3` is not 123. A cell of nothing but signs is empty.
+/// The normal form of a normal form is itself.
 pub fn normalise(cell: &str) -> String {
+    let plain = plain(cell);
+    let cell = plain.as_ref();
     if !cell.chars().any(char::is_alphabetic)
         && let Some(number) = number(cell)
     {
@@ -30,7 +35,7 @@ pub fn normalise(cell: &str) -> String {
             }
             continue;
         }
-        if is_joiner(sign) {
+        if is_apostrophe(sign) {
             continue;
         }
         folds = is_folded(sign);
@@ -43,20 +48,61 @@ pub fn normalise(cell: &str) -> String {
             letters = true;
         } else if sign.is_alphanumeric() {
             letters |= !sign.is_numeric();
-            words.extend(sign.to_lowercase());
-        } else if !matches!(sign, '\'' | '\u{2019}' | '`') && !words.ends_with(' ') && !words.is_empty() {
+            // The two small sigmas are one letter.
+            words.extend(sign.to_lowercase().map(|sign| if matches!(sign, 'ς' | 'ϲ') { 'σ' } else { sign }));
+        } else if !words.ends_with(' ') && !words.is_empty() {
             words.push(' ');
         }
     }
     let kept = words.trim_end();
-    if !letters && kept.chars().filter(|sign| sign.is_numeric()).count() >= LONG {
-        return kept.replace(' ', "");
+    if !letters && let Some(joined) = joined(kept) {
+        return joined;
     }
     kept.nfc().collect()
 }
 
-/// So many digits are one number, whatever stands between them.
+/// So many digits may be one number, whatever stands between them.
 const LONG: usize = 7;
+
+/// Groups of digits as one number: a date (two groups of one or two digits beside one of four), with two digits for each of these; a
+/// telephone number, of groups of two digits or more (the first of one where that is a country's, or groups of three follow).
+/// Addresses of four groups, as 192.168.1.10, are none.
+fn joined(groups: &str) -> Option<String> {
+    let parts: Vec<&str> = groups.split(' ').collect();
+    let lengths: Vec<usize> = parts.iter().map(|part| part.chars().count()).collect();
+    let digits: usize = lengths.iter().sum();
+    if !parts.iter().all(|part| part.chars().all(char::is_numeric)) {
+        return None;
+    }
+    if matches!(lengths[..], [4, 1..=2, 1..=2] | [1..=2, 1..=2, 4]) {
+        return Some(parts.iter().map(|part| format!("{part:0>2}")).collect());
+    }
+    let is_address = parts.len() == 4 && lengths.iter().all(|length| *length <= 3);
+    let first = lengths[0] > 1 || digits >= 10 || lengths[1..].iter().all(|length| *length == 3);
+    let whole = parts.len() == 1 || (!is_address && first && lengths[1..].iter().all(|length| *length > 1));
+    (digits >= LONG && whole).then(|| parts.concat())
+}
+
+/// A cell without signs that say how others are drawn, and with a blank between a digit and a fraction or a raised digit.
+fn plain(cell: &str) -> Cow<'_, str> {
+    if cell.is_ascii() {
+        return Cow::Borrowed(cell);
+    }
+    let mut plain = String::with_capacity(cell.len());
+    for sign in cell.chars().filter(|sign| !is_joiner(*sign)) {
+        let is_raised = sign.is_numeric()
+            && !sign.is_ascii_digit()
+            && !sign.is_alphabetic()
+            && sign.nfkd().any(|plain| plain.is_ascii_digit());
+        let full_width = matches!(u32::from(sign), 0xff10..=0xff19);
+        if is_raised && !full_width && plain.ends_with(|last: char| last.is_ascii_digit()) {
+            plain.push(' ');
+        }
+        // Decomposed, this is a blank with an accent.
+        plain.push(if sign == '\u{b4}' { '\'' } else { sign });
+    }
+    Cow::Owned(plain)
+}
 
 /// The number that a cell without letters is, in one spelling; nothing if it is not written like one.
 fn number(cell: &str) -> Option<String> {
@@ -72,16 +118,10 @@ fn number(cell: &str) -> Option<String> {
     let in_groups = |text: &str, between: char| {
         let mut groups = text.split(between);
         let first = groups.next().unwrap_or_default();
-        is_whole(first) && first.len() <= 3 && groups.all(|group| is_whole(group) && group.len() == 3)
-    };
-    let joined: String;
-    let text = match text.contains(char::is_whitespace) {
-        true if in_groups(&text.replace(char::is_whitespace, " "), ' ') => {
-            joined = text.replace(char::is_whitespace, "");
-            &joined
-        }
-        true => return None,
-        false => text,
+        is_whole(first)
+            && first.len() <= 3
+            && !first.starts_with('0')
+            && groups.all(|group| is_whole(group) && group.len() == 3)
     };
     let count = |sign: char| text.matches(sign).count();
     let (whole, part) = match (count('.'), count(',')) {
@@ -130,9 +170,17 @@ fn is_accent(sign: char) -> bool {
     matches!(u32::from(sign), 0x300..=0x36f | 0x483..=0x489 | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe20..=0xfe2f)
 }
 
-/// Signs that say how letters are drawn.
+/// Signs that say how letters are drawn, and in which direction.
 fn is_joiner(sign: char) -> bool {
-    matches!(sign, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}' | '\u{fe00}'..='\u{fe0f}')
+    matches!(u32::from(sign), 0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x2069 | 0xfe00..=0xfe0f | 0xfeff | 0xe0100..=0xe01ef)
+}
+
+/// Signs within a word that do not part it.
+fn is_apostrophe(sign: char) -> bool {
+    matches!(
+        sign,
+        '\'' | '`' | '\u{b4}' | '\u{2b9}'..='\u{2bd}' | '\u{2018}' | '\u{2019}' | '\u{201b}' | '\u{2032}'
+    )
 }
 
 /// Latin letters that have no decomposition.
@@ -210,7 +258,10 @@ mod tests {
                 assert_eq!(normalise(cell), expected, "{cell:?}");
             }
         };
-        check(&["O'Brien", " o\u{2019}brien ", "OBRIEN"], "obrien");
+        check(
+            &["O'Brien", " o\u{2019}brien ", "O\u{2018}Brien", "o\u{2bc}brien", "O\u{b4}Brien", "OBRIEN"],
+            "obrien",
+        );
         check(&["Müller", "MU\u{308}LLER", "muller"], "muller");
         check(&["Straße 5", "strasse, 5"], "strasse 5");
         check(&["Ørsted-Łuk", "orsted luk"], "orsted luk");
@@ -220,6 +271,7 @@ mod tests {
         check(&["", "  ", "-", "?", "...", "%"], "");
         check(&["北京 市"], "北京 市");
         check(&["Αθήνα", "ΑΘΗΝΑ"], "αθηνα");
+        check(&["Γιώργος", "ΓΙΩΡΓΟΣ"], "γιωργοσ");
         check(&["Сергей", "СЕРГЕИ"], "сергеи");
         check(&["ﬁne", "Ｆｉｎｅ", "fi\u{ad}ne"], "fine");
     }
@@ -238,13 +290,41 @@ mod tests {
         check(&[".5", "0.5", "0,50"], "0.5");
         check(&["1234.5", "1,234.50", "1.234,5"], "1234.5");
         check(&["1234567", "1,234,567", "1 234 567", "1,234,567.0"], "1234567");
+        check(&["0.123", "0,123", ",123"], "0.123");
+        check(&["\u{200e}-5", "\u{feff}-5", "-5\u{200b}"], "-5");
+        check(&["1½", "1 ½"], "1 1 2");
+        check(&["10²"], "10 2");
+        check(&["12/345", "12 345"], "12 345");
         check(&["12/3"], "12 3");
         check(&["3-4", "3 4"], "3 4");
         check(&["007"], "007");
         check(&["1.2.3", "1/2/3"], "1 2 3");
         check(&["310.246.1501", "310/246-1501", "(310) 246-1501"], "3102461501");
-        check(&["1990-02-03", "1990.02.03", "1990/02/03"], "19900203");
+        check(&["1990-02-03", "1990.02.03", "1990/02/03", "1990-2-3"], "19900203");
+        check(&["1/11/2000", "01.11.2000"], "01112000");
+        check(&["11/1/2000"], "11012000");
+        check(&["192.168.1.10"], "192 168 1 10");
+        check(&["192.168.11.0"], "192 168 11 0");
+        check(&["12345678/9"], "12345678 9");
+        check(&["1-310-246-1501", "13102461501"], "13102461501");
         check(&["1,23,456"], "1 23 456");
+    }
+
+    #[test]
+    fn the_normal_form_of_a_normal_form_is_itself() {
+        let signs: Vec<char> =
+            "aB\u{e9}\u{301}'\u{2019} -./,&0123459½²ßΣς\u{200e}राकिがカ한\u{fe0f}$%".chars().collect();
+        let mut state = 1u64;
+        for _ in 0..200_000 {
+            let mut next = || {
+                state = crate::mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
+                state as usize
+            };
+            let length = 1 + next() % 12;
+            let cell: String = (0..length).map(|_| signs[next() % signs.len()]).collect();
+            let normal = normalise(&cell);
+            assert_eq!(normalise(&normal), normal, "{cell:?}");
+        }
     }
 
     #[test]

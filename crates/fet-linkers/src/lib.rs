@@ -89,7 +89,11 @@ pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
 pub(crate) fn weights(set: &[f64], fields: usize) -> Result<Vec<f64>, LinkError> {
     match set.len() {
         0 => Ok(vec![1.0; fields]),
-        length if length == fields => Ok(set.to_vec()),
+        // Only their ratios count, and large ones have no sum.
+        length if length == fields => {
+            let most = set.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+            Ok(set.iter().map(|weight| weight / most).collect())
+        }
         length => Err(wrong_length("weights", length, fields)),
     }
 }

@@ -62,7 +62,7 @@ fn links_are_what_they_were() {
         ("text", "a46c65f73a87", "kind = 'psi'\nneighbours = 3"),
         ("text", "174ecc5a0dd3", "kind = 'random'"),
         ("text", "1156474bfda1", "kind = 'edit'"),
-        ("text", "71c51999b01c", "kind = 'tfidf'"),
+        ("text", "de57e1d08a7f", "kind = 'tfidf'"),
         ("text", "b08a619a8f7c", "kind = 'clk'"),
         ("text", "83bdd9dea037", "kind = 'clk'\nweighting = 'entropy'\nbits = 1024"),
         ("text", "78ccc0ea8b22", "kind = 'clk'\nhardening = 'rehash'\nneighbours = 150\npad = true"),

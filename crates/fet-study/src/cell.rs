@@ -109,7 +109,7 @@ fn study_name(resolved: &Value) -> Result<&str> {
 }
 
 /// A name as part of a file's name: lower-case letters, digits and single dashes, 60 at most.
-fn slug(name: &str) -> String {
+pub(crate) fn slug(name: &str) -> String {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = words.collect::<Vec<_>>().join("-");

@@ -86,7 +86,7 @@ The test rows are set aside (`split.tuning`): they are neither trained on nor sc
 epoch; the other half compares candidates. With another seed a random split has other test rows: what one seed's search has
 chosen may have been trained on another's test rows, so that only a split by a column, by time or by a file keeps them unseen
 over all seeds.
-The results are in DIR/NAME-tune: tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
+The results are in DIR/NAME-tune (and -VARIANT, -PROFILE, -drawN): tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
 
 Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is at fault; 130 interrupted.";
 
@@ -122,7 +122,11 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     check_seeds("--seeds", &seeds)?;
     let own = base(&file, arguments).context(place)?;
     let with = |sets: &[&[String]]| sets.concat();
-    let tuning = [format!("name={name}-tune"), "split.tuning=true".to_string()];
+    let study =
+        [arguments.variant.as_deref(), arguments.profile.as_deref()].into_iter().flatten().map(cell::slug);
+    let draw = (arguments.draw > 0).then(|| format!("draw{}", arguments.draw));
+    let study = study.chain(draw).fold(format!("{name}-tune"), |study, part| format!("{study}-{part}"));
+    let tuning = [format!("name={study}"), "split.tuning=true".to_string()];
     let fet = locate()?;
     let candidates = {
         let sets = with(&[&own, &tuning]);
@@ -279,6 +283,10 @@ fn drawn(
                 continue;
             }
         };
+        ensure!(
+            identity.experiment["split"]["tuning"] == serde_json::Value::Bool(true),
+            "tune.space: candidate {number} would see the test rows: it must not change `split.tuning`"
+        );
         if seen.insert(identity.experiment.to_string()) {
             let epochs =
                 identity.experiment["train"]["epochs"].as_u64().context("the experiment has no epochs")?;
@@ -315,5 +323,5 @@ fn variant(candidate: &Candidate, tune: &Tune, rung: usize) -> Variant {
     };
     let mut sets = candidate.drawn.clone();
     sets.push(format!("train.epochs={epochs}"));
-    Variant::new(format!("{name}, {epochs} epochs"), sets)
+    Variant::new(format!("{name}, {epochs} epoch{}", if epochs == 1 { "" } else { "s" }), sets)
 }

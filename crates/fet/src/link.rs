@@ -150,6 +150,14 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         peak_memory() as f64 / 1e6,
     );
     text += &summary::text(&pairs, &primary, &secondary);
+    if let Some(assigned) = &every.assigned {
+        let lost = (0..links.rows())
+            .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
+            .count();
+        text += &format!(
+            "one to one: {lost} rows have no pair, since others are more like their {searched} candidates, or none is like them\n"
+        );
+    }
     if let Some(estimate) = &estimate {
         text += &format!(
             "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
@@ -160,7 +168,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
             estimate.matches
         );
     } else if arguments.threshold == Some(Threshold::Auto) {
-        text += "no threshold could be estimated: there are too few rows, or no match is expected\n";
+        text += "no threshold could be estimated: there are too few rows, one neighbour or no similarity, or no match is expected\n";
     }
     if let Some(truth) = &truth {
         text += &truth::text(&every, truth);

@@ -74,9 +74,15 @@ pub fn train(
         Outcome::Done(report) => {
             if let Ok(run) = FinishedRun::read(&folder) {
                 let (metric, score) = (run.report.metric, run.report.best.test);
+                // In a search over settings no test row is in any part.
+                let rows = if experiment.split.tuning {
+                    "validation rows that selected nothing"
+                } else {
+                    "test rows"
+                };
                 match score.is_finite() {
-                    true => fet_files::note!("{} on the test rows", metric.phrase(score)),
-                    false => fet_files::note!("warning: {} is not defined on the test rows", metric.title()),
+                    true => fet_files::note!("{} on the {rows}", metric.phrase(score)),
+                    false => fet_files::note!("warning: {} is not defined on the {rows}", metric.title()),
                 }
             }
             fet_files::note!("done: {}", report.display());

@@ -87,6 +87,11 @@ impl Rung {
             metric.title(),
             other.map_or_else(String::new, Metric::title)
         );
+        let rows = self.scores.first().map(|score| score.rows);
+        ensure!(
+            self.scores.iter().all(|score| Some(score.rows) == rows),
+            "tune.space: candidates must be compared on the same rows, but some have others"
+        );
         let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
         self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));
         Ok(())

@@ -82,8 +82,15 @@ impl Tune {
         let spaces = self.variants.iter().map(|(name, space)| (format!("tune.variants, {name:?}"), space));
         for (place, space) in [("tune.space".to_string(), &self.space)].into_iter().chain(spaces) {
             for (path, range) in space {
-                let is_own = ["split", "name", "seed"].contains(&path.split('.').next().unwrap_or_default());
+                let is_path = path.chars().all(|sign| sign.is_ascii_alphanumeric() || "._-".contains(sign));
+                ensure!(is_path, "{place}: {path:?} must be the path of a setting, as \"method.dropout\"");
+                let first = path.split('.').next().unwrap_or_default();
+                let is_own = ["split", "name", "seed"].contains(&first) || path == "train.epochs";
                 ensure!(!is_own, "{place}: {path:?} must not be drawn: the search sets it itself");
+                ensure!(
+                    first != "data",
+                    "{place}: {path:?} must not be drawn: candidates are compared on the same rows"
+                );
                 range.check().with_context(|| format!("{place}, {path:?}"))?;
             }
         }
@@ -243,5 +250,9 @@ mod tests {
         check("[space]\na = { from = nan, to = 1.0 }", &["`from` must be a number"]);
         check("[space]\n'split.test' = [0.1]", &["split.test", "sets it itself"]);
         check("[variants.X]\nseed = [1]", &["tune.variants, \"X\"", "seed"]);
+        check("[space]\n' split.tuning' = [false]", &["path of a setting"]);
+        check("[space]\n'split = {tuning=false} #' = [1]", &["path of a setting"]);
+        check("[space]\n'data.rows' = [5]", &["data.rows", "same rows"]);
+        check("[space]\n'train.epochs' = [5]", &["train.epochs", "sets it itself"]);
     }
 }

@@ -45,7 +45,7 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
     );
     check(&found.stderr, &["compared by accuracy"]);
     assert!(!found.stderr.contains("test accuracy"), "{}", found.stderr);
-    let json: Value = serde_json::from_str(&study.read("runs/tiny-tune/tune.json")).expect("JSON");
+    let json: Value = serde_json::from_str(&study.read("runs/tiny-tune-full/tune.json")).expect("JSON");
     let first = json["rungs"][0]["candidates"].as_array().expect("candidates");
     let drawn = |candidate: &Value| {
         let set = candidate["set"][0].as_str().unwrap_or("method.dropout=0.9");
@@ -71,7 +71,7 @@ fn the_mean_over_seeds_counts_and_a_profile_applies() {
     assert_eq!(found.code, 0, "{found:?}");
     let calls = study.calls();
     assert!(
-        calls.iter().all(|call| call.contains("data.rows=5 --set a.b=1 --set name=tiny-tune")),
+        calls.iter().all(|call| call.contains("data.rows=5 --set a.b=1 --set name=tiny-tune-quick")),
         "{calls:?}"
     );
     // Two candidates in the first rung, the better one alone in two more; two seeds.

@@ -51,7 +51,10 @@ pub(super) fn with_neighbours(
     neighbours: usize,
 ) -> anyhow::Result<Slot<dyn Linker>> {
     let mut table = slot.settings();
-    let Some(own) = table.get_mut("neighbours") else { return Ok(slot.clone()) };
+    // What is aligned has its place by K.
+    let Some(own) = table.get_mut("neighbours").filter(|_| slot.kind() != "aligned") else {
+        return Ok(slot.clone());
+    };
     *own = toml::Value::Integer(neighbours as i64);
     table.insert("kind".into(), slot.kind().into());
     Slot::from_table(table).map_err(input)
@@ -69,6 +72,9 @@ pub(super) fn estimate(
         return Ok(None);
     }
     let linker = with_neighbours(slot, 2)?.build(&()).map_err(input)?;
+    if linker.about().neighbours < 2 {
+        return Ok(None);
+    }
     let own = link(linker.as_ref(), primary, primary, seed, &|_| ()).map_err(input)?;
     let mut similarities = Vec::with_capacity(2 * links.rows());
     for row in 0..links.rows() {
