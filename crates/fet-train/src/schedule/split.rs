@@ -61,7 +61,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     let rows = known.labels.len();
     let fractions = settings.fractions().map_err(|violation| DataError::new("split", violation))?;
     let mut rng = stream(seed, 0, Purpose::Split, 0);
-    let numbers: Vec<usize>;
+    let mut numbers: Vec<usize> = Vec::new();
     let (times, labels);
     let strategy = match kind {
         SplitKind::Random => Strategy::Random,
@@ -90,7 +90,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
             Strategy::Labels(&labels)
         }
     };
-    let split = if count > 0 {
+    let mut split = if count > 0 {
         let mut all = folds(rows, &strategy, count, fractions, &mut rng).map_err(|error| unusable(&error))?;
         all.swap_remove(fold)
     } else {
@@ -99,8 +99,11 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
     if !tuning {
         return given(&split, rows);
     }
-    // What is stratified is in the order of its strata; in the others' order the last ones are as new to the first as the test.
+    // Every other row of each stratum; in the order of other kinds the last rows are as new to the first as the test rows.
     let alternate = kind == SplitKind::Stratified;
+    if alternate {
+        split.validation.sort_by_key(|&row| numbers[row]);
+    }
     given(&split.for_tuning(alternate).map_err(|error| unusable(&error))?, rows)
 }
 
