@@ -113,7 +113,12 @@ impl Encoder {
                 *place = bits.max(*place);
             }
         }
-        let unknown = shares.iter().map(|share| Rarity::stored(factor * share * rare(0))).collect();
+        // An unknown q-gram of two fields of one group sets the same bits in both, as a known one does.
+        let most = |plan: &FieldPlan| {
+            let of_group = self.plans.iter().zip(&shares).filter(|(other, _)| other.group == plan.group);
+            of_group.map(|(_, share)| *share).fold(0.0, f64::max)
+        };
+        let unknown = self.plans.iter().map(|plan| Rarity::stored(factor * most(plan) * rare(0))).collect();
         Rarity::new(stored, unknown)
     }
 

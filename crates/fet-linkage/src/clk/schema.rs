@@ -27,7 +27,7 @@ pub struct Schema {
 pub struct Rarity {
     /// By tag.
     grams: HashMap<u64, u16>,
-    /// Of q-grams that are not among them, for each field's group.
+    /// Of q-grams that are not among them, for each field; the same for all fields of a group.
     unseen: Vec<u16>,
 }
 
@@ -47,7 +47,7 @@ impl Rarity {
     /// A q-gram that stands in fewer records is not told.
     pub const LEAST: u32 = 3;
 
-    /// These q-grams by their tags, and what others set in each field.
+    /// These q-grams by their tags, and what others set in each field: fields of one group set the same.
     pub fn new(grams: HashMap<u64, u16>, unseen: Vec<u16>) -> Self {
         Self { grams, unseen }
     }

@@ -57,6 +57,23 @@ fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
     assert!((0..rows).all(|row| links.similarities(row).is_some_and(|s| s[0] > 0.5)));
 }
 
+/// Names that nobody was told of, one column of few values beside one of many.
+#[test]
+fn swapped_texts_of_one_group_are_alike() {
+    let names: Vec<[String; 2]> = (0..60).map(|row| [code(row % 5), code(row)]).collect();
+    let table = |order: [usize; 2]| {
+        let cells = names.iter().flat_map(|pair| order.map(|at| pair[at].clone())).collect();
+        Keys::Text(TextTable::new(2, cells))
+    };
+    let similar = |groups: &[u32]| {
+        let linker = clk(|settings| settings.groups = groups.to_vec());
+        let links = link(&linker, &table([0, 1]), &table([1, 0]), 1, &|_| ()).expect("linkable");
+        links.all_similarities().expect("similarities").iter().copied().fold(1.0, f32::min)
+    };
+    assert_eq!(similar(&[0, 0]), 1.0);
+    assert!(similar(&[]) < 0.9);
+}
+
 #[test]
 fn what_counts_as_missing_is_a_setting() {
     let (queries, records) = (["N/A", "smith", "Null"], ["n/a", "smith", "null"]);
