@@ -1,7 +1,7 @@
 //! `clk`: compares texts as cryptographic long-term keys, by the correlation of their bits.
 //!
 //! The primary learns from its own records how rare q-grams and words are ([`Encoder::rarity`]), encodes them and sends both; the
-//! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity 0.
+//! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity -1.
 //! What is missing on one side sets no bits there, and the correlation judges by what is left.
 
 use std::collections::HashMap;
@@ -151,7 +151,7 @@ impl Linker for Clk {
                 Weighting::Rarity => {
                     "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
                      guessed name and address is among the primary's; how frequent each q-gram and word is that three primary \
-                     records or more have, mean length and entropy of the fields"
+                     records or more have, how much the others tell in each field"
                 }
                 Weighting::Entropy => {
                     "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
@@ -198,11 +198,16 @@ impl Side {
         }
         let weights = crate::weights(weights, fields)?;
         let insertions = load * *bits as f64;
-        let mut schema = Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups);
-        if self.settings.weighting == Weighting::Rarity {
-            schema.rarity = Some(self.encoder(&schema)?.rarity(queries.cells(), insertions, &weights));
+        match self.settings.weighting {
+            Weighting::Entropy => {
+                Ok(Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups))
+            }
+            Weighting::Rarity => {
+                let mut schema = Schema::of_groups(fields, groups);
+                schema.rarity = Some(self.encoder(&schema)?.rarity(queries.cells(), insertions, &weights));
+                Ok(schema)
+            }
         }
-        Ok(schema)
     }
 
     /// Warns where many filters are more than half full: what two of them have in common is then mostly chance.

@@ -92,6 +92,7 @@ impl Schema {
         groups: &[u32],
     ) -> Self {
         let rows = cells.len() / fields.max(1);
+        let mut schema = Self::of_groups(fields, groups);
         let mut shares = Vec::with_capacity(fields);
         for field in 0..fields {
             let mut counts: HashMap<String, usize> = HashMap::new();
@@ -115,21 +116,23 @@ impl Schema {
             ));
         }
         let sum: f64 = shares.iter().map(|(share, _, known)| share * known).sum();
-        let plan = |(field, (share, length, _)): (usize, &(f64, f64, f64))| {
+        for (plan, (share, length, _)) in schema.fields.iter_mut().zip(shares) {
             let hashes = if sum > 0.0 {
                 insertions * share / sum / length
             } else {
                 insertions / fields as f64 / length
             };
-            FieldPlan {
-                group: groups.get(field).copied().unwrap_or(field as u32),
-                hashes: if *share > 0.0 || sum == 0.0 {
-                    hashes.round().clamp(1.0, MOST_HASHES as f64) as usize
-                } else {
-                    0
-                },
+            if share > 0.0 || sum == 0.0 {
+                plan.hashes = hashes.round().clamp(1.0, MOST_HASHES as f64) as usize;
             }
-        };
-        Self { fields: shares.iter().enumerate().map(plan).collect(), rarity: None }
+        }
+        schema
+    }
+
+    /// Fields that set no bits by themselves, as where q-grams are weighed by their rarity.
+    pub fn of_groups(fields: usize, groups: &[u32]) -> Self {
+        let group = |field| groups.get(field).copied().unwrap_or(field as u32);
+        let fields = (0..fields).map(|field| FieldPlan { group: group(field), hashes: 0 }).collect();
+        Self { fields, rarity: None }
     }
 }
