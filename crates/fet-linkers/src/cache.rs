@@ -254,16 +254,14 @@ mod tests {
         )
         .expect("TOML");
         assert_eq!(secrets(&table), ["FET_CACHE"]);
-        let with = |secret: &[u8]| {
-            let inner =
-                Slot::<dyn Linker>::of("nearest").expect("a linker").build(&()).expect("sound").owner(1);
-            let (settings, warnings, folder) = (String::new(), Vec::new(), folder.path().to_path_buf());
-            Searched { inner, settings, secret: secret.to_vec(), seed: 1, folder, warnings }
-        };
-        let keys = Keys::from(Matrix::new(1, vec![1.0, 2.0]));
-        let key = |secret| with(secret).key(&LinkTask::new(&keys, &keys));
-        assert_eq!(key(b"one"), key(b"one"));
-        assert_ne!(key(b"one"), key(b"two"));
+        // With a secret that is always there and without, under settings that are the same.
+        let keys = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
+        for variables in [&["PATH"][..], &[], &["PATH"]] {
+            let mut linker = cached("nearest", folder.path());
+            linker.secrets = variables.iter().map(|name| name.to_string()).collect();
+            link(&linker, &keys, &keys, 1);
+        }
+        assert_eq!(files(folder.path()).len(), 2);
     }
 
     #[test]
