@@ -199,9 +199,7 @@ impl Side {
         let weights = crate::weights(weights, fields)?;
         let insertions = load * *bits as f64;
         match self.settings.weighting {
-            Weighting::Entropy => {
-                Ok(Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups))
-            }
+            Weighting::Entropy => Ok(Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups)),
             Weighting::Rarity => {
                 let mut schema = Schema::of_groups(fields, groups);
                 schema.rarity = Some(self.encoder(&schema)?.rarity(queries.cells(), insertions, &weights));

@@ -7,6 +7,7 @@ use fet_core::linker::{Linker, Links, link};
 use fet_core::registry::Slot;
 use fet_linkage::threshold::{Estimate, automatic};
 
+use super::pairs::Pairs;
 use crate::input::input;
 
 /// Below which similarity pairs are left out.
@@ -88,13 +89,16 @@ pub(super) fn estimate(
     Ok(automatic(&best, &twins, records as f64 / primary.rows() as f64))
 }
 
-/// For each row the rank of the record that it is paired with, if any: the most similar of `pairs` (row, rank, record, similarity) first,
-/// no record twice. Equal ones in the order of the rows, then of the ranks.
-pub(super) fn one_to_one(
-    rows: usize,
-    records: usize,
-    mut pairs: Vec<(usize, usize, u32, f32)>,
-) -> Vec<Option<usize>> {
+/// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.
+pub(super) fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
+    let rows = candidates.links.rows();
+    let of_row =
+        |row| candidates.row(row).map(move |(rank, record, s)| (row, rank, record, s.unwrap_or(0.0)));
+    greedy(rows, records, (0..rows).flat_map(of_row).collect())
+}
+
+/// The assignment of pairs (row, rank, record, similarity). Equal ones in the order of the rows, then of the ranks.
+fn greedy(rows: usize, records: usize, mut pairs: Vec<(usize, usize, u32, f32)>) -> Vec<Option<usize>> {
     pairs.sort_by(|a, b| b.3.total_cmp(&a.3).then((a.0, a.1).cmp(&(b.0, b.1))));
     let (mut assigned, mut taken) = (vec![None; rows], vec![false; records]);
     for (row, rank, record, _) in pairs {
@@ -104,6 +108,34 @@ pub(super) fn one_to_one(
         }
     }
     assigned
+}
+
+/// Lines for people: whom the assignment of `pairs` left alone, and what was estimated, which `wanted` says was asked for.
+pub(super) fn told(pairs: &Pairs<'_>, estimate: Option<&Estimate>, wanted: bool) -> String {
+    let mut text = String::new();
+    if let Some(assigned) = pairs.assigned {
+        let links = pairs.links;
+        let lost = (0..links.rows())
+            .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
+            .count();
+        text += &format!(
+            "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
+            links.available()
+        );
+    }
+    if let Some(estimate) = estimate {
+        text += &format!(
+            "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
+             (--threshold none writes every pair)\n",
+            estimate.threshold,
+            100.0 * estimate.precision(),
+            100.0 * estimate.recall(),
+            estimate.matches
+        );
+    } else if wanted {
+        text += "no threshold could be estimated: there are too few rows, one neighbour or no similarity, or no match is expected\n";
+    }
+    text
 }
 
 #[cfg(test)]
@@ -123,8 +155,8 @@ mod tests {
     #[test]
     fn the_most_similar_pair_takes_both() {
         let pairs = vec![(0, 0, 1, 0.9), (1, 0, 1, 0.95), (0, 1, 0, 0.5), (2, 0, 0, 0.6), (3, 0, 1, 0.1)];
-        assert_eq!(one_to_one(4, 2, pairs), [None, Some(0), Some(0), None]);
+        assert_eq!(greedy(4, 2, pairs), [None, Some(0), Some(0), None]);
         let equal = vec![(1, 0, 0, 0.5), (0, 0, 0, 0.5)];
-        assert_eq!(one_to_one(2, 1, equal), [Some(0), None], "the first row wins");
+        assert_eq!(greedy(2, 1, equal), [Some(0), None], "the first row wins");
     }
 }

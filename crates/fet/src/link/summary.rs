@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use fet_core::data::Keys;
 
-use super::Pairs;
+use super::pairs::Pairs;
 
 /// Lines for people.
 pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> String {

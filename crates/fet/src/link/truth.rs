@@ -7,7 +7,8 @@ use std::path::Path;
 use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{Quality, best, curve};
 
-use super::{Pairs, input};
+use super::pairs::Pairs;
+use crate::input::input;
 
 /// Pairs of rows that belong together.
 pub(super) type Truth = HashSet<(u32, u32)>;

@@ -1,0 +1,77 @@
+//! How far linking is: a bar on a terminal, lines elsewhere.
+
+use std::io::IsTerminal;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line is told no more often than this.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Tells how many rows are done.
+pub(super) enum Progress {
+    Bar(ProgressBar),
+    Lines { rows: usize, start: Instant, told: Mutex<Told> },
+}
+
+/// Rows that are done, and when that was told last.
+pub(super) struct Told {
+    done: usize,
+    at: Instant,
+}
+
+impl Progress {
+    /// Of `rows` rows, from now on.
+    pub(super) fn new(rows: usize) -> Self {
+        if !std::io::stderr().is_terminal() {
+            let start = Instant::now();
+            return Self::Lines { rows, start, told: Mutex::new(Told { done: 0, at: start }) };
+        }
+        let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
+        let style =
+            ProgressStyle::with_template("linking {bar:30} {percent:>3}% {pos}/{len} rows, {eta} left");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self::Bar(bar)
+    }
+
+    /// `count` more rows are done.
+    pub(super) fn add(&self, count: usize) {
+        match self {
+            Self::Bar(bar) => bar.inc(count as u64),
+            Self::Lines { rows, start, told } => {
+                let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                told.done += count;
+                if told.at.elapsed() >= PAUSE && told.done < *rows {
+                    told.at = Instant::now();
+                    fet_files::note!("{}", line(told.done, *rows, start.elapsed()));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Self::Bar(bar) = self {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What is told when `done` of `rows` rows took `time`.
+fn line(done: usize, rows: usize, time: Duration) -> String {
+    let left = time.as_secs_f64() * (rows as f64 / done.max(1) as f64 - 1.0);
+    format!("linked {done} of {rows} rows, about {left:.0} s left")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let told = line(250, 1_000, Duration::from_secs(20));
+        assert_eq!(told, "linked 250 of 1000 rows, about 60 s left");
+    }
+}

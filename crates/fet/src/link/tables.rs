@@ -1,0 +1,111 @@
+//! What is linked: both tables' keys and ids, and the linker that they choose or are read for.
+
+use std::path::Path;
+
+use fet_core::data::{KeyKind, Keys};
+use fet_core::linker::Linker;
+use fet_core::registry::Slot;
+use fet_data::{read_keys, read_texts};
+
+use super::Arguments;
+use crate::input::input;
+
+/// The linker's settings and both sides' keys.
+pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
+    let names = &arguments.keys;
+    let others = if arguments.secondary_keys.is_empty() { names } else { &arguments.secondary_keys };
+    if names.len() != others.len() {
+        let problem =
+            format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
+        return Err(input(format!("--secondary-keys: {problem}")));
+    }
+    let read = |kind| -> anyhow::Result<(Keys, Keys)> {
+        let primary = read_keys(&arguments.primary, names, kind).map_err(input)?;
+        let secondary = read_keys(&arguments.secondary, others, kind).map_err(input)?;
+        if primary.kind_name() == secondary.kind_name() {
+            return Ok((primary, secondary));
+        }
+        // If a key of one side is not a number, both sides' keys are text.
+        let primary = read_keys(&arguments.primary, names, KeyKind::Text).map_err(input)?;
+        Ok((primary, read_keys(&arguments.secondary, others, KeyKind::Text).map_err(input)?))
+    };
+    if let Some(kind) = &arguments.linker {
+        let slot = slot(arguments, kind)?;
+        let takes = slot.build(&()).map_err(input)?.about().takes;
+        let (primary, secondary) = read(takes)?;
+        return Ok((slot, primary, secondary));
+    }
+    // The keys choose the linker: they must be of one kind, and no wrong cell may decide it.
+    let primary = read_keys(&arguments.primary, names, KeyKind::Either).map_err(input)?;
+    let secondary = read_keys(&arguments.secondary, others, KeyKind::Either).map_err(input)?;
+    for (keys, file, names) in
+        [(&primary, &arguments.primary, names), (&secondary, &arguments.secondary, others)]
+    {
+        refuse_stray_cell(keys, file, names)?;
+    }
+    if primary.kind_name() != secondary.kind_name() {
+        return Err(input(format!(
+            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or a linker for texts, as --linker clk",
+            names.join(", "),
+            arguments.primary.display(),
+            primary.kind_name(),
+            others.join(", "),
+            arguments.secondary.display(),
+            secondary.kind_name()
+        )));
+    }
+    let kind = if primary.numbers().is_some() { "nearest" } else { "clk" };
+    Ok((slot(arguments, kind)?, primary, secondary))
+}
+
+/// Refuses texts where every key column holds mostly numbers: a wrong cell must not choose the linker.
+fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Result<()> {
+    let Some(table) = keys.text() else { return Ok(()) };
+    let is_number = |cell: &&String| cell.trim().parse::<f64>().is_ok_and(f64::is_finite);
+    let column = |at: usize| table.cells().iter().skip(at).step_by(names.len());
+    let mostly = |at: usize| 2 * column(at).filter(is_number).count() > column(at).count();
+    if !(0..names.len()).all(mostly) {
+        return Ok(());
+    }
+    for (at, name) in names.iter().enumerate() {
+        if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
+            return Err(input(format!(
+                "{} data row {} column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (mend it, or name a \
+                 linker for texts, as --linker clk)",
+                file.display(),
+                row + 1
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn slot(arguments: &Arguments, kind: &str) -> anyhow::Result<Slot<dyn Linker>> {
+    let mut table = toml::Table::new();
+    for assignment in &arguments.sets {
+        let assignment = match assignment.split_once('=') {
+            Some((name, value)) if name.trim() == "k" => format!("neighbours={value}"),
+            _ => assignment.clone(),
+        };
+        fet_core::experiment::set(&mut table, &assignment)
+            .map_err(|error| input(format!("--set {error}")))?;
+    }
+    if table.contains_key("kind") {
+        return Err(input("--set kind: name the linker with --linker"));
+    }
+    table.insert("kind".into(), kind.into());
+    Slot::from_table(table).map_err(|error| input(format!("--linker {kind}: {error}")))
+}
+
+/// Both tables' ids, if their columns are given.
+pub(super) fn ids(arguments: &Arguments) -> anyhow::Result<Option<[Vec<String>; 2]>> {
+    let read = |path: &Path, column: &String| -> anyhow::Result<Vec<String>> {
+        read_texts(path, std::slice::from_ref(column)).map_err(input)
+    };
+    match arguments.id.as_slice() {
+        [] => Ok(None),
+        [both] => Ok(Some([read(&arguments.primary, both)?, read(&arguments.secondary, both)?])),
+        [first, second] => Ok(Some([read(&arguments.primary, first)?, read(&arguments.secondary, second)?])),
+        more => Err(input(format!("--id: must name one column or two; it names {}", more.len()))),
+    }
+}
