@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
 use fet_records::Answer;
@@ -121,70 +122,31 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     };
     check_seeds("--seeds", &seeds)?;
     let own = base(&file, arguments).context(place)?;
-    let with = |sets: &[&[String]]| sets.concat();
-    let study =
-        [arguments.variant.as_deref(), arguments.profile.as_deref()].into_iter().flatten().map(cell::slug);
-    let draw = (arguments.draw > 0).then(|| format!("draw{}", arguments.draw));
-    let study = study.chain(draw).fold(format!("{name}-tune"), |study, part| format!("{study}-{part}"));
-    let tuning = [format!("name={study}"), "split.tuning=true".to_string()];
-    let fet = locate()?;
-    let candidates = {
-        let sets = with(&[&own, &tuning]);
-        let base = Base { file: &path, sets: &sets, device: arguments.device.as_deref() };
-        drawn(&tune, arguments, &fet, &base, seeds[0])?
-    };
-    let sets = with(&[&own, &tuning]);
+    let sets =
+        [own.clone(), vec![format!("name={}", study(&name, arguments)), "split.tuning=true".into()]].concat();
     let base = Base { file: &path, sets: &sets, device: arguments.device.as_deref() };
+    let fet = locate()?;
+    let candidates = drawn(&tune, arguments, &fet, &base, seeds[0])?;
     let stop = engine::stop_on_interrupt()?;
+    let search =
+        Search { arguments, tune: &tune, name: &name, seeds: &seeds, fet: &fet, base: &base, stop: &stop };
     let mut rungs: Vec<Rung> = Vec::new();
     let (started, mut left) = (candidates.len(), candidates);
     for number in 0..tune.rungs {
-        let grid = Grid::of_variants(
-            &name,
-            left.iter().map(|candidate| variant(candidate, &tune, number)).collect(),
-            seeds.clone(),
-        );
-        let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;
-        let outcome = {
-            let done: HashSet<PathBuf> =
-                finished(&cells).iter().map(|result| result.cell.folder.clone()).collect();
-            let missing: Vec<&Cell> = cells.iter().filter(|cell| !done.contains(&cell.folder)).collect();
-            let view = View::new(arguments.log, done.len(), cells.len());
-            let work = Work { fet: &fet, base: &base, view: &view, stop: &stop };
-            if missing.is_empty() {
-                Outcome::Ended
-            } else {
-                Local { jobs: arguments.jobs }.run(&missing, &work)?
+        let (rung, folder) = match search.rung(number, &left)? {
+            Ended::Ranked(rung, folder) => (rung, folder),
+            Ended::Interrupted => {
+                fet_files::note!(
+                    "interrupted in rung {} of {}; the same command resumes",
+                    number + 1,
+                    tune.rungs
+                );
+                return Ok(ExitCode::from(130));
             }
-        };
-        if outcome == Outcome::Interrupted {
-            fet_files::note!(
-                "interrupted in rung {} of {}; the same command resumes",
-                number + 1,
-                tune.rungs
-            );
-            return Ok(ExitCode::from(130));
-        }
-        let done = finished(&cells);
-        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
-        for (cell, failure) in &failures {
-            fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);
-        }
-        let mut rung = Rung {
-            epochs: left.iter().map(|own| tune.epochs(own.epochs, number)).collect(),
-            scores: Vec::new(),
-        };
-        for (index, candidate) in left.iter().enumerate() {
-            let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
-            // A candidate that fails with one seed is not compared by the others.
-            let of = (own.len() == seeds.len()).then(|| Score::of(candidate.number, &candidate.drawn, &own));
-            rung.scores.extend(of);
-        }
-        rung.rank()?;
-        let Some(folder) = cells.first().map(|cell| cell.study.clone()).filter(|_| !rung.scores.is_empty())
-        else {
-            fet_files::note!("no candidate could be run; the first problem: {}", first(&failures));
-            return Ok(ExitCode::from(1));
+            Ended::Nothing(problem) => {
+                fet_files::note!("no candidate could be run; the first problem: {problem}");
+                return Ok(ExitCode::from(1));
+            }
         };
         let is_last = number + 1 == tune.rungs;
         let survivors = if is_last { rung.scores.len() } else { tune.survivors(started, number) };
@@ -205,6 +167,78 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The name of the search's study: of the experiment, and what tells this search from others of the same file.
+fn study(name: &str, arguments: &TuneArguments) -> String {
+    let parts =
+        [arguments.variant.as_deref(), arguments.profile.as_deref()].into_iter().flatten().map(cell::slug);
+    let draw = (arguments.draw > 0).then(|| format!("draw{}", arguments.draw));
+    parts.chain(draw).fold(format!("{name}-tune"), |study, part| format!("{study}-{part}"))
+}
+
+/// What all rungs of a search have in common.
+struct Search<'a> {
+    arguments: &'a TuneArguments,
+    tune: &'a Tune,
+    /// The experiment's name.
+    name: &'a str,
+    seeds: &'a [u64],
+    fet: &'a Fet,
+    base: &'a Base<'a>,
+    stop: &'a AtomicBool,
+}
+
+/// How a rung ended.
+enum Ended {
+    /// Its scores, the best first, and the folder of the search.
+    Ranked(Rung, PathBuf),
+    Interrupted,
+    /// No candidate came through; the first problem.
+    Nothing(String),
+}
+
+impl Search<'_> {
+    /// Runs the candidates that are left with the epochs of rung `number`, from 0, and ranks them.
+    fn rung(&self, number: usize, left: &[Candidate]) -> Result<Ended> {
+        let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
+        let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
+        let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
+        if self.run(&cells)? == Outcome::Interrupted {
+            return Ok(Ended::Interrupted);
+        }
+        let done = finished(&cells);
+        let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
+        for (cell, failure) in &failures {
+            fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);
+        }
+        let epochs = left.iter().map(|own| self.tune.epochs(own.epochs, number)).collect();
+        let mut rung = Rung { epochs, scores: Vec::new() };
+        for (index, candidate) in left.iter().enumerate() {
+            let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
+            // A candidate that fails with one seed is not compared by the others.
+            let whole = own.len() == self.seeds.len();
+            rung.scores.extend(whole.then(|| Score::of(candidate.number, &candidate.drawn, &own)));
+        }
+        rung.rank()?;
+        Ok(match cells.first() {
+            Some(cell) if !rung.scores.is_empty() => Ended::Ranked(rung, cell.study.clone()),
+            _ => Ended::Nothing(first(&failures)),
+        })
+    }
+
+    /// Runs those of the cells that have no result yet.
+    fn run(&self, cells: &[Cell]) -> Result<Outcome> {
+        let done: HashSet<PathBuf> =
+            finished(cells).iter().map(|result| result.cell.folder.clone()).collect();
+        let missing: Vec<&Cell> = cells.iter().filter(|cell| !done.contains(&cell.folder)).collect();
+        if missing.is_empty() {
+            return Ok(Outcome::Ended);
+        }
+        let view = View::new(self.arguments.log, done.len(), cells.len());
+        let work = Work { fet: self.fet, base: self.base, view: &view, stop: self.stop };
+        Local { jobs: self.arguments.jobs }.run(&missing, &work)
+    }
 }
 
 fn first(failures: &[(&Cell, Failure)]) -> String {
