@@ -1,5 +1,6 @@
 //! Secrets of the encodings: derived from what the parties share, one for each purpose.
 
+use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -11,9 +12,29 @@ pub fn derive(shared: &[u8], purpose: &str) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
+/// The secret for `purpose` in the project of this salt, by HKDF (RFC 5869): what is known of one project's says nothing of another's.
+pub fn for_project(shared: &[u8], salt: &[u8], purpose: &str) -> [u8; 32] {
+    let mut secret = [0; 32];
+    Hkdf::<Sha256>::new(Some(salt), shared)
+        .expand_multi_info(&[b"fet linkage v1\0", purpose.as_bytes()], &mut secret)
+        .expect("HKDF gives up to 255 blocks of 32 bytes");
+    secret
+}
+
 #[cfg(test)]
 mod tests {
-    use super::derive;
+    use super::{derive, for_project};
+
+    #[test]
+    fn projects_are_apart() {
+        let all = [
+            for_project(b"a", b"1", "x"),
+            for_project(b"a", b"2", "x"),
+            for_project(b"b", b"1", "x"),
+            for_project(b"a", b"1", "y"),
+        ];
+        assert!((0..4).all(|a| (0..a).all(|b| all[a] != all[b])));
+    }
 
     #[test]
     fn purposes_and_secrets_are_apart() {

@@ -4,6 +4,8 @@
 //! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity -1.
 //! What is missing on one side sets no bits there, and the correlation judges by what is left.
 
+mod shared;
+
 use std::collections::HashMap;
 
 use fet_linkage::bits::BitTable;
@@ -18,6 +20,8 @@ use crate::{check_weights, known, links, secret, wire};
 use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
+
+pub use shared::LinkageSchema;
 
 /// Settings of `clk` (Schnell, Bachteler, Reiher 2009).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -182,30 +186,35 @@ struct Side {
     warnings: Vec<String>,
 }
 
-impl Side {
-    fn encoder(&self, schema: &Schema) -> Result<Encoder, LinkError> {
-        let ClkSettings { bits, q, hardening, secret_env, .. } = &self.settings;
-        let code = Code { bits: *bits, q: *q, hardening: (*hardening).into() };
-        Ok(Encoder::new(code, &secret::secret(secret_env, self.seed, "clk")?, schema))
-    }
+/// An encoder by these settings.
+fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encoder {
+    let code = Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.into() };
+    Encoder::new(code, secret, schema)
+}
 
-    /// The schema of the fields, with weights from the primary's records.
-    fn schema(&self, queries: &TextTable) -> Result<Schema, LinkError> {
-        let ClkSettings { bits, q, load, weights, groups, .. } = &self.settings;
-        let fields = queries.columns();
-        if !groups.is_empty() && groups.len() != fields {
-            return Err(crate::wrong_length("groups", groups.len(), fields));
+/// The schema of the fields, with weights from these records.
+fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Result<Schema, LinkError> {
+    let ClkSettings { bits, q, load, weights, groups, .. } = settings;
+    let fields = records.columns();
+    if !groups.is_empty() && groups.len() != fields {
+        return Err(crate::wrong_length("groups", groups.len(), fields));
+    }
+    let weights = crate::weights(weights, fields)?;
+    let insertions = load * *bits as f64;
+    match settings.weighting {
+        Weighting::Entropy => Ok(Schema::fit(records.cells(), fields, *q, insertions, &weights, groups)),
+        Weighting::Rarity => {
+            let mut schema = Schema::of_groups(fields, groups);
+            let encoder = encoder(settings, secret, &schema);
+            schema.rarity = Some(encoder.rarity(records.cells(), insertions, &weights));
+            Ok(schema)
         }
-        let weights = crate::weights(weights, fields)?;
-        let insertions = load * *bits as f64;
-        match self.settings.weighting {
-            Weighting::Entropy => Ok(Schema::fit(queries.cells(), fields, *q, insertions, &weights, groups)),
-            Weighting::Rarity => {
-                let mut schema = Schema::of_groups(fields, groups);
-                schema.rarity = Some(self.encoder(&schema)?.rarity(queries.cells(), insertions, &weights));
-                Ok(schema)
-            }
-        }
+    }
+}
+
+impl Side {
+    fn secret(&self) -> Result<[u8; 32], LinkError> {
+        secret::secret(&self.settings.secret_env, self.seed, "clk")
     }
 
     /// Warns where many filters are more than half full: what two of them have in common is then mostly chance.
@@ -259,8 +268,9 @@ impl Asker for Side {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let queries = known(queries, &self.settings.missing);
-        let schema = self.schema(&queries)?;
-        let table = self.encoder(&schema)?.encode(queries.cells());
+        let secret = self.secret()?;
+        let schema = schema(&self.settings, &secret, &queries)?;
+        let table = encoder(&self.settings, &secret, &schema).encode(queries.cells());
         let mut writer = Writer::default();
         for field in &schema.fields {
             writer.number(field.group);
@@ -294,7 +304,8 @@ impl Owner for Side {
             settings.pad,
         )?;
         let (schema, queries) = self.open(message)?;
-        let records = self.encoder(&schema)?.encode(known(records, &settings.missing).cells());
+        let records =
+            encoder(settings, &self.secret()?, &schema).encode(known(records, &settings.missing).cells());
         self.warn(&queries, "primary");
         self.warn(&records, "own");
         let settings = &self.settings;

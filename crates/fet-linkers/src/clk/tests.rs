@@ -118,12 +118,62 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
 /// What stands in fewer than three records is in no message.
 #[test]
 fn rare_words_are_not_told() {
-    let side = Side { settings: ClkSettings::default(), seed: 1, warnings: Vec::new() };
     let told = |cells: &[&str]| {
         let Keys::Text(table) = text(1, cells) else { unreachable!("these are texts") };
-        side.schema(&table).expect("a schema").rarity.expect("by rarity").grams().len()
+        schema(&ClkSettings::default(), &[1; 32], &table)
+            .expect("a schema")
+            .rarity
+            .expect("by rarity")
+            .grams()
+            .len()
     };
     assert_eq!(told(&["alpha", "alpha", "index"]), 0);
     // Seven trigrams of a padded word of five letters, and the word.
     assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
+}
+
+/// Two owners who have a schema in common, and each its own table.
+fn owners() -> (LinkageSchema, TextTable, TextTable) {
+    let table = |cells: &[String]| TextTable::new(1, cells.to_vec());
+    let (ours, theirs) = (products(), (0..60).map(|row| format!("{} mouse", code(row))).collect::<Vec<_>>());
+    let names = ["product".to_string()];
+    let learned =
+        LinkageSchema::learn(&ClkSettings::default(), &names, [7; 16], b"a secret of two", &table(&ours));
+    (learned.expect("a schema"), table(&ours), table(&theirs))
+}
+
+#[test]
+fn encodings_made_apart_find_each_other() {
+    let (schema, ours, theirs) = owners();
+    schema.check().expect("sound");
+    let file = serde_json::to_string(&schema).expect("JSON");
+    let copy: LinkageSchema = serde_json::from_str(&file).expect("a schema");
+    let found = |secret: &[u8]| {
+        let (a, b) = (schema.encode(b"a secret of two", &ours), copy.encode(secret, &theirs));
+        let found = Index::new(&b).search(&a, 1, Measure::Correlation(2_048), &|_| ());
+        (0..60).filter(|&row| found.row(row) == [row as u32]).count()
+    };
+    assert_eq!(found(b"a secret of two"), 60);
+    assert!(found(b"a secret of others") < 20);
+    assert_eq!(copy.fingerprint(b"a secret of two"), schema.fingerprint(b"a secret of two"));
+    assert_ne!(copy.fingerprint(b"a secret of others"), schema.fingerprint(b"a secret of two"));
+    assert!(!file.contains("mouse") && !file.contains("wireless"));
+}
+
+#[test]
+fn a_schema_that_nobody_made_is_refused() {
+    let (schema, ..) = owners();
+    let with = |name: &str, value: serde_json::Value| {
+        let mut file = serde_json::to_value(&schema).expect("JSON");
+        file[name] = value;
+        let read: Result<LinkageSchema, _> = serde_json::from_value(file);
+        read.expect("of the right types").check().expect_err("wrong").to_string()
+    };
+    assert!(with("format", "fet linkage schema 2".into()).contains("format"));
+    assert!(with("bits", 1_000.into()).contains("power of two"));
+    assert!(with("bits", 64.into()).contains("128"));
+    assert!(with("q", 0.into()).contains("`q`"));
+    assert!(with("salt", "00".into()).contains("salt"));
+    assert!(with("fields", serde_json::json!([])).contains("fields"));
+    assert!(with("grams", serde_json::json!({ "xyz": 3 })).contains("grams"));
 }

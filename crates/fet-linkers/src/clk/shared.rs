@@ -1,0 +1,156 @@
+//! What owners who encode their tables apart have in common: the linkage schema.
+
+use std::collections::BTreeMap;
+
+use fet_core::data::TextTable;
+use fet_core::linker::LinkError;
+use fet_core::registry::{Recipe, Violation};
+use fet_linkage::bits::BitTable;
+use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rarity, Schema};
+use fet_linkage::secret::{derive, for_project};
+use serde::{Deserialize, Serialize};
+
+use super::{ClkSettings, Harden, Weighting, schema};
+use crate::known;
+
+/// The form of the file that a linkage schema is kept in.
+const FORMAT: &str = "fet linkage schema 1";
+
+/// How records become encodings that can be compared: both owners need the same, and the same secret.
+///
+/// It holds no text, but how frequent the q-grams and words of the records are that it was learned from, and whoever has the secret
+/// can look one up. It is for owners who have the secret, not for the unit that compares.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkageSchema {
+    format: String,
+    /// Tells the encodings of one project from those of others under the same secret; drawn at random.
+    salt: String,
+    bits: usize,
+    q: usize,
+    weighting: Weighting,
+    hardening: Harden,
+    missing: Vec<String>,
+    fields: Vec<Field>,
+    /// In parts of a bit, by their tags.
+    grams: BTreeMap<String, u16>,
+}
+
+/// A key column.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    name: String,
+    group: u32,
+    /// How many bits each q-gram sets, where all set the same.
+    hashes: usize,
+    /// What a q-gram that is not listed sets, in parts of a bit.
+    unknown: u16,
+}
+
+impl LinkageSchema {
+    /// The schema of these columns by `settings`, with weights from the records of `table`.
+    ///
+    /// # Errors
+    /// Weights or groups of another number than the columns.
+    pub fn learn(
+        settings: &ClkSettings,
+        names: &[String],
+        salt: [u8; 16],
+        secret: &[u8],
+        table: &TextTable,
+    ) -> Result<Self, LinkError> {
+        let table = known(table, &settings.missing);
+        let mut own = Self {
+            format: FORMAT.to_string(),
+            salt: fet_files::hex(&salt),
+            bits: settings.bits,
+            q: settings.q,
+            weighting: settings.weighting,
+            hardening: settings.hardening,
+            missing: settings.missing.clone(),
+            fields: Vec::new(),
+            grams: BTreeMap::new(),
+        };
+        let learned = schema(settings, &own.key(secret), &table)?;
+        let unseen = learned.rarity.as_ref().map_or(&[][..], Rarity::unseen);
+        let field = |(at, (name, plan)): (usize, (&String, &FieldPlan))| Field {
+            name: name.clone(),
+            group: plan.group,
+            hashes: plan.hashes,
+            unknown: unseen.get(at).copied().unwrap_or_default(),
+        };
+        own.fields = names.iter().zip(&learned.fields).enumerate().map(field).collect();
+        let grams = learned.rarity.as_ref().map(Rarity::grams).unwrap_or_default();
+        own.grams = grams.into_iter().map(|(tag, parts)| (format!("{tag:016x}"), parts)).collect();
+        Ok(own)
+    }
+
+    /// Refuses a schema that [`LinkageSchema::learn`] cannot have made.
+    ///
+    /// # Errors
+    /// The first field that is wrong.
+    pub fn check(&self) -> Result<(), Violation> {
+        if self.format != FORMAT {
+            return Err(Violation::new("format", format!("must be \"{FORMAT}\""), &self.format));
+        }
+        let settings = ClkSettings { bits: self.bits, q: self.q, ..ClkSettings::default() };
+        settings.check()?;
+        if !(128..=65_536).contains(&self.bits) {
+            return Err(Violation::new("bits", "must be from 128 to 65536", self.bits));
+        }
+        if !(1..=8).contains(&self.q) {
+            return Err(Violation::new("q", "must be from 1 to 8", self.q));
+        }
+        if self.salt.len() != 32 {
+            return Err(Violation::new("salt", "must have 32 hexadecimal digits", self.salt.len()));
+        }
+        if self.fields.is_empty() {
+            return Err(Violation::new("fields", "must name one or more", "[]"));
+        }
+        if let Some(field) = self.fields.iter().find(|field| field.hashes > MOST_HASHES) {
+            return Err(Violation::new("hashes", format!("must be at most {MOST_HASHES}"), field.hashes));
+        }
+        match self.grams.keys().find(|tag| tag.len() != 16 || u64::from_str_radix(tag, 16).is_err()) {
+            Some(tag) => Err(Violation::new("grams", "must be named by 16 hexadecimal digits", tag)),
+            None => Ok(()),
+        }
+    }
+
+    /// The names of the columns that it was learned from.
+    pub fn names(&self) -> Vec<String> {
+        self.fields.iter().map(|field| field.name.clone()).collect()
+    }
+
+    /// How many q-grams and words it tells.
+    pub fn told(&self) -> usize {
+        self.grams.len()
+    }
+
+    /// The encodings of a table with these columns, in this order.
+    pub fn encode(&self, secret: &[u8], table: &TextTable) -> BitTable {
+        let plan = |field: &Field| FieldPlan { group: field.group, hashes: field.hashes };
+        let rarity = || {
+            let gram = |(tag, &parts): (&String, &u16)| Some((u64::from_str_radix(tag, 16).ok()?, parts));
+            let unseen = self.fields.iter().map(|field| field.unknown).collect();
+            Rarity::new(self.grams.iter().filter_map(gram).collect(), unseen)
+        };
+        let schema = Schema {
+            fields: self.fields.iter().map(plan).collect(),
+            rarity: (self.weighting == Weighting::Rarity).then(rarity),
+        };
+        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.into() };
+        Encoder::new(code, &self.key(secret), &schema).encode(known(table, &self.missing).cells())
+    }
+
+    /// What encodings under this schema and this secret are known by. It tells neither.
+    pub fn fingerprint(&self, secret: &[u8]) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        let key = for_project(secret, self.salt.as_bytes(), "fingerprint");
+        fet_files::hex(&derive(&key, &text)[..16])
+    }
+
+    fn key(&self, secret: &[u8]) -> [u8; 32] {
+        for_project(secret, self.salt.as_bytes(), "clk")
+    }
+}
