@@ -3,6 +3,7 @@
 //! The user has both tables, so nothing is protected here; `fet list linker` shows what a linker protects between
 //! parties. Everything is checked before anything is written, and the output is written atomically.
 
+mod apart;
 mod choice;
 mod pairs;
 mod progress;
@@ -10,7 +11,7 @@ mod summary;
 mod tables;
 mod truth;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::Context;
@@ -20,12 +21,32 @@ use fet_core::memory;
 use fet_core::registry::Slot;
 use fet_linkers::{CACHE_VARIABLE, Cached};
 
-use self::choice::{Assign, Threshold};
-use self::pairs::Pairs;
+use self::choice::{Assign, Choice, Threshold};
 use self::progress::Progress;
 use crate::input::input;
 use crate::memory::peak_memory;
 use crate::output;
+
+/// `fet link`: of two tables, or one of its commands.
+#[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct Command {
+    #[command(subcommand)]
+    apart: Option<apart::Command>,
+    #[command(flatten)]
+    here: Option<Arguments>,
+}
+
+impl Command {
+    /// Links, and returns what to say, and whether links are on standard output, so that it is said beside them.
+    pub fn run(&self) -> anyhow::Result<(String, bool)> {
+        if let Some(command) = &self.apart {
+            return Ok((apart::run(command)?, command.writes_to(Path::new(output::STANDARD))));
+        }
+        let arguments = self.here.as_ref().ok_or_else(|| input("fet link: name two tables"))?;
+        Ok((link(arguments)?, arguments.out == Path::new(output::STANDARD)))
+    }
+}
 
 /// The arguments of `fet link`.
 #[derive(Debug, Clone, clap::Args)]
@@ -73,7 +94,8 @@ pub struct Arguments {
 
 /// Links, writes, and returns the summary as text.
 pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
-    check_output(arguments)?;
+    let inputs = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
+    check_output(&arguments.out, inputs)?;
     let (slot, primary, secondary) = tables::prepare(arguments)?;
     let ids = tables::ids(arguments)?;
     let truth = arguments
@@ -97,22 +119,10 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let slot = if searched == wanted { slot } else { choice::with_neighbours(&slot, searched)? };
     let linker = build(arguments, &slot)?;
     let (links, seconds) = search(linker.as_ref(), &primary, &secondary, arguments.seed)?;
-    let estimate = match threshold {
-        Threshold::Auto => choice::estimate(&slot, &links, &primary, secondary.rows(), arguments.seed)?,
-        Threshold::None | Threshold::At(_) => None,
-    };
-    let given = if let Threshold::At(given) = threshold { Some(given) } else { None };
-    let candidates = Pairs {
-        links: &links,
-        floor: linker.about().floor,
-        threshold: given,
-        wanted: links.available(),
-        assigned: None,
-    };
-    let assigned = arguments.assign.map(|Assign::OneToOne| choice::one_to_one(&candidates, secondary.rows()));
-    let every = Pairs { assigned: assigned.as_deref(), ..candidates };
-    let written = Pairs { threshold: estimate.map(|estimate| estimate.threshold).or(given), wanted, ..every };
-    let count = pairs::write(&arguments.out, &written, ids.as_ref())
+    let floor = linker.about().floor;
+    let choice = Choice { floor, threshold, assign: arguments.assign, wanted, records: secondary.rows() };
+    let chosen = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
+    let count = pairs::write(&arguments.out, &chosen.written(&links), ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let mut text = format!(
         "linked {} with {} rows by `{}`: {:.2} s, {:.0} rows/s, peak memory {:.0} MB\n",
@@ -123,16 +133,20 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         primary.rows() as f64 / seconds.max(1e-9),
         peak_memory() as f64 / 1e6,
     );
-    text += &summary::text(&written, &primary, &secondary);
-    text += &choice::told(&every, estimate.as_ref(), arguments.threshold == Some(Threshold::Auto));
-    if let Some(truth) = &truth {
-        text += &truth::text(&every, truth);
-        if estimate.is_some() {
-            text += &truth::written(&written, truth);
-        }
+    text += &summary::keys(&primary, &secondary);
+    text += &summary::text(&chosen.written(&links), secondary.rows());
+    text += &chosen.told(&links);
+    text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
+    Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
+}
+
+/// The primary linked with itself, two neighbours a row, if the linker has as many and takes its keys on both sides.
+fn twins(slot: &Slot<dyn Linker>, primary: &Keys, seed: u64) -> anyhow::Result<Option<Links>> {
+    let linker = choice::with_neighbours(slot, 2)?.build(&()).map_err(input)?;
+    if linker.about().neighbours < 2 {
+        return Ok(None);
     }
-    text += &format!("{count} pairs written to {}\n", arguments.out.display());
-    Ok(text)
+    Ok(Some(fet_core::linker::link(linker.as_ref(), primary, primary, seed, &|_| ()).map_err(input)?))
 }
 
 /// The links of all rows, and the seconds that they took.
@@ -161,10 +175,8 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
 }
 
 /// Refuses an unwritable output before any work is done.
-fn check_output(arguments: &Arguments) -> anyhow::Result<()> {
-    let out = &arguments.out;
-    let tables = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
-    output::check(out, tables)?;
+fn check_output<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+    output::check(out, inputs)?;
     let other = ["parquet", "arrow", "feather", "tsv", "zst", "zip", "xlsx", "xls", "ods", "json"];
     if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {
         let problem = "links are written as CSV; name a .csv or .csv.gz file";

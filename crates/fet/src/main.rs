@@ -109,7 +109,7 @@ enum Command {
         command: data::Command,
     },
     /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
-    Link(Box<link::Arguments>),
+    Link(Box<link::Command>),
     /// Predict new records of the primary with the model of a finished run.
     Predict(predict::Arguments),
     /// Explain a finished run: what its parties and columns add.
@@ -302,10 +302,10 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Link(arguments) => {
-            let told = link::link(&arguments)?;
+        Command::Link(command) => {
+            let (told, beside) = command.run()?;
             // Where the links are the answer, the rest is said beside it.
-            match arguments.out.as_os_str() == "-" {
+            match beside {
                 true => fet_files::note!("{}", told.trim_end()),
                 false => answer(&told)?,
             }

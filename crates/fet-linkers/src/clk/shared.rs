@@ -122,6 +122,11 @@ impl LinkageSchema {
         self.fields.iter().map(|field| field.name.clone()).collect()
     }
 
+    /// Whether encodings are hardened: how many bits they have says nothing of the texts then.
+    pub fn is_hardened(&self) -> bool {
+        self.hardening != Harden::None
+    }
+
     /// How many q-grams and words it tells.
     pub fn told(&self) -> usize {
         self.grams.len()

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use fet_core::data::Keys;
-use fet_core::linker::{Linker, Links, link};
+use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
 use fet_linkage::threshold::{Estimate, automatic};
 
 use super::pairs::Pairs;
+use super::truth::{self, Truth};
 use crate::input::input;
 
 /// Below which similarity pairs are left out.
@@ -61,36 +61,124 @@ pub(super) fn with_neighbours(
     Slot::from_table(table).map_err(input)
 }
 
-/// The threshold that is expected to be best for each row's best record, by the primary's own rows as decoys.
-pub(super) fn estimate(
-    slot: &Slot<dyn Linker>,
-    links: &Links,
-    primary: &Keys,
-    records: usize,
-    seed: u64,
-) -> anyhow::Result<Option<Estimate>> {
-    if primary.rows() < fet_linkage::threshold::FEWEST {
-        return Ok(None);
-    }
-    let linker = with_neighbours(slot, 2)?.build(&()).map_err(input)?;
-    if linker.about().neighbours < 2 {
-        return Ok(None);
-    }
-    let own = link(linker.as_ref(), primary, primary, seed, &|_| ()).map_err(input)?;
-    let mut similarities = Vec::with_capacity(2 * links.rows());
-    for row in 0..links.rows() {
-        let (Some(best), Some(twins)) = (links.similarities(row), own.similarities(row)) else {
-            return Ok(None);
+/// What is asked of the candidates.
+pub(super) struct Choice {
+    /// At or below it a pair is not a link.
+    pub(super) floor: Option<f32>,
+    pub(super) threshold: Threshold,
+    pub(super) assign: Option<Assign>,
+    /// Candidates beyond so many are left out, where none are assigned.
+    pub(super) wanted: usize,
+    /// Rows of the table that was searched.
+    pub(super) records: usize,
+}
+
+/// What was chosen.
+pub(super) struct Chosen {
+    choice: Choice,
+    assigned: Option<Vec<Option<usize>>>,
+    estimate: Option<Estimate>,
+}
+
+impl Choice {
+    /// Chooses among `links`. `own` links the primary with itself, two neighbours a row, or tells that this cannot be done.
+    pub(super) fn of(
+        self,
+        links: &Links,
+        own: impl FnOnce() -> anyhow::Result<Option<Links>>,
+    ) -> anyhow::Result<Chosen> {
+        let few = links.rows() < fet_linkage::threshold::FEWEST;
+        let estimate = match self.threshold {
+            Threshold::Auto if !few => own()?.and_then(|own| estimate(links, &own, self.records)),
+            _ => None,
         };
+        let records = self.records;
+        let mut chosen = Chosen { choice: self, assigned: None, estimate };
+        if chosen.choice.assign.is_some() {
+            chosen.assigned = Some(one_to_one(&chosen.every(links), records));
+        }
+        Ok(chosen)
+    }
+}
+
+impl Chosen {
+    /// All candidates that are above what was given, and assigned where that was asked.
+    pub(super) fn every<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
+        Pairs {
+            links,
+            floor: self.choice.floor,
+            threshold: self.given(),
+            wanted: links.available(),
+            assigned: self.assigned.as_deref(),
+        }
+    }
+
+    /// Those that are written.
+    pub(super) fn written<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
+        Pairs { threshold: self.threshold(), wanted: self.choice.wanted, ..self.every(links) }
+    }
+
+    /// The threshold that was estimated, or given.
+    pub(super) fn threshold(&self) -> Option<f32> {
+        self.estimate.map(|estimate| estimate.threshold).or(self.given())
+    }
+
+    fn given(&self) -> Option<f32> {
+        if let Threshold::At(given) = self.choice.threshold { Some(given) } else { None }
+    }
+
+    /// Lines for people: whom the assignment left alone, and what was estimated.
+    pub(super) fn told(&self, links: &Links) -> String {
+        let mut text = String::new();
+        if let Some(assigned) = &self.assigned {
+            let lost = (0..links.rows())
+                .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
+                .count();
+            text += &format!(
+                "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
+                links.available()
+            );
+        }
+        if let Some(estimate) = &self.estimate {
+            text += &format!(
+                "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
+                 (--threshold none writes every pair)\n",
+                estimate.threshold,
+                100.0 * estimate.precision(),
+                100.0 * estimate.recall(),
+                estimate.matches
+            );
+        } else if self.choice.threshold == Threshold::Auto {
+            text += "no threshold could be estimated: there are too few rows, one neighbour or no similarity, or no match is expected\n";
+        }
+        text
+    }
+
+    /// Lines for people: how good the links are.
+    pub(super) fn quality(&self, links: &Links, truth: &Truth) -> String {
+        let mut text = truth::text(&self.every(links), truth);
+        if self.estimate.is_some() {
+            text += &truth::written(&self.written(links), truth);
+        }
+        text
+    }
+}
+
+/// The threshold that is expected to be best for each row's best record, by the primary's own rows (`own`, two neighbours of each) as
+/// decoys, where it is searched among `records`.
+fn estimate(links: &Links, own: &Links, records: usize) -> Option<Estimate> {
+    let mut similarities = Vec::with_capacity(links.rows());
+    for row in 0..links.rows() {
+        let (best, twins) = (links.similarities(row)?, own.similarities(row)?);
         let itself = own.row(row).first() == Some(&(row as u32));
         similarities.push((best[0], twins[usize::from(itself).min(twins.len() - 1)]));
     }
     let (best, twins): (Vec<f32>, Vec<f32>) = similarities.into_iter().unzip();
-    Ok(automatic(&best, &twins, records as f64 / primary.rows() as f64))
+    automatic(&best, &twins, records as f64 / links.rows() as f64)
 }
 
 /// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.
-pub(super) fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
+fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
     let rows = candidates.links.rows();
     let of_row =
         |row| candidates.row(row).map(move |(rank, record, s)| (row, rank, record, s.unwrap_or(0.0)));
@@ -108,34 +196,6 @@ fn greedy(rows: usize, records: usize, mut pairs: Vec<(usize, usize, u32, f32)>)
         }
     }
     assigned
-}
-
-/// Lines for people: whom the assignment of `pairs` left alone, and what was estimated, which `wanted` says was asked for.
-pub(super) fn told(pairs: &Pairs<'_>, estimate: Option<&Estimate>, wanted: bool) -> String {
-    let mut text = String::new();
-    if let Some(assigned) = pairs.assigned {
-        let links = pairs.links;
-        let lost = (0..links.rows())
-            .filter(|&row| assigned[row].is_none() && links.similarities(row).is_some())
-            .count();
-        text += &format!(
-            "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
-            links.available()
-        );
-    }
-    if let Some(estimate) = estimate {
-        text += &format!(
-            "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
-             (--threshold none writes every pair)\n",
-            estimate.threshold,
-            100.0 * estimate.precision(),
-            100.0 * estimate.recall(),
-            estimate.matches
-        );
-    } else if wanted {
-        text += "no threshold could be estimated: there are too few rows, one neighbour or no similarity, or no match is expected\n";
-    }
-    text
 }
 
 #[cfg(test)]

@@ -42,20 +42,28 @@ impl Pairs<'_> {
 
 /// Writes the counted pairs, and returns their number.
 pub(super) fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>) -> std::io::Result<usize> {
+    place(out, |file| rows(file, pairs, ids))
+}
+
+/// Writes what `fill` gives: whole or not at all, compressed where the name ends in .gz, or to standard output.
+pub(super) fn place<T>(
+    out: &Path,
+    fill: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
+) -> std::io::Result<T> {
     if out == Path::new(output::STANDARD) {
         let mut text = Vec::new();
-        let written = rows(&mut text, pairs, ids)?;
+        let filled = fill(&mut text)?;
         fet_files::answer(&String::from_utf8_lossy(&text))?;
-        return Ok(written);
+        return Ok(filled);
     }
     fet_files::write_with(out, |file| {
         if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
             let mut encoder = GzEncoder::new(file, Compression::default());
-            let written = rows(&mut encoder, pairs, ids)?;
+            let filled = fill(&mut encoder)?;
             encoder.finish()?;
-            return Ok(written);
+            return Ok(filled);
         }
-        rows(file, pairs, ids)
+        fill(file)
     })
 }
 
@@ -81,7 +89,7 @@ fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>)
 }
 
 /// A cell of CSV.
-fn quoted(cell: &str) -> String {
+pub(super) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -7,10 +7,9 @@ use fet_core::data::Keys;
 
 use super::pairs::Pairs;
 
-/// Lines for people.
-pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> String {
+/// Lines for people about the keys.
+pub(super) fn keys(primary: &Keys, secondary: &Keys) -> String {
     let mut out = String::new();
-    let links = pairs.links;
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
         let (empty, repeated) = oddities(keys);
         if empty > 0 {
@@ -23,6 +22,13 @@ pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> Strin
             );
         }
     }
+    out
+}
+
+/// Lines for people about the links with `records` rows.
+pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
+    let mut out = String::new();
+    let links = pairs.links;
     let mut ranks = vec![1, 10, links.available()];
     ranks.retain(|&rank| rank <= links.available());
     ranks.dedup();
@@ -42,7 +48,7 @@ pub(super) fn text(pairs: &Pairs<'_>, primary: &Keys, secondary: &Keys) -> Strin
             at(0.95)
         );
     }
-    let mut chosen = vec![0usize; secondary.rows()];
+    let mut chosen = vec![0usize; records];
     let mut linked = 0;
     for row in 0..links.rows() {
         let mut any = 0;

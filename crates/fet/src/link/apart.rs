@@ -1,0 +1,76 @@
+//! Linking in several places: each owner encodes its own table, and a linkage unit that has neither keys nor the secret compares.
+
+mod clusters;
+mod compare;
+mod encode;
+mod encodings;
+
+use std::path::Path;
+
+use crate::input::input;
+
+/// The commands of `fet link` for owners who are apart.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Learn from a table how texts are encoded: a schema for all owners, not for the linkage unit.
+    #[command(after_help = SCHEMA)]
+    Schema(encode::Learn),
+    /// Encode a table by a schema: a file for the linkage unit, without keys and ids.
+    #[command(after_help = ENCODE)]
+    Encode(encode::Arguments),
+    /// Compare encoded tables: pairs of two, clusters of more.
+    #[command(after_help = MATCH)]
+    Match(compare::Arguments),
+}
+
+const SCHEMA: &str = "\
+All owners need the same schema and the same secret. The secret is in an environment variable of each owner, 16 bytes or more, in no file.
+The schema holds no text; whoever has the secret too can look up how frequent a guessed word is that three rows or more have.
+A new schema draws a new salt: what is encoded by it cannot be linked with what was encoded before, under the same secret or another.
+
+  export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every owner gets the same, the linkage unit never
+  fet link schema a.csv --keys name,address --out schema.json     # at the owner of the labels; schema.json goes to the others
+  fet link encode a.csv --schema schema.json --out a.clks         # at each owner; the .clks go to the linkage unit
+  fet link match a.clks b.clks --out pairs.csv                    # at the linkage unit: numbers of rows, no keys";
+
+const ENCODE: &str = "\
+The columns are found by the names in the schema; --keys names them where they are called otherwise here.
+The file tells whoever compares how similar rows are and how frequent bits are, and names the schema and the secret by a fingerprint that
+tells neither. Rows are in the order of the table: keep the table, since results name rows by numbers from 0.";
+
+const MATCH: &str = "\
+Two files give pairs: primary_row, secondary_row (counted from 0), rank, similarity. More give clusters: cluster, file, row; all rows of a
+cluster are candidates of each other, and no file has two.
+The unit learns how similar all rows are, within a file too, and how frequent bits are: frequent values can be guessed from that.";
+
+impl Command {
+    /// Whether its results go there.
+    pub(super) fn writes_to(&self, place: &Path) -> bool {
+        matches!(self, Self::Match(arguments) if arguments.out() == place)
+    }
+}
+
+/// What a command of several places says.
+pub(super) fn run(command: &Command) -> anyhow::Result<String> {
+    match command {
+        Command::Schema(arguments) => encode::learn(arguments),
+        Command::Encode(arguments) => encode::encode(arguments),
+        Command::Match(arguments) => compare::compare(arguments),
+    }
+}
+
+/// The owners' secret, from an environment variable.
+fn secret(name: &str) -> anyhow::Result<Vec<u8>> {
+    const LEAST: usize = 16;
+    if name.is_empty() || name.contains(['=', '\0']) {
+        return Err(input(format!("--secret-env: must name an environment variable; it is {name:?}")));
+    }
+    let value = std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes).unwrap_or_default();
+    if value.len() < LEAST {
+        return Err(input(format!(
+            "--secret-env: the environment variable {name} must hold the owners' secret, {LEAST} bytes or more; it has {}",
+            value.len()
+        )));
+    }
+    Ok(value)
+}

@@ -1,0 +1,117 @@
+//! Rows of more than two tables that are the same: clusters of candidates of each other.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+
+use super::compare::search;
+use super::encodings::Encodings;
+use crate::link::choice::{self, Choice, Threshold};
+use crate::link::pairs;
+
+/// A row of a table.
+type Member = (usize, u32);
+
+/// Finds the clusters of `tables`, writes them, and returns the summary as text.
+pub(super) fn write(
+    names: &[PathBuf],
+    tables: &[Encodings],
+    threshold: Threshold,
+    out: &Path,
+) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let mut candidates: Vec<(Member, Member, f32)> = Vec::new();
+    for first in 0..tables.len() {
+        let (queries, mut own) = (&tables[first], None);
+        for second in first + 1..tables.len() {
+            let records = &tables[second].filters;
+            let take = choice::CANDIDATES.min(records.rows());
+            let links = search(queries, records, take)?;
+            let choice =
+                Choice { floor: Some(0.0), threshold, assign: None, wanted: take, records: records.rows() };
+            if own.is_none() && threshold == Threshold::Auto && queries.filters.rows() > 1 {
+                own = Some(search(queries, &queries.filters, 2)?);
+            }
+            let chosen = choice.of(&links, || Ok(own.clone()))?;
+            text += &format!("{} with {}: ", names[first].display(), names[second].display());
+            text += &chosen.threshold().map_or("no threshold\n".into(), |at| format!("threshold {at:.4}\n"));
+            let written = chosen.written(&links);
+            for row in 0..links.rows() {
+                let of_row = written.row(row).map(|(_, record, similarity)| {
+                    ((first, row as u32), (second, record), similarity.unwrap_or_default())
+                });
+                candidates.extend(of_row);
+            }
+        }
+    }
+    let clusters = clusters(candidates);
+    let rows = |file: &mut dyn std::io::Write| {
+        writeln!(file, "cluster,file,row")?;
+        for (cluster, members) in clusters.iter().enumerate() {
+            for (table, row) in members {
+                writeln!(file, "{cluster},{},{row}", pairs::quoted(&names[*table].display().to_string()))?;
+            }
+        }
+        Ok(())
+    };
+    pairs::place(out, rows).with_context(|| format!("cannot write {}", out.display()))?;
+    let whole = clusters.iter().filter(|members| members.len() == tables.len()).count();
+    text += &format!("{} clusters, {whole} of them with a row of each table\n", clusters.len());
+    Ok(text + &format!("clusters written to {}\n", out.display()))
+}
+
+/// Joins the most similar candidates first: two clusters become one where no table has a row in both, and where each row of the one
+/// is a candidate of each of the other. Clusters and their members are in the order of tables and rows.
+fn clusters(mut candidates: Vec<(Member, Member, f32)>) -> Vec<Vec<Member>> {
+    candidates.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
+    let alike: std::collections::HashSet<(Member, Member)> =
+        candidates.iter().map(|&(a, b, _)| (a, b)).collect();
+    let mut of: HashMap<Member, usize> = HashMap::new();
+    let mut groups: Vec<Vec<Member>> = Vec::new();
+    for (a, b, _) in candidates {
+        let mut group = |member: Member| {
+            *of.entry(member).or_insert_with(|| {
+                groups.push(vec![member]);
+                groups.len() - 1
+            })
+        };
+        let (one, two) = (group(a), group(b));
+        let may = |(a, b): (Member, Member)| a.0 != b.0 && alike.contains(&(a.min(b), a.max(b)));
+        let all = || groups[one].iter().flat_map(|&a| groups[two].iter().map(move |&b| (a, b)));
+        if one != two && all().all(may) {
+            let joined = std::mem::take(&mut groups[two]);
+            joined.iter().for_each(|member| {
+                of.insert(*member, one);
+            });
+            groups[one].extend(joined);
+        }
+    }
+    groups.retain(|group| group.len() > 1);
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups.sort_unstable();
+    groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: Member = (0, 0);
+    const B: Member = (1, 0);
+    const C: Member = (2, 0);
+
+    #[test]
+    fn rows_that_are_all_alike_are_one_cluster() {
+        assert_eq!(clusters(vec![(A, B, 0.9), (A, C, 0.5), (B, C, 0.8)]), [vec![A, B, C]]);
+        assert_eq!(clusters(vec![(A, B, 0.7), (B, C, 0.8)]), [vec![B, C]], "A and C are no candidates");
+        assert!(clusters(Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn no_table_has_two_rows_in_a_cluster() {
+        let other = (1, 7);
+        let found = clusters(vec![(A, B, 0.9), (A, other, 0.8), (A, C, 0.7), (other, C, 0.6), (B, C, 0.5)]);
+        assert_eq!(found, [vec![A, B, C]]);
+    }
+}

@@ -1,0 +1,148 @@
+//! At the linkage unit: encodings of two tables become pairs, those of more become clusters.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::Context;
+use fet_core::linker::Links;
+use fet_core::memory;
+use fet_linkage::bits::BitTable;
+use fet_linkage::search::{Index, Measure};
+
+use super::clusters;
+use super::encodings::Encodings;
+use crate::input::input;
+use crate::link::choice::{self, Assign, Choice, Threshold};
+use crate::link::progress::Progress;
+use crate::link::{check_output, pairs, summary, truth};
+use crate::memory::peak_memory;
+
+/// The arguments of `fet link match`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Arguments {
+    /// Encodings of two tables or more, the primary's first.
+    #[arg(required = true, num_args = 1..)]
+    encodings: Vec<PathBuf>,
+    /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output.
+    #[arg(long)]
+    out: PathBuf,
+    /// K, the number of records that each primary row is linked with. Of two tables only.
+    #[arg(long, value_name = "K", default_value = "1")]
+    neighbours: std::num::NonZeroUsize,
+    /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
+    /// similar the primary's own rows are to each other (they are compared too, which takes its time); or `none`.
+    #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none", default_value = "auto")]
+    threshold: Threshold,
+    /// Which pairs are written: `one-to-one` for each row of either table in one pair at most. Of two tables only.
+    #[arg(long, value_enum, value_name = "HOW")]
+    assign: Option<Assign>,
+    /// The true pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Of two tables only.
+    #[arg(long)]
+    truth: Option<PathBuf>,
+}
+
+impl Arguments {
+    pub(super) fn out(&self) -> &Path {
+        &self.out
+    }
+}
+
+/// Compares, writes, and returns the summary as text.
+pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
+    check_output(&arguments.out, arguments.encodings.iter().chain(&arguments.truth))?;
+    let tables =
+        arguments.encodings.iter().map(|path| Encodings::read(path)).collect::<Result<Vec<_>, _>>()?;
+    agree(arguments, &tables)?;
+    if tables.len() > 2 {
+        let of_two = [("--assign", arguments.assign.is_some()), ("--truth", arguments.truth.is_some())];
+        if let Some((name, _)) = of_two.iter().find(|(_, given)| *given) {
+            return Err(input(format!("{name}: is for two tables; {} are given", tables.len())));
+        }
+        return clusters::write(&arguments.encodings, &tables, arguments.threshold, &arguments.out);
+    }
+    two(arguments, &tables[0], &tables[1])
+}
+
+/// Refuses encodings that cannot be compared.
+fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
+    if tables.len() < 2 {
+        return Err(input("fet link match: must compare the encodings of two tables or more; name them"));
+    }
+    for (at, path) in arguments.encodings.iter().enumerate() {
+        if arguments.encodings[..at].contains(path) {
+            return Err(input(format!("{}: is named twice; name each table once", path.display())));
+        }
+    }
+    let (first, path) = (&tables[0], arguments.encodings[0].display());
+    for (table, other) in tables.iter().zip(&arguments.encodings).skip(1) {
+        let other = other.display();
+        if (table.filters.bits(), table.score) != (first.filters.bits(), first.score) {
+            return Err(input(format!(
+                "{other}: must be encoded as {path}, {} bits; it has {} bits, or is compared otherwise",
+                first.filters.bits(),
+                table.filters.bits()
+            )));
+        }
+        if table.fingerprint != first.fingerprint {
+            return Err(input(format!(
+                "{other}: was encoded by another schema or under another secret than {path}; encode both by the same file under the \
+                 same secret"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> anyhow::Result<String> {
+    let truth = arguments
+        .truth
+        .as_deref()
+        .map(|path| truth::read(path, &None, primary.filters.rows(), secondary.filters.rows()))
+        .transpose()?;
+    let wanted = arguments.neighbours.get();
+    let records = secondary.filters.rows();
+    if wanted > records {
+        return Err(input(format!("--neighbours {wanted}: there are {records} rows to be linked with")));
+    }
+    let start = Instant::now();
+    let searched =
+        if arguments.assign.is_some() { wanted.max(choice::CANDIDATES.min(records)) } else { wanted };
+    let links = search(primary, &secondary.filters, searched)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let choice = Choice {
+        floor: Some(0.0),
+        threshold: arguments.threshold,
+        assign: arguments.assign,
+        wanted,
+        records,
+    };
+    let own = || (primary.filters.rows() > 1).then(|| search(primary, &primary.filters, 2)).transpose();
+    let chosen = choice.of(&links, own)?;
+    let count = pairs::write(&arguments.out, &chosen.written(&links), None)
+        .with_context(|| format!("cannot write {}", arguments.out.display()))?;
+    let mut text = format!(
+        "compared {} with {records} rows: {seconds:.2} s, {:.0} rows/s, peak memory {:.0} MB\n",
+        links.rows(),
+        links.rows() as f64 / seconds.max(1e-9),
+        peak_memory() as f64 / 1e6,
+    );
+    text += &summary::text(&chosen.written(&links), records);
+    text += &chosen.told(&links);
+    text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
+    Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
+}
+
+/// The `take` rows of `records` that are most like each row of `table`.
+pub(super) fn search(table: &Encodings, records: &BitTable, take: usize) -> anyhow::Result<Links> {
+    let queries = &table.filters;
+    memory::check(queries.rows() as u128 * take as u128, 8).map_err(|error| {
+        input(format!(
+            "--neighbours {take}: must leave memory for the links of {} rows ({error})",
+            queries.rows()
+        ))
+    })?;
+    let progress = Progress::new(queries.rows());
+    let measure: Measure = table.score.measure(queries.bits());
+    let found = Index::new(records).search(queries, take, measure, &|count| progress.add(count));
+    Ok(Links::new(take, take, found.indices, found.scores))
+}

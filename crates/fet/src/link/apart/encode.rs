@@ -1,0 +1,143 @@
+//! At an owner: a schema from a table, and encodings of a table by a schema.
+
+use std::path::{Path, PathBuf};
+
+use fet_core::data::{KeyKind, TextTable};
+use fet_core::linker::Linker;
+use fet_core::registry::Slot;
+use fet_data::read_keys;
+use fet_linkers::{ClkSettings, LinkageSchema};
+
+use super::encodings::{Encodings, Score};
+use super::secret;
+use crate::input::{input, of_json};
+use crate::output;
+
+/// The arguments of `fet link schema`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Learn {
+    /// The table that frequencies are learned from: CSV, may end in .gz.
+    table: PathBuf,
+    /// The key columns, separated by commas.
+    #[arg(long, value_delimiter = ',', required = true, value_name = "A,B")]
+    keys: Vec<String>,
+    /// A setting of the linker `clk`, as in `--set bits=1024`; can be given many times.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    sets: Vec<String>,
+    /// The environment variable that holds the owners' secret.
+    #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
+    secret_env: String,
+    /// The file of the schema, which only its owner may read.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+/// The arguments of `fet link encode`.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Arguments {
+    /// The table that is encoded: CSV, may end in .gz.
+    table: PathBuf,
+    /// The schema, as `fet link schema` makes it.
+    #[arg(long)]
+    schema: PathBuf,
+    /// The names of the schema's columns in this table, if they differ.
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    keys: Vec<String>,
+    /// The environment variable that holds the owners' secret.
+    #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
+    secret_env: String,
+    /// The file of the encodings, which only its owner may read.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+/// Learns a schema, writes it, and returns what to say.
+pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
+    let Learn { table, keys, out, .. } = arguments;
+    output::check(out, [table])?;
+    let settings = settings(&arguments.sets)?;
+    let secret = secret(&arguments.secret_env)?;
+    let records = texts(table, keys)?;
+    let mut salt = [0; 16];
+    getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
+    let schema = LinkageSchema::learn(&settings, keys, salt, &secret, &records)
+        .map_err(|error| input(error.to_string().replace("`linker.", "`--set ")))?;
+    fet_files::write_private(out, &serde_json::to_vec_pretty(&schema)?)?;
+    Ok(format!(
+        "learned from {} rows: {} q-grams and words that three rows or more have\nschema written to {}: for owners who have the secret, \
+         not for who compares\n",
+        records.rows(),
+        schema.told(),
+        out.display()
+    ))
+}
+
+/// Encodes a table, writes the encodings, and returns what to say.
+pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
+    let Arguments { table, schema: path, keys, out, .. } = arguments;
+    output::check(out, [table, path])?;
+    let schema = read(path)?;
+    let secret = secret(&arguments.secret_env)?;
+    let names = schema.names();
+    if !keys.is_empty() && keys.len() != names.len() {
+        return Err(input(format!(
+            "--keys: must name as many columns as {} ({}: {}); it names {}",
+            path.display(),
+            names.len(),
+            names.join(", "),
+            keys.len()
+        )));
+    }
+    let records = texts(table, if keys.is_empty() { &names } else { keys })?;
+    let filters = schema.encode(&secret, &records);
+    let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
+    let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
+    let encodings =
+        Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation };
+    encodings.write(out)?;
+    let mut text = format!("{} rows encoded, {} bits each\n", records.rows(), encodings.filters.bits());
+    if empty > 0 {
+        text += &format!("{empty} rows have empty keys; they are linked with nothing\n");
+    }
+    if !schema.is_hardened() && 20 * full > records.rows() {
+        text += &format!(
+            "{full} rows fill more than half of their bits: long texts want more (fet link schema --set bits=N)\n"
+        );
+    }
+    Ok(text + &format!("encodings written to {}\n", out.display()))
+}
+
+/// The settings of `clk` with these changes.
+fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
+    let mut table = toml::Table::new();
+    for assignment in sets {
+        fet_core::experiment::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
+    }
+    // What neither says how a record is encoded nor may be in a file.
+    for other in ["kind", "neighbours", "pad", "secret_env", "block_bits", "block_recall", "block_similarity"]
+    {
+        if table.contains_key(other) {
+            return Err(input(format!("--set {other}: is nothing that a schema says")));
+        }
+    }
+    let mut named = table.clone();
+    named.insert("kind".into(), "clk".into());
+    Slot::<dyn Linker>::from_table(named).map_err(|error| input(format!("--set {error}")))?;
+    table.try_into().map_err(|error| input(format!("--set: {error}")))
+}
+
+/// The schema in a file.
+fn read(path: &Path) -> anyhow::Result<LinkageSchema> {
+    let wrong = |problem: String| input(format!("--schema {}: {problem}", path.display()));
+    let text = fet_files::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let schema: LinkageSchema = serde_json::from_str(&text)
+        .map_err(|error| wrong(format!("must be as `fet link schema` writes it; {}", of_json(&error))))?;
+    schema.check().map_err(|error| wrong(error.to_string()))?;
+    Ok(schema)
+}
+
+/// The key columns of a table, as texts.
+fn texts(path: &Path, columns: &[String]) -> anyhow::Result<TextTable> {
+    let keys = read_keys(path, columns, KeyKind::Text).map_err(input)?;
+    keys.text().cloned().ok_or_else(|| input(format!("{}: must have texts as keys", path.display())))
+}

@@ -1,0 +1,150 @@
+//! The file of encodings: what a linkage unit gets.
+
+use std::io::Write;
+use std::path::Path;
+
+use fet_linkage::bits::BitTable;
+use fet_linkage::search::Measure;
+use serde::{Deserialize, Serialize};
+
+use crate::input::{input, of_json};
+
+/// How the file begins.
+const MAGIC: &[u8] = b"fet encodings 1\n";
+
+/// The encodings of a table's rows.
+#[derive(Debug, PartialEq)]
+pub(super) struct Encodings {
+    pub filters: BitTable,
+    /// Of schema and secret, where the file says it.
+    pub fingerprint: Option<String>,
+    pub score: Score,
+}
+
+/// How two encodings are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Score {
+    Correlation,
+    Dice,
+}
+
+impl Score {
+    /// For vectors of so many bits.
+    pub(super) fn measure(self, bits: usize) -> Measure {
+        match self {
+            Self::Correlation => Measure::Correlation(bits as u32),
+            Self::Dice => Measure::Dice,
+        }
+    }
+}
+
+/// The line after the magic.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Header {
+    rows: usize,
+    bits: usize,
+    score: Score,
+    fingerprint: Option<String>,
+}
+
+impl Encodings {
+    /// Writes the file: magic, a line of JSON, the words of all rows, the SHA-256 of all that.
+    pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        let header = Header {
+            rows: self.filters.rows(),
+            bits: self.filters.bits(),
+            score: self.score,
+            fingerprint: self.fingerprint.clone(),
+        };
+        let mut bytes = MAGIC.to_vec();
+        writeln!(bytes, "{}", serde_json::to_string(&header)?)?;
+        bytes.reserve(8 * self.filters.words().len() + 32);
+        self.filters.words().iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        let sum = fet_files::sha256(&bytes);
+        bytes.extend_from_slice(&sum);
+        fet_files::write_private(path, &bytes)?;
+        Ok(())
+    }
+
+    /// Reads a file, and refuses one that is damaged or something else.
+    pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
+        let bytes = fet_files::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
+        Self::from_bytes(&bytes).map_err(|problem| input(format!("{}: {problem}", path.display())))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let Some(rest) = bytes.strip_prefix(MAGIC) else {
+            return Err(
+                "must be encodings, as `fet link encode` writes them; it is something else".to_string()
+            );
+        };
+        let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
+        let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err(damaged.to_string()) };
+        if fet_files::sha256(content) != *sum {
+            return Err(damaged.to_string());
+        }
+        let rest = &rest[..rest.len() - 32];
+        let end = rest.iter().position(|&byte| byte == b'\n').ok_or("has no header line")?;
+        let header: Header = serde_json::from_slice(&rest[..end])
+            .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
+        let Header { rows, bits, score, fingerprint } = header;
+        let words = &rest[end + 1..];
+        let sound = (64..=1 << 20).contains(&bits) && bits.is_multiple_of(64);
+        let stated = (rows as u128) * (bits as u128) / 8;
+        if !sound || rows == 0 || words.len() as u128 != stated {
+            return Err(format!("says {rows} rows of {bits} bits, but has {} bytes of them", words.len()));
+        }
+        let words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        Ok(Self { filters: BitTable::from_words(bits, words), fingerprint, score })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> Encodings {
+        let filters = BitTable::from_words(128, (0..6).map(|word| 0x0101_0101 << word).collect());
+        Encodings { filters, fingerprint: Some("ab".to_string()), score: Score::Correlation }
+    }
+
+    #[test]
+    fn a_file_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.clks");
+        small().write(&path).expect("written");
+        assert_eq!(Encodings::read(&path).expect("readable"), small());
+    }
+
+    /// Every byte that is changed or lost is noticed.
+    #[test]
+    fn a_damaged_file_is_refused() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("a.clks");
+        small().write(&path).expect("written");
+        let whole = fet_files::read(&path).expect("readable");
+        for at in 0..whole.len() {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1;
+            assert!(Encodings::from_bytes(&flipped).is_err(), "byte {at}");
+            assert!(Encodings::from_bytes(&whole[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn a_header_that_lies_is_refused() {
+        let header = |text: &str| {
+            let mut bytes = [MAGIC, text.as_bytes(), b"\n", &[0; 32]].concat();
+            bytes.extend(fet_files::sha256(&bytes));
+            Encodings::from_bytes(&bytes).expect_err("wrong")
+        };
+        for (rows, bits) in [(1, 128), (0, 256), (3, 256), (u64::MAX, 256), (2, 100), (4, 0)] {
+            let told =
+                header(&format!(r#"{{"rows":{rows},"bits":{bits},"score":"dice","fingerprint":null}}"#));
+            assert!(told.contains("says") || told.contains("header"), "{told}");
+        }
+        assert!(header("{}").contains("header"));
+    }
+}

@@ -1,0 +1,203 @@
+//! `fet link schema`, `encode` and `match`: owners and a linkage unit who have files of each other and nothing else.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+const SECRET: &str = "the secret of all owners";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs `fet link` with a secret.
+fn link(folder: &Path, secret: &str, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_fet"))
+        .arg("link")
+        .args(arguments)
+        .current_dir(folder)
+        .env("FET_LINK_SECRET", secret)
+        .output()
+        .expect("fet runs")
+}
+
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let output = link(folder, SECRET, arguments);
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    text(&output.stdout)
+}
+
+/// A person's names and town; each table misspells one in four otherwise.
+fn people(table: usize) -> String {
+    let word = |seed: usize| -> String {
+        let letter = |at: usize| char::from(b'a' + ((seed * 7 + 3) * (at * 5 + 11) + seed / 3) as u8 % 26);
+        (0..7).map(letter).collect()
+    };
+    let mut text = String::from("first,last,town\n");
+    // Each table has its own order.
+    for place in 0..90 {
+        let person = (place * 7 + table * 13) % 90;
+        let mut last = word(person + 200);
+        if (person + table) % 4 == 0 {
+            last.remove(3);
+        }
+        text += &format!("{},{last},{}\n", word(person), word(person % 9 + 500));
+    }
+    text
+}
+
+/// The row of a person in a table.
+fn place(table: usize, person: usize) -> usize {
+    (0..90).find(|place| (place * 7 + table * 13) % 90 == person).expect("everybody is there")
+}
+
+/// Three owners' tables, and their encodings by the first one's schema.
+fn owners() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (table, name) in ["a.csv", "b.csv", "c.csv"].iter().enumerate() {
+        fs::write(folder.path().join(name), people(table)).expect("writable");
+    }
+    done(folder.path(), &["schema", "a.csv", "--keys=first,last,town", "--out=schema.json"]);
+    for name in ["a", "b", "c"] {
+        let (table, out) = (format!("{name}.csv"), format!("--out={name}.clks"));
+        done(folder.path(), &["encode", &table, "--schema=schema.json", &out]);
+    }
+    folder
+}
+
+#[test]
+fn a_unit_without_keys_finds_the_pairs() {
+    let folder = owners();
+    let truth: String =
+        (0..90).map(|person| format!("{},{}\n", place(0, person), place(1, person))).collect();
+    fs::write(folder.path().join("truth.csv"), format!("a,b\n{truth}")).expect("writable");
+    for more in [&[][..], &["--assign=one-to-one"]] {
+        let told = done(
+            folder.path(),
+            &[&["match", "a.clks", "b.clks", "--out=p.csv", "--truth=truth.csv"], more].concat(),
+        );
+        let best = told.lines().find(|line| line.contains("best F1")).expect("the best threshold");
+        let f1: f64 = best.split_whitespace().nth(3).and_then(|cell| cell.parse().ok()).expect("a figure");
+        assert!(f1 > 0.98, "{told}");
+        assert!(told.contains("estimated"), "{told}");
+    }
+    // What goes to others holds no word of a table, in no part.
+    for file in ["schema.json", "a.clks", "b.clks"] {
+        let bytes = fs::read(folder.path().join(file)).expect("readable");
+        let all = people(0);
+        let words = all.lines().skip(1).flat_map(|line| line.split(','));
+        for word in words {
+            assert!(!bytes.windows(5).any(|part| part == &word.as_bytes()[..5]), "{word} in {file}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_three_tables_are_clusters() {
+    let folder = owners();
+    let told = done(folder.path(), &["match", "a.clks", "b.clks", "c.clks", "--out=clusters.csv"]);
+    let clusters = fs::read_to_string(folder.path().join("clusters.csv")).expect("clusters");
+    let mut lines = clusters.lines();
+    assert_eq!(lines.next(), Some("cluster,file,row"));
+    let mut members = std::collections::BTreeMap::<String, Vec<String>>::new();
+    for line in lines {
+        let (cluster, member) = line.split_once(',').expect("three cells");
+        members.entry(cluster.to_string()).or_default().push(member.to_string());
+    }
+    let right = (0..90).filter(|&person| {
+        let all: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .enumerate()
+            .map(|(at, name)| format!("{name}.clks,{}", place(at, person)))
+            .collect();
+        members.values().any(|cluster| *cluster == all)
+    });
+    let right = right.count();
+    assert!(right >= 85, "{right} of 90 people are a cluster of their own; {told}");
+    let zipped = done(folder.path(), &["match", "a.clks", "b.clks", "c.clks", "--out=clusters.csv.gz"]);
+    assert_eq!(zipped.replace(".gz", ""), told);
+}
+
+/// Two schemas of the same table under the same secret: nothing of the one says anything of the other.
+#[test]
+fn another_project_is_another_salt() {
+    let folder = owners();
+    let path = folder.path();
+    done(path, &["schema", "a.csv", "--keys=first,last,town", "--out=later.json"]);
+    done(path, &["encode", "a.csv", "--schema=later.json", "--out=later.clks"]);
+    let of = |name: &str| fs::read(path.join(name)).expect("readable");
+    let (one, two) = (of("a.clks"), of("later.clks"));
+    assert_eq!(one.len(), two.len());
+    assert_ne!(one, two);
+    done(path, &["encode", "a.csv", "--schema=schema.json", "--out=again.clks"]);
+    assert_eq!(of("again.clks"), one, "the same schema and secret repeat");
+    let refused = link(path, SECRET, &["match", "later.clks", "b.clks", "--out=p.csv"]);
+    assert!(text(&refused.stderr).contains("another schema or under another secret"), "{refused:?}");
+}
+
+#[test]
+fn what_cannot_be_right_is_refused_and_nothing_written() {
+    let folder = owners();
+    let path = folder.path();
+    let mut damaged = fs::read(path.join("a.clks")).expect("readable");
+    damaged[2_000] ^= 4;
+    fs::write(path.join("damaged.clks"), damaged).expect("writable");
+    let schema = fs::read_to_string(path.join("schema.json")).expect("readable");
+    fs::write(path.join("strange.json"), schema.replacen("\"q\": 3", "\"q\": 99", 1)).expect("writable");
+    fs::write(path.join("more.json"), schema.replacen("\"q\": 3", "\"q\": 3, \"zz\": 1", 1))
+        .expect("writable");
+    let other = "another secret, as long";
+    assert!(
+        link(path, other, &["encode", "b.csv", "--schema=schema.json", "--out=other.clks"]).status.success()
+    );
+    let encode = ["encode", "a.csv", "--out=x"];
+    let compare = ["match", "a.clks", "--out=x"];
+    let schema = ["schema", "a.csv", "--out=x"];
+    let cases: [(&[&str], &[&str], &str, &str); 18] = [
+        (&compare, &[], SECRET, "two tables or more"),
+        (&compare, &["damaged.clks"], SECRET, "damaged.clks: is damaged"),
+        (
+            &compare,
+            &["other.clks"],
+            SECRET,
+            "other.clks: was encoded by another schema or under another secret",
+        ),
+        (&compare, &["b.csv"], SECRET, "b.csv: must be encodings"),
+        (&compare, &["gone.clks"], SECRET, "gone.clks"),
+        (&compare, &["a.clks"], SECRET, "a.clks: is named twice"),
+        (&compare, &["b.clks", "c.clks", "--assign=one-to-one"], SECRET, "--assign: is for two tables"),
+        (&compare, &["b.clks", "--neighbours=91"], SECRET, "--neighbours 91: there are 90 rows"),
+        (&compare, &["b.clks", "--threshold=nan"], SECRET, "finite number"),
+        (
+            &encode,
+            &["--schema=schema.json"],
+            "short",
+            "FET_LINK_SECRET must hold the owners' secret, 16 bytes",
+        ),
+        (
+            &encode,
+            &["--schema=schema.json", "--keys=first"],
+            SECRET,
+            "must name as many columns as schema.json (3",
+        ),
+        (&encode, &["--schema=schema.json", "--keys=first,last,street"], SECRET, "street"),
+        (&encode, &["--schema=strange.json"], SECRET, "strange.json: "),
+        (&encode, &["--schema=more.json"], SECRET, "more.json: must be as `fet link schema` writes it"),
+        (&encode, &["--schema=a.csv"], SECRET, "a.csv: must be as `fet link schema` writes it"),
+        (&schema, &["--keys=first", "--set=bits=1000"], SECRET, "must be a power of two"),
+        (
+            &schema,
+            &["--keys=first", "--set=secret_env=X"],
+            SECRET,
+            "--set secret_env: is nothing that a schema says",
+        ),
+        (&schema, &["--keys=first,last", "--set=weights=[1.0]"], SECRET, "weights"),
+    ];
+    for (command, more, secret, told) in cases {
+        let output = link(path, secret, &[command, more].concat());
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {output:?}");
+        assert!(error.contains(told) && error.trim_end().lines().count() <= 6, "{more:?}: {error}");
+        assert!(!path.join("x").exists(), "{more:?}");
+    }
+}
