@@ -1,7 +1,7 @@
 //! Record linkage: which rows of two tables belong together, by keys that are text, numbers or secrets.
 //!
 //! - [`text`]: normal forms and q-grams; [`edit`]: comparison of texts in the clear.
-//! - [`clk`]: cryptographic long-term keys; [`pivots`]: numbers as bits; [`bits`], [`search`], [`blocking`]: bit vectors and
+//! - [`clk`]: cryptographic long-term keys; [`clkhash`]: those of another program; [`pivots`]: numbers as bits; [`bits`], [`search`], [`blocking`]: bit vectors and
 //!   the K most similar of them.
 //! - [`points`]: the K nearest points, exactly, also on the sphere; [`hnsw`]: nearly; [`rotation`]: points in disguise.
 //! - [`psi`]: equal keys and nothing else; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
@@ -12,6 +12,7 @@
 pub mod bits;
 pub mod blocking;
 pub mod clk;
+pub mod clkhash;
 pub mod distance;
 pub mod edit;
 pub mod hnsw;

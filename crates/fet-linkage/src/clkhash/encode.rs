@@ -1,0 +1,149 @@
+//! Records as filters, checked before they are encoded.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::Schema;
+use super::feature::Hashing;
+use super::hash::Keys;
+use crate::bits::{BitTable, set};
+
+/// Rows that share what they have hashed.
+const CHUNK: usize = 2_048;
+
+/// Why a table is refused. It shows the value, as clkhash does: it is for whoever has the table.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValueError {
+    /// A value is not as the schema says.
+    #[error("row {row}, {feature}: the value {rule}; it is {value:?}")]
+    Value {
+        /// The row, counted from 1.
+        row: usize,
+        /// The feature's identifier.
+        feature: String,
+        /// What holds of every value there.
+        rule: String,
+        /// The value.
+        value: String,
+    },
+    /// The cells do not fill whole rows.
+    #[error("{cells} cells are not whole rows of {features} features")]
+    Cells {
+        /// How many cells there are.
+        cells: usize,
+        /// How many a row has.
+        features: usize,
+    },
+}
+
+/// Encodes records under a secret.
+pub struct Encoder {
+    schema: Schema,
+    keys: Vec<Keys>,
+}
+
+/// Shows the schema, never the keys.
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Encoder({:?})", self.schema)
+    }
+}
+
+/// The places of each token of a feature that was hashed.
+type Known = HashMap<String, Vec<u32>>;
+
+impl Encoder {
+    /// An encoder of records under a schema. clkhash takes a secret that is text as its UTF-8.
+    pub fn new(schema: &Schema, secret: &[u8]) -> Self {
+        Self { keys: schema.kdf.keys(secret, schema.features.len()), schema: schema.clone() }
+    }
+
+    /// The filter of each record; `cells` holds them row by row, one text for each feature, ignored ones too.
+    ///
+    /// Bit i of a row is bit i of clkhash's bitarray.
+    ///
+    /// # Errors
+    /// The first value that the schema refuses.
+    pub fn encode<T: AsRef<str> + Sync>(&self, cells: &[T]) -> Result<BitTable, ValueError> {
+        let features = self.schema.features.len();
+        if !cells.len().is_multiple_of(features) {
+            return Err(ValueError::Cells { cells: cells.len(), features });
+        }
+        let mut table = BitTable::zeros(cells.len() / features, self.schema.bits());
+        let width = table.width();
+        let chunks = table.words_mut().par_chunks_mut(CHUNK * width).zip(cells.par_chunks(CHUNK * features));
+        let encoded =
+            chunks.enumerate().map(|(chunk, (words, cells))| self.chunk(chunk * CHUNK, words, cells));
+        match encoded.find_first(Result::is_err) {
+            Some(Err(error)) => Err(error),
+            _ => Ok(table),
+        }
+    }
+
+    fn chunk<T: AsRef<str>>(&self, before: usize, words: &mut [u64], cells: &[T]) -> Result<(), ValueError> {
+        let width = self.schema.bits() / 64;
+        let mut filter = vec![0; self.schema.unfolded() / 64];
+        let mut known = vec![Known::new(); self.schema.features.len()];
+        let rows = words.chunks_exact_mut(width).zip(cells.chunks_exact(known.len()));
+        for (at, (row, cells)) in rows.enumerate() {
+            filter.fill(0);
+            self.record(before + at + 1, &mut filter, cells, &mut known)?;
+            // Folding halves the filter again and again: each word meets those that stand whole filters behind it.
+            for part in filter.chunks_exact(width) {
+                row.iter_mut().zip(part).for_each(|(word, other)| *word ^= other);
+            }
+        }
+        Ok(())
+    }
+
+    fn record<T: AsRef<str>>(
+        &self,
+        row: usize,
+        filter: &mut [u64],
+        cells: &[T],
+        known: &mut [Known],
+    ) -> Result<(), ValueError> {
+        let features = self.schema.features.iter().zip(&self.keys);
+        for ((cell, (feature, keys)), known) in cells.iter().zip(features).zip(known) {
+            let Some(hashing) = &feature.hashing else { continue };
+            hashing.insert(cell.as_ref(), keys, filter, known).map_err(|rule| ValueError::Value {
+                row,
+                feature: feature.identifier.clone(),
+                rule,
+                value: cell.as_ref().to_string(),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Hashing {
+    /// Sets the bits of a value; the rule that the value breaks if it is refused.
+    fn insert(&self, value: &str, keys: &Keys, filter: &mut [u64], known: &mut Known) -> Result<(), String> {
+        let value = self.normal(value)?;
+        let (count, bits) = (self.comparison.count(&value), filter.len() * 64);
+        let mut place = 0;
+        self.comparison.tokens(&value, |token| {
+            let wanted = self.strategy.bits(place, count);
+            place += 1;
+            if !known.contains_key(token) {
+                known.insert(token.to_string(), Vec::new());
+            }
+            if let Some(places) = known.get_mut(token) {
+                self.places(token, keys, bits, wanted, places);
+                places[..wanted].iter().for_each(|at| set(filter, *at as usize));
+            }
+        })?;
+        Ok(())
+    }
+
+    fn places(&self, token: &str, keys: &Keys, bits: usize, wanted: usize, known: &mut Vec<u32>) {
+        if known.len() < wanted {
+            let mut bytes = Vec::new();
+            self.encoding.write(token, &mut bytes);
+            self.hash.places(&bytes, keys, bits, wanted, known);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! One feature of a schema: a column, and how its values become bits.
+
+use std::borrow::Cow;
+
+use super::compare::Comparison;
+use super::format::{Encoding, Format, described};
+use super::hash::Hash;
+use super::json::Node;
+use super::schema::{MOST_BITS, SchemaError};
+
+/// A column of the table.
+#[derive(Debug, Clone)]
+pub(super) struct Feature {
+    pub(super) identifier: String,
+    /// `None` if the column is ignored.
+    pub(super) hashing: Option<Hashing>,
+}
+
+/// How the values of a column become bits.
+#[derive(Debug, Clone)]
+pub(super) struct Hashing {
+    format: Format,
+    pub(super) encoding: Encoding,
+    pub(super) comparison: Comparison,
+    pub(super) strategy: Strategy,
+    pub(super) hash: Hash,
+    missing: Option<Missing>,
+}
+
+/// How many bits a token sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// As many as every other token.
+    PerToken(usize),
+    /// Its share of the value's; the first tokens take what is left over.
+    PerFeature(usize),
+}
+
+/// What stands for a missing value, and what is hashed in its place.
+#[derive(Debug, Clone)]
+struct Missing {
+    sentinel: String,
+    replacement: String,
+}
+
+impl Feature {
+    pub(super) fn parse(node: &Node<'_>) -> Result<Self, SchemaError> {
+        let object = node.object(&["identifier", "description", "ignored", "format", "hashing"])?;
+        described(&object)?;
+        let identifier = object.need("identifier")?.text()?.to_string();
+        let ignored = object.get("ignored").map_or(Ok(false), |node| node.truth())?;
+        if ignored && object.get("format").is_none() && object.get("hashing").is_none() {
+            return Ok(Self { identifier, hashing: None });
+        }
+        let (format, hashing) = (object.need("format")?, object.need("hashing")?);
+        // What is ignored may be what would not be read.
+        let hashing = if ignored { None } else { Some(Hashing::parse(&format, &hashing)?) };
+        Ok(Self { identifier, hashing })
+    }
+}
+
+impl Hashing {
+    fn parse(format: &Node<'_>, node: &Node<'_>) -> Result<Self, SchemaError> {
+        let (format, encoding) = Format::parse(format)?;
+        let object = node.object(&["comparison", "strategy", "hash", "missingValue"])?;
+        Ok(Self {
+            format,
+            encoding,
+            comparison: Comparison::parse(&object.need("comparison")?)?,
+            strategy: Strategy::parse(&object.need("strategy")?)?,
+            hash: object.get("hash").map_or(Ok(Hash::Blake), |node| Hash::parse(&node))?,
+            missing: object.get("missingValue").map(|node| Missing::parse(&node)).transpose()?,
+        })
+    }
+
+    /// What of a value is hashed; the rule that the value breaks if it may not be there.
+    pub(super) fn normal<'a>(&'a self, value: &'a str) -> Result<Cow<'a, str>, String> {
+        match &self.missing {
+            Some(missing) if missing.sentinel == value => match self.encoding.writes(&missing.replacement) {
+                true => Ok(Cow::Borrowed(&missing.replacement)),
+                false => Err("must not be missing, for what replaces it is not ASCII".into()),
+            },
+            _ => self.format.normal(value, self.encoding),
+        }
+    }
+}
+
+impl Strategy {
+    fn parse(node: &Node<'_>) -> Result<Self, SchemaError> {
+        if node.property("bitsPerFeature").is_ok() {
+            let object = node.object(&["bitsPerFeature"])?;
+            return Ok(Self::PerFeature(object.need("bitsPerFeature")?.count(1..=MOST_BITS)?));
+        }
+        Ok(Self::PerToken(node.object(&["bitsPerToken"])?.need("bitsPerToken")?.count(1..=MOST_BITS)?))
+    }
+
+    /// How many bits token `place` of `tokens` sets.
+    pub(super) fn bits(self, place: usize, tokens: usize) -> usize {
+        match self {
+            Self::PerToken(bits) => bits,
+            Self::PerFeature(bits) => bits / tokens + usize::from(place < bits % tokens),
+        }
+    }
+}
+
+impl Missing {
+    fn parse(node: &Node<'_>) -> Result<Self, SchemaError> {
+        let object = node.object(&["sentinel", "replaceWith"])?;
+        let sentinel = object.need("sentinel")?.text()?.to_string();
+        let replacement = object.get("replaceWith").map(|node| node.text().map(String::from)).transpose()?;
+        Ok(Self { replacement: replacement.unwrap_or_else(|| sentinel.clone()), sentinel })
+    }
+}

@@ -1,0 +1,110 @@
+//! Filters as clkhash writes them to files: base64 within JSON.
+
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{GeneralPurpose, GeneralPurposeConfig};
+use serde::Deserialize;
+
+use crate::bits::BitTable;
+
+/// As Python: padded, and what the last sign has beyond the last byte does not matter.
+const BASE64: GeneralPurpose =
+    GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+
+/// Why a file of filters is refused. Filters are counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClksError {
+    /// It is not of the form `{"clks": ["…", …]}`.
+    #[error("a file of CLKs is of the form {{\"clks\": [\"…\", …]}}: {0}")]
+    Form(String),
+    /// It holds no filter, so that their length is unknown.
+    #[error("a file of CLKs must hold at least one")]
+    Empty,
+    /// A filter is no base64.
+    #[error("CLK {clk} is not base64: {reason}")]
+    Base64 {
+        /// Which one.
+        clk: usize,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A filter has another length than the first.
+    #[error("CLK {clk} has {found} bits; the first has {expected}")]
+    Length {
+        /// Which one.
+        clk: usize,
+        /// Its length.
+        found: usize,
+        /// The length of the first.
+        expected: usize,
+    },
+    /// The length is no multiple of 64.
+    #[error("a CLK must have a multiple of 64 bits; they have {0}")]
+    Words(usize),
+}
+
+/// A filter in base64: eight bits a byte, the first of them the highest.
+pub fn to_base64(row: &[u64]) -> String {
+    let bytes: Vec<u8> = row.iter().flat_map(|word| word.to_le_bytes()).map(u8::reverse_bits).collect();
+    BASE64.encode(bytes)
+}
+
+/// A filter from base64.
+///
+/// # Errors
+/// If it is no base64, or not of whole words.
+pub fn from_base64(text: &str) -> Result<Vec<u64>, ClksError> {
+    words(text, 1)
+}
+
+/// The words of the filter that is number `clk` of its file.
+fn words(text: &str, clk: usize) -> Result<Vec<u64>, ClksError> {
+    let mut bytes = bytes(text).map_err(|reason| ClksError::Base64 { clk, reason })?;
+    if bytes.is_empty() || !bytes.len().is_multiple_of(8) {
+        return Err(ClksError::Words(bytes.len() * 8));
+    }
+    bytes.iter_mut().for_each(|byte| *byte = byte.reverse_bits());
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    Ok(bytes.chunks_exact(8).map(word).collect())
+}
+
+/// Bytes from base64.
+pub(super) fn bytes(text: &str) -> Result<Vec<u8>, String> {
+    BASE64.decode(text).map_err(|error| error.to_string())
+}
+
+/// The file of a table of filters, to the byte as clkhash's clients write it.
+pub fn write_clks(table: &BitTable) -> String {
+    let clks: Vec<String> =
+        (0..table.rows()).map(|row| format!("\"{}\"", to_base64(table.row(row)))).collect();
+    format!("{{\"clks\": [{}]}}", clks.join(", "))
+}
+
+/// The table of filters in a file.
+///
+/// # Errors
+/// If it is of another form, or its filters are not all of one length, whole words of 64 bits.
+pub fn read_clks(json: &str) -> Result<BitTable, ClksError> {
+    let file: File = serde_json::from_str(json).map_err(|error| ClksError::Form(error.to_string()))?;
+    let (mut bits, mut all) = (0, Vec::new());
+    for (at, text) in file.clks.iter().enumerate() {
+        let row = words(text, at + 1)?;
+        let found = row.len() * 64;
+        if at > 0 && found != bits {
+            return Err(ClksError::Length { clk: at + 1, found, expected: bits });
+        }
+        bits = found;
+        all.extend(row);
+    }
+    if all.is_empty() {
+        return Err(ClksError::Empty);
+    }
+    Ok(BitTable::from_words(bits, all))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    clks: Vec<String>,
+}
