@@ -14,7 +14,7 @@
 //! - filters that are not whole words of 64 bits, and settings beyond the limits that the messages name;
 //! - regular expressions with look-around, references to groups, word boundaries or possessive parts;
 //! - dates by week of the year, by time zone, or as the machine's language writes them (`%U %W %V %G %z %Z %c %x %X`);
-//! - numbers compared as numbers whose tokens are beyond 38 digits.
+//! - numbers compared by distance whose tokens are beyond 2^125.
 //!
 //! Text follows Python: lengths and q-grams count code points, and a text is upper case if making it upper case changes
 //! nothing. Python 3.11 knows Unicode 14, Rust a later version: scripts newer than that may be judged otherwise, and are

@@ -19,18 +19,22 @@ struct Golden {
 
 fn golden() -> Vec<(PathBuf, Golden)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clkhash");
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
     paths.sort();
     let read = |path: PathBuf| {
-        let golden = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let golden =
+            serde_json::from_str(&fs::read_to_string(&path).expect("readable")).expect("a golden file");
         (path, golden)
     };
     paths.into_iter().map(read).collect()
 }
 
 fn schema(golden: &Golden) -> Schema {
-    Schema::parse(&golden.schema.to_string()).unwrap()
+    Schema::parse(&golden.schema.to_string()).expect("clkhash reads it")
 }
 
 #[test]

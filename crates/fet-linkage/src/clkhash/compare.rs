@@ -87,7 +87,7 @@ fn ngrams(value: &str, n: usize, positional: bool, mut take: impl FnMut(&str)) {
 }
 
 impl Numeric {
-    /// What a number may be after scaling: tokens are beyond it by less than what is left to 2^127.
+    /// What a number may be after scaling: its tokens are beyond it by less than what is left to 2^127.
     const LARGEST: i128 = 1 << 125;
 
     fn parse(node: &Node<'_>) -> Result<Self, SchemaError> {
@@ -112,7 +112,7 @@ impl Numeric {
 
     /// The point of the grid that is nearest to a number.
     fn middle(&self, value: &str) -> Result<i128, &'static str> {
-        const LARGE: &str = "must have tokens of at most 38 digits";
+        const LARGE: &str = "must be a number whose tokens are below 2^125";
         let scaled = match python::integer(value) {
             Some(digits) => {
                 let whole: i128 = digits.parse().map_err(|_| LARGE)?;

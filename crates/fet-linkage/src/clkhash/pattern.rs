@@ -55,7 +55,11 @@ impl Reader<'_> {
     }
 
     fn expression(&mut self) -> Result<(), String> {
-        while let Some(sign) = self.signs.next() {
+        loop {
+            if self.repeats()? {
+                return Err("must not repeat nothing".into());
+            }
+            let Some(sign) = self.signs.next() else { break };
             match sign {
                 '(' => {
                     self.group()?;
@@ -80,8 +84,15 @@ impl Reader<'_> {
                 }
                 '.' => self.made.push('.'),
                 '[' => self.class()?,
+                '\\' if self.eat("A") => {
+                    self.made.push_str(r"\A");
+                    continue;
+                }
+                '\\' if self.eat("Z") => {
+                    self.made.push_str(r"\z");
+                    continue;
+                }
                 '\\' => self.escape()?,
-                '*' | '+' | '?' => return Err(format!("must not repeat nothing with {sign}")),
                 sign => self.literal(sign),
             }
             self.repetition()?;
@@ -127,11 +138,13 @@ impl Reader<'_> {
         if self.signs.next_if_eq(&'?').is_some() {
             self.made.push('?');
         }
+        if self.repeats()? { Err("must not repeat a repetition".into()) } else { Ok(()) }
+    }
+
+    /// Whether what follows repeats what stands before it.
+    fn repeats(&self) -> Result<bool, String> {
         let mut rest = Reader { signs: self.signs.clone(), made: String::new(), open: 0 };
-        if matches!(self.signs.peek(), Some('*' | '+' | '?')) || rest.braces()? {
-            return Err("must not repeat a repetition".into());
-        }
-        Ok(())
+        Ok(matches!(rest.signs.peek(), Some('*' | '+' | '?')) || rest.braces()?)
     }
 
     /// Reads `{m}`, `{m,}`, `{,n}` or `{m,n}`; braces around anything else stand for themselves.
@@ -156,8 +169,6 @@ impl Reader<'_> {
 
     fn escape(&mut self) -> Result<(), String> {
         let made = match self.signs.next() {
-            Some('A') => r"\A".into(),
-            Some('Z') => r"\z".into(),
             Some(sign @ ('b' | 'B')) => {
                 return Err(format!(r"must not use \{sign}: words end elsewhere in Python"));
             }

@@ -74,7 +74,7 @@ pub(super) fn bytes(text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| error.to_string())
 }
 
-/// The file of a table of filters, to the byte as clkhash's clients write it.
+/// The file of a table of filters, spaced as Python's `json` writes it.
 pub fn write_clks(table: &BitTable) -> String {
     let clks: Vec<String> =
         (0..table.rows()).map(|row| format!("\"{}\"", to_base64(table.row(row)))).collect();
