@@ -1,5 +1,6 @@
 //! Linking in several places: each owner encodes its own table, and a linkage unit that has neither keys nor the secret compares.
 
+mod clkhash;
 mod clusters;
 mod compare;
 mod encode;
@@ -36,7 +37,10 @@ A new schema draws a new salt: what is encoded by it cannot be linked with what 
 const ENCODE: &str = "\
 The columns are found by the names in the schema; --keys names them where they are called otherwise here.
 The file tells whoever compares how similar rows are and how frequent bits are, and names the schema and the secret by a fingerprint that
-tells neither. Rows are in the order of the table: keep the table, since results name rows by numbers from 0.";
+tells neither. Rows are in the order of the table: keep the table, since results name rows by numbers from 0.
+
+A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18: one owner may use clkhash, the other fet. Encodings are then
+compared by their Dice similarity. Its files ({\"clks\": [...]}) are read by `fet link match`, and written where FILE ends in .json.";
 
 const MATCH: &str = "\
 Two files give pairs: primary_row, secondary_row (counted from 0), rank, similarity. More give clusters: cluster, file, row; all rows of a
@@ -59,14 +63,21 @@ pub(super) fn run(command: &Command) -> anyhow::Result<String> {
     }
 }
 
-/// The owners' secret, from an environment variable.
-fn secret(name: &str) -> anyhow::Result<Vec<u8>> {
-    const LEAST: usize = 16;
+/// The least length of a secret, in bytes.
+const LEAST: usize = 16;
+
+/// The owners' secret, from an environment variable. clkhash takes shorter ones: those are warned of.
+fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Vec<u8>> {
     if name.is_empty() || name.contains(['=', '\0']) {
         return Err(input(format!("--secret-env: must name an environment variable; it is {name:?}")));
     }
     let value = std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes).unwrap_or_default();
-    if value.len() < LEAST {
+    if of_clkhash && (1..LEAST).contains(&value.len()) {
+        fet_files::note!(
+            "warning: the secret has {} bytes; who guesses it can try guesses of names too: {LEAST} random bytes are enough",
+            value.len()
+        );
+    } else if value.len() < LEAST {
         return Err(input(format!(
             "--secret-env: the environment variable {name} must hold the owners' secret, {LEAST} bytes or more; it has {}",
             value.len()

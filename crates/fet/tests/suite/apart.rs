@@ -118,6 +118,65 @@ fn rows_of_three_tables_are_clusters() {
     assert_eq!(zipped.replace(".gz", ""), told);
 }
 
+/// A table, a schema and the keys that clkhash made of both: ours are theirs, bit for bit, and are compared with them.
+#[test]
+fn who_uses_clkhash_is_linked_too() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../fet-linkage/tests/clkhash/shipped-names.json");
+    let golden: serde_json::Value =
+        serde_json::from_slice(&fs::read(golden).expect("readable")).expect("JSON");
+    let features = golden["schema"]["features"].as_array().expect("features");
+    // The feature that is ignored is in no table.
+    let header: Vec<&str> =
+        features[1..].iter().filter_map(|feature| feature["identifier"].as_str()).collect();
+    let mut table = header.join(",") + "\n";
+    for row in golden["rows"].as_array().expect("rows") {
+        let cells: Vec<String> = row.as_array().expect("cells")[1..]
+            .iter()
+            .filter_map(|cell| Some(format!("\"{}\"", cell.as_str()?)))
+            .collect();
+        table += &(cells.join(",") + "\n");
+    }
+    let theirs = serde_json::json!({ "clks": golden["clks"] }).to_string();
+    let schema = golden["schema"].to_string();
+    for (name, text) in [("a.csv", &table), ("theirs.json", &theirs), ("schema.json", &schema)] {
+        fs::write(path.join(name), text).expect("writable");
+    }
+    let secret = golden["secret"].as_str().expect("a secret");
+    for out in ["--out=ours.json", "--out=ours.clks"] {
+        let encoded = link(path, secret, &["encode", "a.csv", "--schema=schema.json", out]);
+        assert!(encoded.status.success(), "{encoded:?}");
+        let of_four = link(path, "four", &["encode", "a.csv", "--schema=schema.json", "--out=x.clks"]);
+        assert!(text(&of_four.stderr).contains("warning: the secret has 4 bytes"), "{of_four:?}");
+    }
+    let ours = fs::read(path.join("ours.json")).expect("readable");
+    let ours: serde_json::Value = serde_json::from_slice(&ours).expect("JSON");
+    assert_eq!(ours["clks"], golden["clks"]);
+    for file in ["ours.json", "ours.clks"] {
+        done(path, &["match", file, "theirs.json", "--threshold=none", "--out=p.csv"]);
+        let pairs = fs::read_to_string(path.join("p.csv")).expect("pairs");
+        assert!(
+            pairs.lines().count() > 2 && pairs.lines().skip(1).all(|line| line.ends_with(",1,1")),
+            "{pairs}"
+        );
+    }
+    // A cell that the schema refuses is named.
+    fs::write(path.join("bad.csv"), table.replace('/', "-").replace("YYYY-MM-DD", "YYYY/MM/DD"))
+        .expect("writable");
+    let refused = link(path, secret, &["encode", "bad.csv", "--schema=schema.json", "--out=bad.clks"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("bad.csv: data row 1, DOB YYYY/MM/DD: the value"), "{refused:?}");
+    // Our own encodings have no such form, and are not compared with theirs.
+    fs::write(path.join("p.csv"), people(0)).expect("writable");
+    done(path, &["schema", "p.csv", "--keys=first", "--set=bits=1024", "--out=own.json"]);
+    let refused = link(path, SECRET, &["encode", "p.csv", "--schema=own.json", "--out=own-clks.json"]);
+    assert!(text(&refused.stderr).contains("name a .clks file"), "{refused:?}");
+    done(path, &["encode", "p.csv", "--schema=own.json", "--out=own.clks"]);
+    let refused = link(path, SECRET, &["match", "own.clks", "theirs.json", "--out=q.csv"]);
+    assert!(text(&refused.stderr).contains("is compared otherwise"), "{refused:?}");
+}
+
 /// Two schemas of the same table under the same secret: nothing of the one says anything of the other.
 #[test]
 fn another_project_is_another_salt() {

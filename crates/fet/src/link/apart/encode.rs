@@ -9,7 +9,7 @@ use fet_data::read_keys;
 use fet_linkers::{ClkSettings, LinkageSchema};
 
 use super::encodings::{Encodings, Score};
-use super::secret;
+use super::{clkhash, secret};
 use crate::input::{input, of_json};
 use crate::output;
 
@@ -37,7 +37,7 @@ pub(crate) struct Learn {
 pub(crate) struct Arguments {
     /// The table that is encoded: CSV, may end in .gz.
     table: PathBuf,
-    /// The schema, as `fet link schema` makes it.
+    /// The schema, as `fet link schema` makes it, or a linkage schema of clkhash (version 3).
     #[arg(long)]
     schema: PathBuf,
     /// The names of the schema's columns in this table, if they differ.
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// The environment variable that holds the owners' secret.
     #[arg(long, value_name = "NAME", default_value = "FET_LINK_SECRET")]
     secret_env: String,
-    /// The file of the encodings, which only its owner may read.
+    /// The file of the encodings, which only its owner may read; by a schema of clkhash a name in .json has it in clkhash's form.
     #[arg(long)]
     out: PathBuf,
 }
@@ -56,7 +56,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     let Learn { table, keys, out, .. } = arguments;
     output::check(out, [table])?;
     let settings = settings(&arguments.sets)?;
-    let secret = secret(&arguments.secret_env)?;
+    let secret = secret(&arguments.secret_env, false)?;
     let records = texts(table, keys)?;
     let mut salt = [0; 16];
     getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
@@ -76,35 +76,49 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
     output::check(out, [table, path])?;
-    let schema = read(path)?;
-    let secret = secret(&arguments.secret_env)?;
-    let names = schema.names();
-    if !keys.is_empty() && keys.len() != names.len() {
-        return Err(input(format!(
-            "--keys: must name as many columns as {} ({}: {}); it names {}",
-            path.display(),
-            names.len(),
-            names.join(", "),
-            keys.len()
-        )));
-    }
-    let records = texts(table, if keys.is_empty() { &names } else { keys })?;
-    let filters = schema.encode(&secret, &records);
-    let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
-    let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
-    let encodings =
-        Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation };
+    let text = fet_files::read_to_string(path)
+        .map_err(|error| input(format!("--schema {}: {error}", path.display())))?;
+    let theirs = clkhash::is_theirs(&text);
+    let secret = secret(&arguments.secret_env, theirs)?;
+    let mut told = String::new();
+    let encodings = if theirs {
+        clkhash::encode(path, &text, table, keys, &secret)?
+    } else {
+        let schema = parse(path, &text)?;
+        let records = texts(table, &columns(&path.display().to_string(), &schema.names(), keys)?)?;
+        let filters = schema.encode(&secret, &records);
+        let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
+        if !schema.is_hardened() && 20 * full > filters.rows() {
+            told = format!(
+                "{full} rows fill more than half of their bits: long texts want more (fet link schema --set bits=N)\n"
+            );
+        }
+        Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation }
+    };
     encodings.write(out)?;
-    let mut text = format!("{} rows encoded, {} bits each\n", records.rows(), encodings.filters.bits());
+    let filters = &encodings.filters;
+    let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
     if empty > 0 {
-        text += &format!("{empty} rows have empty keys; they are linked with nothing\n");
+        told += &format!("{empty} rows have empty keys; they are linked with nothing\n");
     }
-    if !schema.is_hardened() && 20 * full > records.rows() {
-        text += &format!(
-            "{full} rows fill more than half of their bits: long texts want more (fet link schema --set bits=N)\n"
-        );
+    let encoded = format!("{} rows encoded, {} bits each\n", filters.rows(), filters.bits());
+    Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
+}
+
+/// The columns of a table for the fields of a schema: `keys`, or those of the fields' names.
+pub(super) fn columns(schema: &str, names: &[String], keys: &[String]) -> anyhow::Result<Vec<String>> {
+    if keys.is_empty() {
+        return Ok(names.to_vec());
     }
-    Ok(text + &format!("encodings written to {}\n", out.display()))
+    if keys.len() == names.len() {
+        return Ok(keys.to_vec());
+    }
+    Err(input(format!(
+        "--keys: must name as many columns as {schema} ({}: {}); it names {}",
+        names.len(),
+        names.join(", "),
+        keys.len()
+    )))
 }
 
 /// The settings of `clk` with these changes.
@@ -126,11 +140,10 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
     table.try_into().map_err(|error| input(format!("--set: {error}")))
 }
 
-/// The schema in a file.
-fn read(path: &Path) -> anyhow::Result<LinkageSchema> {
+/// The schema in the text of a file.
+fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
     let wrong = |problem: String| input(format!("--schema {}: {problem}", path.display()));
-    let text = fet_files::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let schema: LinkageSchema = serde_json::from_str(&text)
+    let schema: LinkageSchema = serde_json::from_str(text)
         .map_err(|error| wrong(format!("must be as `fet link schema` writes it; {}", of_json(&error))))?;
     schema.check().map_err(|error| wrong(error.to_string()))?;
     Ok(schema)

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use fet_linkage::bits::BitTable;
+use fet_linkage::clkhash::{read_clks, write_clks};
 use fet_linkage::search::Measure;
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,17 @@ struct Header {
 }
 
 impl Encodings {
-    /// Writes the file: magic, a line of JSON, the words of all rows, the SHA-256 of all that.
+    /// Writes the file: magic, a line of JSON, the words of all rows, the SHA-256 of all that. A name in .json has those of clkhash in its
+    /// own form.
     pub(super) fn write(&self, path: &Path) -> anyhow::Result<()> {
+        if path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json")) {
+            if self.score != Score::Dice {
+                let problem = "is the form of clkhash, whose schema was not used; name a .clks file";
+                return Err(input(format!("--out {}: {problem}", path.display())));
+            }
+            fet_files::write_private(path, write_clks(&self.filters).as_bytes())?;
+            return Ok(());
+        }
         let header = Header {
             rows: self.filters.rows(),
             bits: self.filters.bits(),
@@ -71,13 +81,27 @@ impl Encodings {
     /// Reads a file, and refuses one that is damaged or something else.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bytes = fet_files::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
-        Self::from_bytes(&bytes).map_err(|problem| input(format!("{}: {problem}", path.display())))
+        let read = match bytes.first() {
+            Some(b'{') => Self::of_clkhash(&bytes),
+            _ => Self::from_bytes(&bytes),
+        };
+        read.map_err(|problem| input(format!("{}: {problem}", path.display())))
+    }
+
+    fn of_clkhash(bytes: &[u8]) -> Result<Self, String> {
+        let text = std::str::from_utf8(bytes).map_err(|_| "must be text; it is not UTF-8")?;
+        let filters = read_clks(text).map_err(|error| error.to_string())?;
+        if filters.rows() == 0 {
+            return Err("has no rows".to_string());
+        }
+        Ok(Self { filters, fingerprint: None, score: Score::Dice })
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
             return Err(
-                "must be encodings, as `fet link encode` writes them; it is something else".to_string()
+                "must be encodings, as `fet link encode` or clkhash write them; it is something else"
+                    .to_string(),
             );
         };
         let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
