@@ -2,9 +2,7 @@
 //!
 //! Each of L tables groups records by θ bits that are drawn at random. Two vectors that differ in a share d of their bits
 //! meet in one table with probability (1 - d)^θ, in any with 1 - (1 - (1 - d)^θ)^L: the recall of a pair, which
-//! [`Blocking::recall`] states. A query that meets fewer than K records is compared with all of them.
-
-use std::collections::HashMap;
+//! [`Blocking::recall`] states. A query that meets fewer than K records goes on with samples of fewer bits.
 
 use rand::SeedableRng;
 use rand::seq::index;
@@ -13,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::bits::{BitTable, get};
 use crate::neighbours::Neighbours;
-use crate::search::{Index, Measure};
+use crate::search::{Index, Kernel, Measure};
 use crate::top::Top;
 
 /// The number of tables, and of bits that each samples.
@@ -25,15 +23,20 @@ pub struct Blocking {
     pub sampled: usize,
 }
 
-/// What hashing a row for a table, looking at a row that is met, and comparing with one cost, in pairs of a sequential search over
-/// 1,024 bits (4.7 ns), as `examples/speed.rs` measures them.
-const HASHED: f64 = 50.0;
-const LOOKED: f64 = 1.0;
-const COMPARED: f64 = 4.5;
+/// What a row costs in a table (hashed, sorted, looked up), and a pair that meets, in pairs of a sequential search over 1,024 bits (4.7 ns),
+/// as `examples/speed.rs` measures them.
+const HASHED: f64 = 12.0;
+const COMPARED: f64 = 5.0;
 /// A query that is expected to meet no more than so many times K records may well meet fewer than K.
 const AMPLE: f64 = 4.0;
-/// Bytes that a record takes in a table.
-const ENTRY: f64 = 24.0;
+/// All pairs of so many words are compared in a minute or less.
+const SOON: f64 = 16e10;
+/// Rows of either table that are looked at to tell how often others meet.
+const LOOKED_AT: usize = 500;
+/// Who is lonely goes on with so many tables at most, of fewer bits, down to so many.
+const AGAIN: usize = 4;
+const FEWEST_SAMPLED: usize = 8;
+const MOST_SAMPLED: usize = 96;
 
 impl Blocking {
     /// The probability that two vectors are compared that differ in the share `differing` of their bits.
@@ -48,32 +51,50 @@ impl Blocking {
         if one >= 1.0 { 1 } else { ((1.0 - recall).ln() / (1.0 - one).ln()).ceil().max(1.0) as usize }
     }
 
-    /// Whether this is expected to take less time than comparing all pairs for the `take` best, and not much more memory than the
-    /// vectors.
-    pub fn pays(self, queries: &BitTable, records: &BitTable, take: usize) -> bool {
-        let memory = self.tables as f64 * records.rows() as f64 * ENTRY;
-        self.cost(queries, records, take) < 1.0 && memory < 4.0 * 8.0 * records.words().len() as f64
+    /// The blocking that is expected to be the quickest of those with probability `recall` for vectors of Dice similarity `similarity`;
+    /// none where all pairs are compared soon enough, or are not much slower.
+    pub fn choose(
+        queries: &BitTable,
+        records: &BitTable,
+        take: usize,
+        similarity: f64,
+        recall: f64,
+    ) -> Option<Self> {
+        if queries.rows() as f64 * records.words().len() as f64 <= SOON {
+            return None;
+        }
+        let strangers = Strangers::of(queries, records);
+        let differing = Self::differing(queries, similarity);
+        let of = |sampled| {
+            let blocking = Self { tables: Self::tables_for(sampled, differing, recall), sampled };
+            (blocking, strangers.cost(blocking, take))
+        };
+        let all = (FEWEST_SAMPLED..=MOST_SAMPLED).step_by(2).map(of);
+        let (best, cost) = all.min_by(|a, b| a.1.total_cmp(&b.1))?;
+        (cost < 0.5).then_some(best)
     }
 
-    /// How many times as long this is expected to take as comparing all pairs, by the bits that the vectors have.
-    ///
-    /// A pair of other records agrees in a bit with probability p² + (1 - p)², where p is the share of bits set.
+    /// The share of bits in which a vector differs from one of this Dice similarity: of a bits each they share sa.
+    pub fn differing(queries: &BitTable, similarity: f64) -> f64 {
+        let ones: f64 = (0..queries.rows()).into_par_iter().map(|row| f64::from(queries.ones(row))).sum();
+        let share = ones / (queries.rows().max(1) * queries.bits()) as f64;
+        (2.0 * share * (1.0 - similarity)).min(1.0)
+    }
+
+    /// How many times as long this is expected to take as comparing all pairs for the `take` best, by how alike some of the vectors are.
     pub fn cost(self, queries: &BitTable, records: &BitTable, take: usize) -> f64 {
-        let rows = (queries.rows() + records.rows()) as f64;
-        let ones = |table: &BitTable| (0..table.rows()).map(|row| f64::from(table.ones(row))).sum::<f64>();
-        let share = (ones(queries) + ones(records)) / (rows * records.bits() as f64).max(1.0);
-        let agree = (share * share + (1.0 - share) * (1.0 - share)).powi(self.sampled as i32);
-        let (pairs, tables) = (queries.rows() as f64 * records.rows() as f64, self.tables as f64);
-        let met = (1.0 - (1.0 - agree).powf(tables)) * pairs;
-        let width = records.width() as f64 / 16.0;
-        let blocked = tables * rows * HASHED + tables * agree * pairs * LOOKED + met * COMPARED * width;
-        let all = (pairs * width).max(1.0);
-        // Who meets too few is compared with all.
-        let few = met < AMPLE * take as f64 * queries.rows() as f64;
-        blocked / all + if few { 1.0 } else { 0.0 }
+        Strangers::of(queries, records).cost(self, take)
+    }
+
+    /// What follows for those who meet too few.
+    fn again(self) -> Self {
+        Self { tables: self.tables.min(AGAIN), sampled: self.sampled * 2 / 3 }
     }
 
     /// The `take` records most like each query among those it meets. Also tells how many pairs were compared.
+    ///
+    /// One table is in memory at a time. Queries that meet fewer records than they want go on with tables of fewer bits, and what is left
+    /// in the end is compared with all.
     ///
     /// # Panics
     /// If there are fewer than `take` records.
@@ -87,78 +108,155 @@ impl Blocking {
         done: &(dyn Fn(usize) + Sync),
     ) -> (Neighbours, u64) {
         assert!(take <= records.rows(), "{take} of {} records", records.rows());
+        let ones = |table: &BitTable| (0..table.rows()).into_par_iter().map(|row| table.ones(row)).collect();
+        let mut join = Join { queries, records, ones: [ones(queries), ones(records)], measure };
+        let mut tops = vec![Top::new(take); queries.rows()];
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let bits = records.bits();
-        let samples: Vec<Vec<usize>> = (0..self.tables)
-            .map(|_| index::sample(&mut rng, bits, self.sampled.min(bits)).into_vec())
-            .collect();
-        let hash = |row: &[u64], sample: &[usize]| {
-            sample.chunks(64).fold(0u64, |hash, part| {
-                let bits = part.iter().fold(0u64, |bits, &at| bits << 1 | u64::from(get(row, at)));
-                crate::mix(hash ^ bits)
-            })
-        };
-        let tables: Vec<HashMap<u64, Vec<u32>>> = samples
-            .par_iter()
-            .map(|sample| {
-                let mut table: HashMap<u64, Vec<u32>> = HashMap::new();
-                for row in 0..records.rows() {
-                    table.entry(hash(records.row(row), sample)).or_default().push(row as u32);
-                }
-                table
-            })
-            .collect();
-        let ones: Vec<u32> = (0..records.rows()).map(|row| records.ones(row)).collect();
-        let found: Vec<(Vec<(f32, u32)>, u64)> = (0..queries.rows())
-            .into_par_iter()
-            .map_init(
-                || (vec![u32::MAX; records.rows()], Vec::new()),
-                |(seen, met): &mut (Vec<u32>, Vec<u32>), query| {
-                    let row = queries.row(query);
-                    met.clear();
-                    for (table, sample) in tables.iter().zip(&samples) {
-                        for &record in table.get(&hash(row, sample)).map_or(&[][..], Vec::as_slice) {
-                            if std::mem::replace(&mut seen[record as usize], query as u32) != query as u32 {
-                                met.push(record);
-                            }
-                        }
-                    }
-                    if met.len() < take {
-                        return (Vec::new(), records.rows() as u64);
-                    }
-                    let own: u32 = queries.ones(query);
-                    let mut top = Top::new(take);
-                    for &record in met.iter() {
-                        let other = records.row(record as usize);
-                        let common = row.iter().zip(other).map(|(a, b)| (a & b).count_ones()).sum();
-                        top.offer(measure.score(common, own, ones[record as usize]), record);
-                    }
-                    let mut best = Vec::with_capacity(take);
-                    top.drain_sorted(|score, record| best.push((score, record)));
-                    done(1);
-                    (best, met.len() as u64)
-                },
-            )
-            .collect();
-        let compared = found.iter().map(|(_, compared)| compared).sum();
-        let mut all = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
-        let lonely: Vec<usize> = (0..queries.rows()).filter(|&query| found[query].0.len() < take).collect();
-        let words = lonely.iter().flat_map(|&query| queries.row(query)).copied().collect();
+        let (mut compared, mut told, mut level) = (0, 0, self);
+        let lonely = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
+        loop {
+            // Only who is lonely now asks; the others have what they want.
+            let asks: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
+            for table in 0..level.tables {
+                compared += join.table(level.sampled, &asks, &mut tops, &mut rng);
+                let share = if level == self { (table + 1) as f64 / level.tables as f64 } else { 1.0 };
+                let now = ((tops.len() as f64 * share) as usize).min(tops.len() - lonely(&tops));
+                done(now.saturating_sub(told));
+                told = told.max(now);
+            }
+            level = level.again();
+            if level.sampled < FEWEST_SAMPLED || lonely(&tops) == 0 {
+                break;
+            }
+        }
+        let left: Vec<usize> = (0..tops.len()).filter(|&query| !tops[query].is_full()).collect();
+        compared += (left.len() * records.rows()) as u64;
+        let words = left.iter().flat_map(|&query| queries.row(query)).copied().collect();
         // Those together, by the search that is quick for all pairs.
-        let rest = (!lonely.is_empty())
-            .then(|| Index::new(records).search(&BitTable::from_words(bits, words), take, measure, done));
+        let rest = (!left.is_empty()).then(|| {
+            Index::new(records).search(&BitTable::from_words(queries.bits(), words), take, measure, done)
+        });
+        let mut all = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
         let mut next = 0;
-        for (best, _) in &found {
-            if let (true, Some(rest)) = (best.len() < take, &rest) {
+        for top in &mut tops {
+            if let (false, Some(rest)) = (top.is_full(), &rest) {
                 all.indices.extend(rest.row(next));
                 all.scores.extend(rest.scores(next));
                 next += 1;
             } else {
-                all.indices.extend(best.iter().map(|&(_, record)| record));
-                all.scores.extend(best.iter().map(|&(score, _)| score));
+                top.drain_sorted(|score, record| {
+                    all.indices.push(record);
+                    all.scores.push(score);
+                });
             }
         }
         (all, compared)
+    }
+}
+
+/// How alike a query and a record are that do not belong together.
+struct Strangers {
+    queries: f64,
+    records: f64,
+    words: f64,
+    /// The share of bits in which pairs differ.
+    differing: Vec<f64>,
+}
+
+impl Strangers {
+    fn of(queries: &BitTable, records: &BitTable) -> Self {
+        let some = |table: &BitTable| -> Vec<usize> {
+            (0..table.rows()).step_by(table.rows().div_ceil(LOOKED_AT).max(1)).collect()
+        };
+        let (asking, asked) = (some(queries), some(records));
+        let bits = queries.bits() as f64;
+        let differing = |&query: &usize| {
+            let row = queries.row(query);
+            let differ = move |&record: &usize| -> f64 {
+                let words = row.iter().zip(records.row(record));
+                f64::from(words.map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()) / bits
+            };
+            asked.iter().map(differ).collect::<Vec<f64>>()
+        };
+        Self {
+            queries: queries.rows() as f64,
+            records: records.rows() as f64,
+            words: queries.width() as f64,
+            differing: asking.par_iter().flat_map_iter(differing).collect(),
+        }
+    }
+
+    /// How often strangers meet in a table.
+    fn meet(&self, sampled: usize) -> f64 {
+        let all = self.differing.iter().map(|differing| (1.0 - differing).powi(sampled as i32)).sum::<f64>();
+        all / self.differing.len().max(1) as f64
+    }
+
+    /// In times of comparing all pairs.
+    fn cost(&self, blocking: Blocking, take: usize) -> f64 {
+        if blocking.sampled < FEWEST_SAMPLED {
+            return 1.0;
+        }
+        let Blocking { tables, sampled } = blocking;
+        let pairs = self.queries * self.records;
+        let met = tables as f64 * self.meet(sampled);
+        let rows = tables as f64 * (self.queries + self.records) * HASHED;
+        let own = (rows + met * pairs * COMPARED * self.words / 16.0) / (pairs * self.words / 16.0).max(1.0);
+        let few = met * self.records < AMPLE * take as f64;
+        own + if few { self.cost(blocking.again(), take) } else { 0.0 }
+    }
+}
+
+/// The tables whose rows meet.
+struct Join<'a> {
+    queries: &'a BitTable,
+    records: &'a BitTable,
+    /// How many bits each query and each record has.
+    ones: [Vec<u32>; 2],
+    measure: Measure,
+}
+
+impl Join<'_> {
+    /// Compares each query that `asks` with the records that agree with it in `sampled` bits, drawn anew. Tells how many pairs met.
+    fn table(&mut self, sampled: usize, asks: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
+        let Self { queries, records, ones, measure } = self;
+        let bits = records.bits();
+        let sample = index::sample(rng, bits, sampled.min(bits)).into_vec();
+        let hash = |row: &[u64]| {
+            let hash = sample.chunks(64).fold(0u64, |hash, part| {
+                let bits = part.iter().fold(0u64, |bits, &at| bits << 1 | u64::from(get(row, at)));
+                crate::mix(hash ^ bits)
+            });
+            (hash >> 32) as u32
+        };
+        let mut places: Vec<(u32, u32)> =
+            (0..records.rows()).into_par_iter().map(|row| (hash(records.row(row)), row as u32)).collect();
+        places.par_sort_unstable();
+        // Where the hashes of each prefix begin.
+        let shift = 32 - records.rows().next_power_of_two().ilog2().min(24);
+        let prefix = |hash: u32| hash.checked_shr(shift).unwrap_or_default() as usize;
+        let mut starts = vec![0u32; prefix(u32::MAX) + 2];
+        places.iter().for_each(|&(hash, _)| starts[prefix(hash) + 1] += 1);
+        for at in 1..starts.len() {
+            starts[at] += starts[at - 1];
+        }
+        let kernel = Kernel::best();
+        let met = |(query, (top, asks)): (usize, (&mut Top, &bool))| -> u64 {
+            if !asks {
+                return 0;
+            }
+            let row = queries.row(query);
+            let own = hash(row);
+            let near = &places[starts[prefix(own)] as usize..starts[prefix(own) + 1] as usize];
+            let from = near.partition_point(|&(hash, _)| hash < own);
+            let near = &near[from..];
+            let near = &near[..near.partition_point(|&(hash, _)| hash == own)];
+            kernel.shared(row, records, near, |record, common| {
+                top.offer_once(measure.score(common, ones[0][query], ones[1][record as usize]), record);
+            });
+            near.len() as u64
+        };
+        tops.par_iter_mut().zip(asks).enumerate().with_min_len(256).map(met).sum()
     }
 }
 
@@ -178,20 +276,19 @@ mod tests {
                 records.row_mut(row)[at / 64] ^= 1 << (at % 64);
             }
         }
-        let blocking = Blocking { tables: 12, sampled: 20 };
+        let blocking = Blocking { tables: 2, sampled: 11 };
         let (found, compared) =
             blocking.search(&queries, &records, 1, Measure::Hamming, rng.random(), &|_| ());
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
-        // A query that meets nobody is compared with everyone, and finds its own then too: those are left out.
         let stated = blocking.recall(flips as f64 / bits as f64);
-        assert!((0.79..0.81).contains(&stated), "{stated}");
-        assert!(met as f64 >= stated * rows as f64, "{met}");
-        let lonely = rows as f64 * (1.0 - stated);
-        // Chance meetings are rare (2^-20 a pair and table): what was compared is the own pair, or all.
-        // α = 1e-6: five standard deviations of the number of the lonely.
-        let spread = 5.0 * (lonely * stated).sqrt();
-        let expected = lonely * rows as f64;
-        assert!((compared as f64 - expected).abs() < spread * rows as f64 + 2.0 * rows as f64, "{compared}");
+        assert!((0.52..0.54).contains(&stated), "{stated}");
+        // Others meet with 2^-11 in each table, four of 4,000; who meets none of them either, e^-4, is compared with all and finds its own.
+        // α = 1e-6: five standard deviations.
+        let (rows, spread) = (rows as f64, 5.0 * (rows as f64 * 0.25).sqrt());
+        let lonely = (1.0 - stated) * (-2.0 * rows / 2048.0f64).exp();
+        assert!((met as f64 - (stated + lonely) * rows).abs() < spread, "{met}");
+        let expected = rows * (2.0 * rows / 2048.0 + 2.0 * 0.9f64.powi(11) + lonely * rows);
+        assert!((compared as f64 / expected - 1.0).abs() < 0.3, "{compared} {expected}");
         assert_eq!(Blocking::tables_for(20, 0.1, 0.8), 13);
     }
 
@@ -208,24 +305,44 @@ mod tests {
         // Of 2,000 records a query meets 2,000 · 0.625^8 = 47 in one table.
         assert!(cost(1, 8, 5) < 1.0);
         assert!(cost(1, 8, 20) > 1.0, "47 are not ample for 20");
-        assert!(cost(50, 24, 5) > 1.0, "50 tables at 0.625^24 meet one or two");
         assert!(cost(50, 8, 5) > 1.0, "50 tables at 0.625^8 meet most");
-        assert!(!Blocking { tables: 100_000, sampled: 8 }.pays(&queries, &records, 5), "memory");
     }
 
     #[test]
     fn who_meets_too_few_is_compared_with_all() {
-        let (queries, records) = (table(300, 1), table(300, 2));
-        let (found, compared) = Blocking { tables: 1, sampled: 60 }.search(
-            &queries,
-            &records,
-            7,
-            Measure::Correlation(1_024),
-            3,
-            &|_| (),
-        );
-        let all = Index::new(&records).search(&queries, 7, Measure::Correlation(1_024), &|_| ());
-        assert_eq!((found.indices, found.scores), (all.indices, all.scores));
-        assert_eq!(compared, 300 * 300);
+        let dense = |seed| {
+            let mut rng = ChaCha8Rng::seed_from_u64(seed);
+            BitTable::from_words(1_024, (0..300 * 16).map(|_| rng.next_u64()).collect())
+        };
+        let (queries, records) = (dense(1), dense(2));
+        let measure = Measure::Correlation(1_024);
+        let blocking = Blocking { tables: 1, sampled: 11 };
+        let (found, compared) = blocking.search(&queries, &records, 7, measure, 3, &|_| ());
+        let all = Index::new(&records).search(&queries, 7, measure, &|_| ());
+        assert_eq!(found.indices, all.indices);
+        assert_eq!(found.scores, all.scores);
+        assert!(compared >= 300 * 300);
+    }
+
+    /// Of fewer bits more agree: those who met too few need not be compared with all. Every query gets K different records, and is told to
+    /// be done once.
+    #[test]
+    fn who_meets_too_few_meets_more_by_fewer_bits() {
+        let (queries, records) = (table(3_000, 1), table(3_000, 2));
+        let told = std::sync::atomic::AtomicUsize::new(0);
+        let done = |count| {
+            told.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+        };
+        let blocking = Blocking { tables: 4, sampled: 36 };
+        let (found, compared) = blocking.search(&queries, &records, 5, Measure::Correlation(1_024), 3, &done);
+        assert!(compared < 3_000 * 3_000 / 10, "{compared}");
+        for query in 0..3_000 {
+            let mut row = found.row(query).to_vec();
+            row.sort_unstable();
+            row.dedup();
+            assert_eq!(row.len(), 5);
+            assert!(found.scores(query).is_sorted_by(|a, b| a >= b));
+        }
+        assert_eq!(told.into_inner(), 3_000);
     }
 }

@@ -73,6 +73,13 @@ impl Top {
         }
     }
 
+    /// Takes the pair, unless it has the index already.
+    pub fn offer_once(&mut self, score: f32, index: u32) {
+        if score >= self.bar() && self.heap.iter().all(|&(_, own)| own != index) {
+            self.offer(score, index);
+        }
+    }
+
     /// The pairs, best first; the room is empty afterwards.
     pub fn drain_sorted(&mut self, mut take: impl FnMut(f32, u32)) {
         self.heap.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));

@@ -57,8 +57,9 @@ pub struct ClkSettings {
     pub secret_env: String,
     /// What counts as missing beside an empty cell, whatever its case, as in ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// The number of bits that each blocking table samples, where only records are compared that agree in all bits of a
-    /// table; 0 to compare all pairs, which is done too where it costs less.
+    /// Whether only some pairs are compared: those that agree in all bits of a sample, of several samples.
+    pub blocking: When,
+    /// The number of bits that each sample has; 0 to choose it where there are so many rows that comparing all pairs would take minutes.
     #[schemars(range(max = 65_536))]
     pub block_bits: usize,
     /// The probability that blocking compares two records of similarity `block_similarity`; it decides the number of tables.
@@ -78,6 +79,17 @@ pub enum Weighting {
     Rarity,
     /// All of a column the same, by the entropy of its values; words do not count by themselves.
     Entropy,
+}
+
+/// Whether only some pairs are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum When {
+    /// Where it is expected to take less time.
+    #[default]
+    Auto,
+    /// Not: all pairs are compared.
+    Never,
 }
 
 /// The defence of filters against attacks on the frequencies of their bits.
@@ -120,6 +132,7 @@ impl Default for ClkSettings {
             hardening: Harden::None,
             secret_env: String::new(),
             missing: Vec::new(),
+            blocking: When::Auto,
             block_bits: 0,
             block_recall: 0.99,
             block_similarity: 0.7,
@@ -229,6 +242,37 @@ impl Side {
         }
     }
 
+    /// The blocking of the settings, if it pays; it says so if it does not, or if nobody asked for it.
+    fn blocking(&mut self, queries: &BitTable, records: &BitTable, take: usize) -> Option<Blocking> {
+        let ClkSettings { blocking, block_bits, block_recall, block_similarity, .. } = self.settings;
+        if blocking == When::Never {
+            return None;
+        }
+        if block_bits == 0 {
+            let chosen = Blocking::choose(queries, records, take, block_similarity, block_recall)?;
+            self.warnings.push(format!(
+                "{} by {} rows are not all compared: those of Dice similarity {block_similarity} are with probability {block_recall}, by {} \
+                 samples of {} bits (`linker.blocking = \"never\"` compares all)",
+                queries.rows(),
+                records.rows(),
+                chosen.tables,
+                chosen.sampled
+            ));
+            return Some(chosen);
+        }
+        let differing = Blocking::differing(queries, block_similarity);
+        let tables = Blocking::tables_for(block_bits, differing, block_recall);
+        let chosen = Blocking { tables, sampled: block_bits };
+        if chosen.cost(queries, records, take) < 1.0 {
+            return Some(chosen);
+        }
+        self.warnings.push(format!(
+            "`block_bits = {block_bits}` needs {tables} samples for a recall of {block_recall} at similarity {block_similarity}: comparing \
+             all pairs costs less, and is done"
+        ));
+        None
+    }
+
     fn open(&self, message: &Sealed) -> Result<(Schema, BitTable), LinkError> {
         let mut reader = Reader::new(message.bytes());
         let mut fields = Vec::new();
@@ -308,30 +352,13 @@ impl Owner for Side {
             encoder(settings, &self.secret()?, &schema).encode(known(records, &settings.missing).cells());
         self.warn(&queries, "primary");
         self.warn(&records, "own");
-        let settings = &self.settings;
-        let take = settings.neighbours.min(records.rows());
+        let take = self.settings.neighbours.min(records.rows());
         let measure = Measure::Correlation(queries.bits() as u32);
-        let found = if settings.block_bits == 0 {
-            Index::new(&records).search(&queries, take, measure, task.progress)
-        } else {
-            // Two filters of a set bits each and Dice similarity s differ in 2a(1 - s) bits.
-            let ones = (0..queries.rows()).map(|row| f64::from(queries.ones(row))).sum::<f64>();
-            let ones = ones / queries.rows().max(1) as f64;
-            let differing = 2.0 * ones * (1.0 - settings.block_similarity) / queries.bits() as f64;
-            let tables = Blocking::tables_for(settings.block_bits, differing.min(1.0), settings.block_recall);
-            let blocking = Blocking { tables, sampled: settings.block_bits };
-            if !blocking.pays(&queries, &records, take) {
-                self.warnings.push(format!(
-                    "`block_bits = {}` needs {tables} tables for a recall of {} at similarity {}: comparing all pairs costs less, and is \
-                     done",
-                    settings.block_bits, settings.block_recall, settings.block_similarity
-                ));
-                let found = Index::new(&records).search(&queries, take, measure, task.progress);
-                return Ok(links(settings.neighbours, found));
-            }
-            blocking.search(&queries, &records, take, measure, self.seed, task.progress).0
+        let found = match self.blocking(&queries, &records, take) {
+            Some(blocking) => blocking.search(&queries, &records, take, measure, self.seed, task.progress).0,
+            None => Index::new(&records).search(&queries, take, measure, task.progress),
         };
-        Ok(links(settings.neighbours, found))
+        Ok(links(self.settings.neighbours, found))
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -4,6 +4,7 @@
 //! AVX2, a word at a time elsewhere).
 
 use super::{Search, Tile};
+use crate::bits::BitTable;
 
 /// Records whose words stand beside each other.
 pub(crate) const LANES: usize = 8;
@@ -46,15 +47,37 @@ impl Kernel {
 
     /// Compares four queries with every record of a tile.
     pub(crate) fn scan(self, tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
+        self.run(|| scan(tile, four));
+    }
+
+    /// Tells how many bits `row` shares with each of these rows of a table; the first of a pair is passed over.
+    pub(crate) fn shared(
+        self,
+        row: &[u64],
+        table: &BitTable,
+        others: &[(u32, u32)],
+        mut tell: impl FnMut(u32, u32),
+    ) {
+        self.run(|| {
+            for &(_, other) in others {
+                let words = row.iter().zip(table.row(other as usize));
+                tell(other, words.map(|(a, b)| u64::from((a & b).count_ones())).sum::<u64>() as u32);
+            }
+        });
+    }
+
+    /// Runs a loop that is compiled for the instructions.
+    #[inline(always)]
+    fn run(self, work: impl FnOnce()) {
         match self {
-            Self::Portable => scan(tile, four),
+            Self::Portable => work(),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
                 // SAFETY: the line above has made sure that the machine has the instructions.
                 unsafe {
-                    scan_avx2(tile, four);
+                    run_avx2(work);
                 }
             }
             #[cfg(target_arch = "x86_64")]
@@ -63,25 +86,25 @@ impl Kernel {
                 #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
                 // SAFETY: the line above has made sure that the machine has the instructions.
                 unsafe {
-                    scan_avx512(tile, four);
+                    run_avx512(work);
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => scan(tile, four),
+            Self::Avx2 | Self::Avx512 => work(),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
-fn scan_avx2(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
-    scan(tile, four);
+fn run_avx2(work: impl FnOnce()) {
+    work();
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-fn scan_avx512(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
-    scan(tile, four);
+fn run_avx512(work: impl FnOnce()) {
+    work();
 }
 
 #[inline(always)]

@@ -50,7 +50,7 @@ The unit learns how similar all rows are, within a file too, and how frequent bi
 impl Command {
     /// Whether its results go there.
     pub(super) fn writes_to(&self, place: &Path) -> bool {
-        matches!(self, Self::Match(arguments) if arguments.out() == place)
+        matches!(self, Self::Match(arguments) if arguments.out == place)
     }
 }
 

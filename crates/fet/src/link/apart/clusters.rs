@@ -1,11 +1,10 @@
 //! Rows of more than two tables that are the same: clusters of candidates of each other.
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::collections::{HashMap, HashSet};
 
 use anyhow::Context;
 
-use super::compare::search;
+use super::compare::{Arguments, search};
 use super::encodings::Encodings;
 use crate::link::choice::{self, Choice, Threshold};
 use crate::link::pairs;
@@ -14,12 +13,9 @@ use crate::link::pairs;
 type Member = (usize, u32);
 
 /// Finds the clusters of `tables`, writes them, and returns the summary as text.
-pub(super) fn write(
-    names: &[PathBuf],
-    tables: &[Encodings],
-    threshold: Threshold,
-    out: &Path,
-) -> anyhow::Result<String> {
+pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<String> {
+    let Arguments { encodings: names, out, all_pairs, .. } = arguments;
+    let threshold = arguments.threshold;
     let mut text = String::new();
     let mut candidates: Vec<(Member, Member, f32)> = Vec::new();
     for first in 0..tables.len() {
@@ -27,11 +23,11 @@ pub(super) fn write(
         for second in first + 1..tables.len() {
             let records = &tables[second].filters;
             let take = choice::CANDIDATES.min(records.rows());
-            let links = search(queries, records, take)?;
+            let links = search(queries, records, take, *all_pairs)?;
             let choice =
                 Choice { floor: Some(0.0), threshold, assign: None, wanted: take, records: records.rows() };
             if own.is_none() && threshold == Threshold::Auto && queries.filters.rows() > 1 {
-                own = Some(search(queries, &queries.filters, 2)?);
+                own = Some(search(queries, &queries.filters, 2, *all_pairs)?);
             }
             let chosen = choice.of(&links, || Ok(own.clone()))?;
             text += &format!("{} with {}: ", names[first].display(), names[second].display());
@@ -65,7 +61,7 @@ pub(super) fn write(
 /// is a candidate of each of the other. Clusters and their members are in the order of tables and rows.
 fn clusters(mut candidates: Vec<(Member, Member, f32)>) -> Vec<Vec<Member>> {
     candidates.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
-    let alike: std::collections::HashSet<(Member, Member)> =
+    let alike: HashSet<(Member, Member)> =
         candidates.iter().map(|&(a, b, _)| (a, b)).collect();
     let mut of: HashMap<Member, usize> = HashMap::new();
     let mut groups: Vec<Vec<Member>> = Vec::new();

@@ -1,12 +1,13 @@
 //! At the linkage unit: encodings of two tables become pairs, those of more become clusters.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Context;
 use fet_core::linker::Links;
 use fet_core::memory;
 use fet_linkage::bits::BitTable;
+use fet_linkage::blocking::Blocking;
 use fet_linkage::search::{Index, Measure};
 
 use super::clusters;
@@ -22,30 +23,34 @@ use crate::memory::peak_memory;
 pub(crate) struct Arguments {
     /// Encodings of two tables or more, the primary's first.
     #[arg(required = true, num_args = 1..)]
-    encodings: Vec<PathBuf>,
+    pub(super) encodings: Vec<PathBuf>,
     /// The output, a CSV file, compressed if its name ends in .gz; `-` is standard output.
     #[arg(long)]
-    out: PathBuf,
+    pub(super) out: PathBuf,
     /// K, the number of records that each primary row is linked with. Of two tables only.
     #[arg(long, value_name = "K", default_value = "1")]
     neighbours: std::num::NonZeroUsize,
     /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
     /// similar the primary's own rows are to each other (they are compared too, which takes its time); or `none`.
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none", default_value = "auto")]
-    threshold: Threshold,
+    pub(super) threshold: Threshold,
     /// Which pairs are written: `one-to-one` for each row of either table in one pair at most. Of two tables only.
     #[arg(long, value_enum, value_name = "HOW")]
     assign: Option<Assign>,
+    /// Compares all pairs, also where that takes minutes. Otherwise of so many those that agree in samples of bits: rows of Dice similarity
+    /// 0.7 with probability 0.99.
+    #[arg(long)]
+    pub(super) all_pairs: bool,
     /// The true pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Of two tables only.
     #[arg(long)]
     truth: Option<PathBuf>,
 }
 
-impl Arguments {
-    pub(super) fn out(&self) -> &Path {
-        &self.out
-    }
-}
+/// Rows of this Dice similarity are compared with this probability, where not all are.
+const SIMILARITY: f64 = 0.7;
+const RECALL: f64 = 0.99;
+/// What the samples of bits are drawn from.
+const SEED: u64 = 0;
 
 /// Compares, writes, and returns the summary as text.
 pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
@@ -58,7 +63,7 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
         if let Some((name, _)) = of_two.iter().find(|(_, given)| *given) {
             return Err(input(format!("{name}: is for two tables; {} are given", tables.len())));
         }
-        return clusters::write(&arguments.encodings, &tables, arguments.threshold, &arguments.out);
+        return clusters::write(arguments, &tables);
     }
     two(arguments, &tables[0], &tables[1])
 }
@@ -111,7 +116,8 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     let start = Instant::now();
     let searched =
         if arguments.assign.is_some() { wanted.max(choice::CANDIDATES.min(records)) } else { wanted };
-    let links = search(primary, &secondary.filters, searched)?;
+    let all = arguments.all_pairs;
+    let links = search(primary, &secondary.filters, searched, all)?;
     let seconds = start.elapsed().as_secs_f64();
     let choice = Choice {
         floor: Some(0.0),
@@ -120,7 +126,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
         wanted,
         records,
     };
-    let own = || (primary.filters.rows() > 1).then(|| search(primary, &primary.filters, 2)).transpose();
+    let own = || (primary.filters.rows() > 1).then(|| search(primary, &primary.filters, 2, all)).transpose();
     let chosen = choice.of(&links, own)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), None)
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
@@ -137,7 +143,12 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
 }
 
 /// The `take` rows of `records` that are most like each row of `table`.
-pub(super) fn search(table: &Encodings, records: &BitTable, take: usize) -> anyhow::Result<Links> {
+pub(super) fn search(
+    table: &Encodings,
+    records: &BitTable,
+    take: usize,
+    all_pairs: bool,
+) -> anyhow::Result<Links> {
     let queries = &table.filters;
     memory::check(queries.rows() as u128 * take as u128, 8).map_err(|error| {
         input(format!(
@@ -147,6 +158,20 @@ pub(super) fn search(table: &Encodings, records: &BitTable, take: usize) -> anyh
     })?;
     let progress = Progress::new(queries.rows());
     let measure: Measure = table.score.measure(queries.bits());
-    let found = Index::new(records).search(queries, take, measure, &|count| progress.add(count));
+    let done = |count| progress.add(count);
+    let blocking =
+        if all_pairs { None } else { Blocking::choose(queries, records, take, SIMILARITY, RECALL) };
+    let found = match blocking {
+        Some(blocking) => {
+            fet_files::note!(
+                "{} by {} rows are not all compared: those of Dice similarity {SIMILARITY} are with probability {RECALL} (--all-pairs \
+                 compares all)",
+                queries.rows(),
+                records.rows()
+            );
+            blocking.search(queries, records, take, measure, SEED, &done).0
+        }
+        None => Index::new(records).search(queries, take, measure, &done),
+    };
     Ok(Links::new(take, take, found.indices, found.scores))
 }
