@@ -1,7 +1,7 @@
 //! How quick the searches are, beside brute force where that is the question:
 //!
 //! ```text
-//! cargo run --release -p fet-linkage --example speed -- clk 100000
+//! cargo run --release -p fet-linkage --example speed -- clk 100000 100
 //! cargo run --release -p fet-linkage --example speed -- blocking 20000 24 50
 //! cargo run --release -p fet-linkage --example speed -- nearest
 //! cargo run --release -p fet-linkage --example speed -- psi 100000
@@ -30,7 +30,7 @@ fn main() {
         arguments.get(place).map_or(default, |text| text.parse().expect("a number"))
     };
     match arguments.first().map(String::as_str) {
-        Some("clk") => clk(number(1, 100_000)),
+        Some("clk") => clk(number(1, 100_000), number(2, 100)),
         Some("blocking") => blocking(number(1, 20_000), number(2, 24), number(3, 50)),
         Some("nearest") => nearest(),
         Some("psi") => psi(number(1, 100_000)),
@@ -54,10 +54,10 @@ fn filters(rows: usize, seed: u64) -> BitTable {
     BitTable::from_words(1_024, (0..rows * 16).map(|_| word()).collect())
 }
 
-/// The top 100 by two similarities.
-fn clk(rows: usize) {
+/// The best by two similarities.
+fn clk(rows: usize, take: usize) {
     let (queries, records) = (filters(rows, 1), filters(rows, 2));
-    let take = 100.min(rows);
+    let take = take.min(rows);
     for measure in [Measure::Dice, Measure::Correlation(1_024)] {
         for kernel in Kernel::all() {
             let start = Instant::now();

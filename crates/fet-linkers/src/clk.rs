@@ -135,7 +135,7 @@ impl Default for ClkSettings {
             blocking: When::Auto,
             block_bits: 0,
             block_recall: 0.99,
-            block_similarity: 0.7,
+            block_similarity: 0.65,
         }
     }
 }

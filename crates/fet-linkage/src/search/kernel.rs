@@ -1,7 +1,7 @@
 //! Counting common bits: one plain loop, compiled for the vector instructions that the machine turns out to have.
 //!
-//! The loop is written once; the compiler makes vector code of it (`vpopcntq` under AVX-512, table look-ups under
-//! AVX2, a word at a time elsewhere).
+//! The loop is written once; the compiler makes vector code of it (table look-ups under AVX2, a word at a time elsewhere), but for
+//! what counts under AVX-512 (`vpopcntq`): that is written out.
 
 use super::{Search, Tile};
 use crate::bits::BitTable;
@@ -47,37 +47,15 @@ impl Kernel {
 
     /// Compares four queries with every record of a tile.
     pub(crate) fn scan(self, tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
-        self.run(|| scan(tile, four));
-    }
-
-    /// Tells how many bits `row` shares with each of these rows of a table; the first of a pair is passed over.
-    pub(crate) fn shared(
-        self,
-        row: &[u64],
-        table: &BitTable,
-        others: &[(u32, u32)],
-        mut tell: impl FnMut(u32, u32),
-    ) {
-        self.run(|| {
-            for &(_, other) in others {
-                let words = row.iter().zip(table.row(other as usize));
-                tell(other, words.map(|(a, b)| u64::from((a & b).count_ones())).sum::<u64>() as u32);
-            }
-        });
-    }
-
-    /// Runs a loop that is compiled for the instructions.
-    #[inline(always)]
-    fn run(self, work: impl FnOnce()) {
         match self {
-            Self::Portable => work(),
+            Self::Portable => scan(tile, four, count),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => {
                 assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
                 // SAFETY: the line above has made sure that the machine has the instructions.
                 unsafe {
-                    run_avx2(work);
+                    scan_avx2(tile, four);
                 }
             }
             #[cfg(target_arch = "x86_64")]
@@ -86,29 +64,90 @@ impl Kernel {
                 #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
                 // SAFETY: the line above has made sure that the machine has the instructions.
                 unsafe {
-                    run_avx512(work);
+                    scan_avx512(tile, four);
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
-            Self::Avx2 | Self::Avx512 => work(),
+            Self::Avx2 | Self::Avx512 => scan(tile, four, count),
+        }
+    }
+
+    /// Tells how many bits `row` shares with each of these rows of a table; the first of a pair is passed over.
+    pub(crate) fn shared(
+        self,
+        row: &[u64],
+        table: &BitTable,
+        others: &[(u32, u32)],
+        tell: impl FnMut(u32, u32),
+    ) {
+        match self {
+            Self::Portable => shared(row, table, others, tell),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt"));
+                #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
+                // SAFETY: the line above has made sure that the machine has the instructions.
+                unsafe {
+                    shared_avx2(row, table, others, tell);
+                }
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq"));
+                #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
+                // SAFETY: the line above has made sure that the machine has the instructions.
+                unsafe {
+                    shared_avx512(row, table, others, tell);
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            Self::Avx2 | Self::Avx512 => shared(row, table, others, tell),
         }
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
-fn run_avx2(work: impl FnOnce()) {
-    work();
+fn scan_avx2(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
+    scan(tile, four, count);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-fn run_avx512(work: impl FnOnce()) {
-    work();
+fn scan_avx512(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
+    scan(tile, four, |block, words| count_avx512(block, words));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,popcnt")]
+fn shared_avx2(row: &[u64], table: &BitTable, others: &[(u32, u32)], tell: impl FnMut(u32, u32)) {
+    shared(row, table, others, tell);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+fn shared_avx512(row: &[u64], table: &BitTable, others: &[(u32, u32)], tell: impl FnMut(u32, u32)) {
+    shared(row, table, others, tell);
 }
 
 #[inline(always)]
-fn scan(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
+fn shared(row: &[u64], table: &BitTable, others: &[(u32, u32)], mut tell: impl FnMut(u32, u32)) {
+    for &(_, other) in others {
+        let words = row.iter().zip(table.row(other as usize));
+        let common: u64 = words.map(|(a, b)| u64::from((a & b).count_ones())).sum();
+        tell(other, common as u32);
+    }
+}
+
+/// How many bits each query shares with each record of a block.
+type Counts = [[u64; LANES]; QUERIES];
+
+#[inline(always)]
+fn scan(
+    tile: &Tile<'_>,
+    four: &mut [Search<'_>; QUERIES],
+    count: impl Fn(&[[u64; LANES]], [&[u64]; QUERIES]) -> Counts,
+) {
     let words: [&[u64]; QUERIES] = std::array::from_fn(|query| four[query].words);
     let mut bounds: [u64; QUERIES] = std::array::from_fn(|query| tile.bound(&four[query]));
     for (number, block) in tile.blocks.chunks_exact(tile.width).enumerate() {
@@ -126,9 +165,8 @@ fn scan(tile: &Tile<'_>, four: &mut [Search<'_>; QUERIES]) {
     }
 }
 
-/// How many bits each query shares with each record of a block.
 #[inline(always)]
-fn count(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> [[u64; LANES]; QUERIES] {
+fn count(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> Counts {
     let [a, b, c, d] = queries;
     let mut counts = [[0u64; LANES]; QUERIES];
     for ((((lanes, a), b), c), d) in block.iter().zip(a).zip(b).zip(c).zip(d) {
@@ -139,4 +177,28 @@ fn count(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> [[u64; LANES]; Q
         }
     }
     counts
+}
+
+/// The same in one register for each query: left to itself the compiler gathers words from several blocks of eight.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vpopcntdq")]
+#[inline]
+fn count_avx512(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> Counts {
+    use std::arch::x86_64::{
+        __m512i, _mm512_add_epi64, _mm512_and_si512, _mm512_popcnt_epi64, _mm512_set_epi64,
+        _mm512_set1_epi64, _mm512_setzero_si512,
+    };
+    let [a, b, c, d] = queries;
+    let mut counts: [__m512i; QUERIES] = [_mm512_setzero_si512(); QUERIES];
+    for ((((lanes, a), b), c), d) in block.iter().zip(a).zip(b).zip(c).zip(d) {
+        let [l0, l1, l2, l3, l4, l5, l6, l7] = lanes.map(u64::cast_signed);
+        let lanes = _mm512_set_epi64(l7, l6, l5, l4, l3, l2, l1, l0);
+        for (count, word) in counts.iter_mut().zip([a, b, c, d]) {
+            let common = _mm512_and_si512(lanes, _mm512_set1_epi64(word.cast_signed()));
+            *count = _mm512_add_epi64(*count, _mm512_popcnt_epi64(common));
+        }
+    }
+    #[expect(unsafe_code, reason = "a register becomes the eight numbers that it holds")]
+    // SAFETY: both are 64 bytes, and every pattern of bits is eight numbers.
+    counts.map(|count| unsafe { std::mem::transmute::<__m512i, [u64; LANES]>(count) })
 }

@@ -61,8 +61,7 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
 /// is a candidate of each of the other. Clusters and their members are in the order of tables and rows.
 fn clusters(mut candidates: Vec<(Member, Member, f32)>) -> Vec<Vec<Member>> {
     candidates.sort_by(|a, b| b.2.total_cmp(&a.2).then((a.0, a.1).cmp(&(b.0, b.1))));
-    let alike: HashSet<(Member, Member)> =
-        candidates.iter().map(|&(a, b, _)| (a, b)).collect();
+    let alike: HashSet<(Member, Member)> = candidates.iter().map(|&(a, b, _)| (a, b)).collect();
     let mut of: HashMap<Member, usize> = HashMap::new();
     let mut groups: Vec<Vec<Member>> = Vec::new();
     for (a, b, _) in candidates {

@@ -38,7 +38,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, value_name = "HOW")]
     assign: Option<Assign>,
     /// Compares all pairs, also where that takes minutes. Otherwise of so many those that agree in samples of bits: rows of Dice similarity
-    /// 0.7 with probability 0.99.
+    /// 0.65 with probability 0.99.
     #[arg(long)]
     pub(super) all_pairs: bool,
     /// The true pairs, a CSV file with a header: the first table's row, then the second's, counted from 0. Of two tables only.
@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
 }
 
 /// Rows of this Dice similarity are compared with this probability, where not all are.
-const SIMILARITY: f64 = 0.7;
+const SIMILARITY: f64 = 0.65;
 const RECALL: f64 = 0.99;
 /// What the samples of bits are drawn from.
 const SEED: u64 = 0;
