@@ -38,7 +38,7 @@ fn people(table: usize) -> String {
     for place in 0..90 {
         let person = (place * 7 + table * 13) % 90;
         let mut last = word(person + 200);
-        if (person + table) % 4 == 0 {
+        if (person + table).is_multiple_of(4) {
             last.remove(3);
         }
         text += &format!("{},{last},{}\n", word(person), word(person % 9 + 500));
