@@ -52,9 +52,15 @@ pub enum PsiError {
     },
 }
 
-/// A secret exponent. It shows nothing.
+/// Half of a secret exponent. It shows nothing.
+///
+/// To write an element takes an inverse square root, unless many doubled ones are written at once, which take one inversion
+/// together ([`RistrettoPoint::double_and_compress_batch`]). So elements are raised to one half, and doubled as they are written.
 #[derive(Clone)]
 struct Secret(Scalar);
+
+/// Elements that are written at once.
+const TOGETHER: usize = 64;
 
 impl Secret {
     fn draw(rng: &mut impl CryptoRng) -> Self {
@@ -64,20 +70,30 @@ impl Secret {
     }
 
     fn blind_keys<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
-        let blind = |key: &T| (hash(key.as_ref()) * self.0).compress().to_bytes();
-        keys.par_iter().map(blind).collect::<Vec<_>>().concat()
+        let blind = |key: &T| hash(key.as_ref()) * self.0;
+        let chunks = keys.par_chunks(TOGETHER).map(|keys| doubled(&keys.iter().map(blind).collect::<Vec<_>>()));
+        chunks.collect::<Vec<_>>().concat()
     }
 
     fn blind_elements(&self, message: &[u8]) -> Result<Vec<u8>, PsiError> {
         let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
             let point =
                 CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
-            let point = point.ok_or(PsiError::Element(place))?;
-            Ok((point * self.0).compress().to_bytes())
+            Ok(point.ok_or(PsiError::Element(place))? * self.0)
         };
-        let blinded: Result<Vec<_>, _> = elements(message)?.par_iter().enumerate().map(blind).collect();
-        Ok(blinded?.concat())
+        let blind = |(chunk, elements): (usize, &[[u8; ELEMENT]])| {
+            let places = chunk * TOGETHER..;
+            Ok(doubled(&places.zip(elements).map(blind).collect::<Result<Vec<_>, _>>()?))
+        };
+        let chunks = elements(message)?.par_chunks(TOGETHER).enumerate().map(blind);
+        Ok(chunks.collect::<Result<Vec<_>, _>>()?.concat())
     }
+}
+
+/// The doubles of these points, written one after another.
+fn doubled(points: &[RistrettoPoint]) -> Vec<u8> {
+    let written = RistrettoPoint::double_and_compress_batch(points);
+    written.iter().flat_map(CompressedRistretto::as_bytes).copied().collect()
 }
 
 /// A key as a group element whose logarithm nobody knows.
@@ -204,6 +220,22 @@ mod tests {
                 assert_eq!((elements.len(), distinct.len()), (4, 4), "{owned:?}");
             }
         }
+    }
+
+    /// Written in chunks, each by itself: in order, and each the element raised to the whole exponent.
+    #[test]
+    fn elements_written_at_once_are_those_written_alone() {
+        let secret = Secret(Scalar::from(3u8));
+        let keys: Vec<String> = (0..2 * TOGETHER + 5).map(|key| key.to_string()).collect();
+        let alone = |key: &String| (hash(key.as_bytes()) * Scalar::from(6u8)).compress().to_bytes();
+        let blinded = secret.blind_keys(&keys);
+        assert_eq!(blinded, keys.iter().map(alone).collect::<Vec<_>>().concat());
+        let twice = |key: &String| (hash(key.as_bytes()) * Scalar::from(36u8)).compress().to_bytes();
+        let again = secret.blind_elements(&blinded).expect("elements");
+        assert_eq!(again, keys.iter().map(twice).collect::<Vec<_>>().concat());
+        let mut wrong = blinded;
+        wrong[(TOGETHER + 1) * ELEMENT..(TOGETHER + 2) * ELEMENT].fill(0xff);
+        assert_eq!(secret.blind_elements(&wrong), Err(PsiError::Element(TOGETHER + 1)));
     }
 
     /// Nothing in a message repeats under fresh secrets: no message is a function of the keys alone.
