@@ -71,7 +71,8 @@ impl Secret {
 
     fn blind_keys<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
         let blind = |key: &T| hash(key.as_ref()) * self.0;
-        let chunks = keys.par_chunks(TOGETHER).map(|keys| doubled(&keys.iter().map(blind).collect::<Vec<_>>()));
+        let chunks =
+            keys.par_chunks(TOGETHER).map(|keys| doubled(&keys.iter().map(blind).collect::<Vec<_>>()));
         chunks.collect::<Vec<_>>().concat()
     }
 

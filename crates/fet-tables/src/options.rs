@@ -26,6 +26,8 @@ pub struct Options {
     pub delimiter: Option<u8>,
     /// Whether a column without any value is read, as text, and not refused.
     pub keep_empty: bool,
+    /// Whether cells of columns that are set to text keep the spaces around them.
+    pub keep_spaces: bool,
 }
 
 impl Default for Options {
@@ -38,6 +40,7 @@ impl Default for Options {
             drop: Vec::new(),
             delimiter: None,
             keep_empty: false,
+            keep_spaces: false,
         }
     }
 }
@@ -124,23 +127,27 @@ pub(crate) struct Missing {
     /// Whether a mark begins with this byte, in either case: most cells are told apart by their first byte.
     begins: [bool; 256],
     empty: bool,
+    keep_spaces: bool,
 }
 
 impl Missing {
-    pub(crate) fn new(marks: &[String]) -> Self {
+    pub(crate) fn new(options: &Options) -> Self {
+        let marks = &options.missing;
         let mut begins = [false; 256];
         for first in marks.iter().filter_map(|mark| mark.trim().bytes().next()) {
             begins[usize::from(first.to_ascii_lowercase())] = true;
             begins[usize::from(first.to_ascii_uppercase())] = true;
         }
         let empty = marks.iter().any(|mark| mark.trim().is_empty());
-        Self { marks: marks.iter().map(|mark| mark.trim().to_string()).collect(), begins, empty }
+        let marks = marks.iter().map(|mark| mark.trim().to_string()).collect();
+        Self { marks, begins, empty, keep_spaces: options.keep_spaces }
     }
 
-    /// The cell without the spaces around it; none if it is missing. `kind` is that which the caller gave.
+    /// The cell, mostly without the spaces around it; none if it is missing. `kind` is that which the caller gave.
     pub(crate) fn present<'a>(&self, cell: &'a str, kind: Option<&Kind>) -> Option<&'a str> {
-        let cell = cell.trim();
-        if kind == Some(&Kind::Text) {
+        let text = kind == Some(&Kind::Text);
+        let cell = if text && self.keep_spaces { cell } else { cell.trim() };
+        if text {
             return (!cell.is_empty()).then_some(cell);
         }
         let missing = match cell.bytes().next() {

@@ -19,13 +19,21 @@ pub fn machine(backend: &Backend) -> Machine {
     Machine { device, on_host, party_threads }
 }
 
+/// The field that an error says is missing.
+fn missing(error: &str) -> Option<&str> {
+    error.strip_prefix("missing field `")?.split_once('`').map(|(field, _)| field)
+}
+
 /// What is wrong with JSON, without the names of Rust's types.
 pub(crate) fn of_json(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     match error.classify() {
         serde_json::error::Category::Eof => format!("it is cut off at {place}"),
         serde_json::error::Category::Syntax => format!("it is no JSON at {place}"),
-        serde_json::error::Category::Data => format!("what is at {place} is not what this program writes"),
+        serde_json::error::Category::Data => match missing(&error.to_string()) {
+            Some(field) => format!("the field `{field}` is missing"),
+            None => format!("what is at {place} is not what this program writes"),
+        },
         serde_json::error::Category::Io => error.to_string(),
     }
 }

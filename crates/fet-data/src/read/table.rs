@@ -170,10 +170,19 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
     }
 }
 
-/// The cells of the named columns as they stand, row by row; a missing one is empty.
+/// The cells of the named columns, row by row, without the spaces around them; a missing one is empty.
 pub fn read_texts(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
+    read_cells(path, columns, as_texts(columns))
+}
+
+/// The cells of the named columns as they stand, row by row, with the spaces around them.
+pub fn read_verbatim(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
+    read_cells(path, columns, Options { keep_spaces: true, ..as_texts(columns) })
+}
+
+fn read_cells(path: &Path, columns: &[String], options: Options) -> Result<Vec<String>, DataError> {
     let file = path.display().to_string();
-    let mut table = FileTable::read(&Folders::default(), &file, "file", &as_texts(columns))?;
+    let mut table = FileTable::read(&Folders::default(), &file, "file", &options)?;
     Ok(table.take_texts(columns)?.cells().to_vec())
 }
 
@@ -199,6 +208,12 @@ mod tests {
         let table = b"id, name ,x\n1,\"Smith, Ann\",0.5\n2, ,7\n";
         let text = keys(table, &["name"], KeyKind::Text).expect("texts");
         assert_eq!(text.text().expect("texts").cells(), ["Smith, Ann", ""]);
+        let spaced = |read: fn(&Path, &[String]) -> Result<Vec<String>, DataError>| {
+            std::fs::write(&path, "name,x\n Ann ,1\n\u{3000}B,2\n , 3\n").expect("writable");
+            read(&path, &["name".to_string(), "x".to_string()]).expect("texts")
+        };
+        assert_eq!(spaced(read_texts), ["Ann", "1", "B", "2", "", "3"]);
+        assert_eq!(spaced(read_verbatim), [" Ann ", "1", "\u{3000}B", "2", " ", " 3"]);
         let numbers = keys(table, &["x", "id"], KeyKind::Numbers).expect("numbers");
         assert_eq!(numbers.numbers().expect("numbers").values(), [0.5, 1.0, 7.0, 2.0]);
         assert!(keys(table, &["x"], KeyKind::Either).expect("either").numbers().is_some());

@@ -82,7 +82,8 @@ pub const MOST_HASHES: usize = 64;
 impl Schema {
     /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
     /// the entropy of its values, times its weight (1 where `weights` is empty). A record makes `insertions` of them in
-    /// the mean. `groups` are the fields' groups, each field its own where it is empty.
+    /// the mean. `groups` are the fields' groups, each field its own where it is empty; fields of a group have the bits of the one that
+    /// has the most.
     pub fn fit<T: AsRef<str>>(
         cells: &[T],
         fields: usize,
@@ -126,7 +127,23 @@ impl Schema {
                 plan.hashes = hashes.round().clamp(1.0, MOST_HASHES as f64) as usize;
             }
         }
+        // A text sets the same bits in each field of a group.
+        let plans = schema.fields.clone();
+        for plan in &mut schema.fields {
+            let of_group = plans.iter().filter(|other| other.group == plan.group);
+            plan.hashes = of_group.map(|other| other.hashes).max().unwrap_or(plan.hashes);
+        }
         schema
+    }
+
+    /// Whether a text sets the same bits in each field of a group. What [`Schema::fit`] and [`super::Encoder::rarity`] give does.
+    pub fn is_sound(&self) -> bool {
+        let unseen = |field: usize| self.rarity.as_ref().map(|rarity| rarity.unseen.get(field));
+        let mut first: HashMap<u32, usize> = HashMap::new();
+        self.fields.iter().enumerate().all(|(field, plan)| {
+            let other = *first.entry(plan.group).or_insert(field);
+            plan.hashes == self.fields[other].hashes && unseen(field) == unseen(other)
+        })
     }
 
     /// Fields that set no bits by themselves, as where q-grams are weighed by their rarity.

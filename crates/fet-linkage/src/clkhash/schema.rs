@@ -79,10 +79,12 @@ impl Schema {
         }
         let root = root.object(&["version", "clkConfig", "features"])?;
         let config = root.need("clkConfig")?;
-        if config.property("xorFolds").is_ok() {
+        // None folded is what the schema says without it.
+        let ignored = config.property("xorFolds").ok().filter(|folds| folds.number() != Ok(0.0));
+        if ignored.is_some() {
             return Err(config.refuse("must fold by xor_folds; clkhash does not read xorFolds"));
         }
-        let config = config.object(&["l", "xor_folds", "kdf"])?;
+        let config = config.object(&["l", "xor_folds", "xorFolds", "kdf"])?;
         let list = root.need("features")?;
         let features = list.items()?.iter().map(Feature::parse).collect::<Result<Vec<_>, _>>()?;
         if features.is_empty() {

@@ -49,7 +49,7 @@ impl<'a> ArrowColumn<'a> {
             }
             (_, kind) => Filler::new(kind, false),
         };
-        let missing = Missing::new(&options.missing);
+        let missing = Missing::new(options);
         Ok(Self { name, file, declared, kind, filler, missing, rows: 0, seen: Seen::default() })
     }
 

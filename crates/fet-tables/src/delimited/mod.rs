@@ -60,7 +60,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
             cut.blank
         ));
     }
-    let text = Text { file, bytes, delimiter, header: header.names, missing: Missing::new(&options.missing) };
+    let text = Text { file, bytes, delimiter, header: header.names, missing: Missing::new(options) };
     let wanted: Vec<Wanted> = wanted(&text.header, file, options)?
         .into_iter()
         .map(|at| Wanted { at, name: &text.header[at], kind: options.kinds.get(&text.header[at]) })

@@ -66,10 +66,24 @@ pub(super) fn run(command: &Command) -> anyhow::Result<String> {
 /// The least length of a secret, in bytes.
 const LEAST: usize = 16;
 
+/// Longer than any name of a variable.
+const MOST_NAME: usize = 64;
+
+/// A variable's name for a message: one that is not written as they usually are may be a secret by mistake.
+fn shown(name: &str) -> &str {
+    let usual = name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    if usual { name } else { "that it names" }
+}
+
 /// The owners' secret, from an environment variable. clkhash takes shorter ones: those are warned of.
 fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Vec<u8>> {
-    if name.is_empty() || name.contains(['=', '\0']) {
-        return Err(input(format!("--secret-env: must name an environment variable; it is {name:?}")));
+    // What is no name may be the secret itself: it is not said again.
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if name.is_empty() || !is_name || name.len() > MOST_NAME {
+        return Err(input(format!(
+            "--secret-env: must name an environment variable, by letters, digits and _; it has {} bytes (the secret is not an argument)",
+            name.len()
+        )));
     }
     let value = std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes).unwrap_or_default();
     if of_clkhash && (1..LEAST).contains(&value.len()) {
@@ -79,7 +93,8 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Vec<u8>> {
         );
     } else if value.len() < LEAST {
         return Err(input(format!(
-            "--secret-env: the environment variable {name} must hold the owners' secret, {LEAST} bytes or more; it has {}",
+            "--secret-env: the environment variable {} must hold the owners' secret, {LEAST} bytes or more; it has {}",
+            shown(name),
             value.len()
         )));
     }

@@ -1,18 +1,24 @@
 //! Encodings by a schema of clkhash: bit for bit its own, for owners of whom some use clkhash.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use fet_data::read_texts;
+use fet_data::read_verbatim;
 use fet_linkage::clkhash::{Encoder, Schema};
 use fet_linkage::secret::{derive, for_project};
+use serde_json::Value;
 
+use super::LEAST;
 use super::encodings::{Encodings, Score};
 use crate::input::input;
 
-/// Whether a schema's text is of clkhash, whatever its version.
+/// Whether a schema's text is of clkhash, whatever its version; also one that is no JSON any more.
 pub(super) fn is_theirs(text: &str) -> bool {
-    let read = serde_json::from_str::<serde_json::Value>(text);
-    read.is_ok_and(|value| ["clkConfig", "features"].iter().all(|name| value.get(name).is_some()))
+    let names = ["clkConfig", "features"];
+    match serde_json::from_str::<Value>(text) {
+        Ok(value) => names.iter().all(|name| value.get(name).is_some()),
+        Err(_) => names.iter().all(|name| text.contains(&format!("\"{name}\""))),
+    }
 }
 
 /// The encodings of a table by a schema of clkhash; `keys` are the names of the columns that it encodes, if they differ.
@@ -28,7 +34,7 @@ pub(super) fn encode(
     let encoded: Vec<String> =
         schema.identifiers().filter(|own| !own.ignored).map(|own| own.name.to_string()).collect();
     let columns = super::encode::columns(&place.to_string(), &encoded, keys)?;
-    let cells = read_texts(table, &columns).map_err(input)?;
+    let cells = read_verbatim(table, &columns).map_err(input)?;
     // Ignored features have a place in a row, and nobody looks at it.
     let mut cells = cells.into_iter();
     let mut all = Vec::with_capacity(cells.len() / columns.len().max(1) * schema.identifiers().len());
@@ -40,7 +46,54 @@ pub(super) fn encode(
     let filters = Encoder::new(&schema, secret)
         .encode(&all)
         .map_err(|error| input(format!("{}: data {error}; mend it, or the schema", table.display())))?;
+    Ok(Encodings { filters, fingerprint: fingerprint(text, secret), score: Score::Dice })
+}
+
+/// What encodings under this schema and secret are known by. It would be a test of guesses of a secret that can be guessed: encodings
+/// under a short one have none, as clkhash's own.
+fn fingerprint(schema: &str, secret: &[u8]) -> Option<String> {
+    let schema: Value = serde_json::from_str(schema).ok().filter(|_| secret.len() >= LEAST)?;
     let key = for_project(secret, b"clkhash", "fingerprint");
-    let fingerprint = fet_files::hex(&derive(&key, text.trim())[..16]);
-    Ok(Encodings { filters, fingerprint: Some(fingerprint), score: Score::Dice })
+    Some(fet_files::hex(&derive(&key, &canonical(&schema).to_string())[..16]))
+}
+
+/// The same JSON with its properties in order, whatever blanks and order the file has.
+fn canonical(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let sorted: BTreeMap<&String, Value> =
+                map.iter().map(|(name, own)| (name, canonical(own))).collect();
+            Value::Object(sorted.into_iter().map(|(name, own)| (name.clone(), own)).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(canonical).collect()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &[u8] = b"sixteen bytes it has";
+
+    #[test]
+    fn a_fingerprint_is_of_what_a_schema_says_and_not_of_how_it_is_written() {
+        let of = |text: &str| fingerprint(text, SECRET).expect("a fingerprint");
+        let one = of(r#"{"version": 3, "clkConfig": {"l": 64, "kdf": {}}, "features": [1, 2]}"#);
+        assert_eq!(one, of("{\"features\":[1,2],\r\n\"clkConfig\":{\"kdf\":{},\"l\":64},\"version\":3}\r\n"));
+        assert_ne!(one, of(r#"{"version": 3, "clkConfig": {"l": 64, "kdf": {}}, "features": [2, 1]}"#));
+        assert_ne!(one, of(r#"{"version": 3, "clkConfig": {"l": 128, "kdf": {}}, "features": [1, 2]}"#));
+    }
+
+    #[test]
+    fn a_secret_that_can_be_guessed_cannot_be_tested() {
+        assert_eq!(fingerprint("{}", b"horse"), None);
+        assert!(fingerprint("{}", SECRET).is_some());
+    }
+
+    #[test]
+    fn a_schema_of_clkhash_with_a_comma_less_is_still_theirs() {
+        assert!(is_theirs(r#"{"version": 3 "clkConfig": {}, "features": []}"#));
+        assert!(!is_theirs(r#"{"format": "fet linkage schema 1", "fields": []}"#));
+    }
 }

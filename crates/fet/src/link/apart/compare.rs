@@ -59,7 +59,11 @@ pub(super) fn compare(arguments: &Arguments) -> anyhow::Result<String> {
         arguments.encodings.iter().map(|path| Encodings::read(path)).collect::<Result<Vec<_>, _>>()?;
     agree(arguments, &tables)?;
     if tables.len() > 2 {
-        let of_two = [("--assign", arguments.assign.is_some()), ("--truth", arguments.truth.is_some())];
+        let of_two = [
+            ("--assign", arguments.assign.is_some()),
+            ("--truth", arguments.truth.is_some()),
+            ("--neighbours", arguments.neighbours.get() > 1),
+        ];
         if let Some((name, _)) = of_two.iter().find(|(_, given)| *given) {
             return Err(input(format!("{name}: is for two tables; {} are given", tables.len())));
         }
@@ -73,12 +77,22 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     if tables.len() < 2 {
         return Err(input("fet link match: must compare the encodings of two tables or more; name them"));
     }
+    let places: Vec<_> = arguments.encodings.iter().map(|path| path.canonicalize().ok()).collect();
     for (at, path) in arguments.encodings.iter().enumerate() {
-        if arguments.encodings[..at].contains(path) {
+        if places[at].is_some() && places[..at].contains(&places[at]) {
             return Err(input(format!("{}: is named twice; name each table once", path.display())));
         }
     }
     let (first, path) = (&tables[0], arguments.encodings[0].display());
+    // clkhash's own files, and those under a short secret, do not say by what they were made.
+    let mut all = tables.iter().zip(&arguments.encodings);
+    let named = all.clone().find(|(table, _)| table.fingerprint.is_some());
+    if let Some((_, nameless)) = all.find(|(table, _)| table.fingerprint.is_none()) {
+        fet_files::note!(
+            "warning: {} does not say by which schema and secret it was encoded: whether it can be compared is not checked",
+            nameless.display()
+        );
+    }
     for (table, other) in tables.iter().zip(&arguments.encodings).skip(1) {
         let other = other.display();
         if (table.filters.bits(), table.score) != (first.filters.bits(), first.score) {
@@ -88,14 +102,14 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
                 table.filters.bits()
             )));
         }
-        // clkhash's own files do not say by what they were made.
-        if table.fingerprint.is_some()
-            && first.fingerprint.is_some()
-            && table.fingerprint != first.fingerprint
+        if let Some((named, path)) = named
+            && table.fingerprint.is_some()
+            && table.fingerprint != named.fingerprint
         {
             return Err(input(format!(
-                "{other}: was encoded by another schema or under another secret than {path}; encode both by the same file under the \
-                 same secret"
+                "{other}: was encoded by another schema or under another secret than {}; encode both by the same file under the same \
+                 secret",
+                path.display()
             )));
         }
     }

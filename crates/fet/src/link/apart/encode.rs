@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use fet_core::data::{KeyKind, TextTable};
 use fet_core::linker::Linker;
 use fet_core::registry::Slot;
@@ -54,7 +55,7 @@ pub(crate) struct Arguments {
 /// Learns a schema, writes it, and returns what to say.
 pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     let Learn { table, keys, out, .. } = arguments;
-    output::check(out, [table])?;
+    check_out(out, &[table])?;
     let settings = settings(&arguments.sets)?;
     let secret = secret(&arguments.secret_env, false)?;
     let records = texts(table, keys)?;
@@ -62,7 +63,8 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
     let schema = LinkageSchema::learn(&settings, keys, salt, &secret, &records)
         .map_err(|error| input(error.to_string().replace("`linker.", "`--set ")))?;
-    fet_files::write_private(out, &serde_json::to_vec_pretty(&schema)?)?;
+    fet_files::write_private(out, &serde_json::to_vec_pretty(&schema)?)
+        .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
         "learned from {} rows: {} q-grams and words that three rows or more have\nschema written to {}: for owners who have the secret, \
          not for who compares\n",
@@ -75,7 +77,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
 /// Encodes a table, writes the encodings, and returns what to say.
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
-    output::check(out, [table, path])?;
+    check_out(out, &[table, path])?;
     let text = fet_files::read_to_string(path)
         .map_err(|error| input(format!("--schema {}: {error}", path.display())))?;
     let theirs = clkhash::is_theirs(&text);
@@ -95,7 +97,7 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
         }
         Encodings { filters, fingerprint: Some(schema.fingerprint(&secret)), score: Score::Correlation }
     };
-    encodings.write(out)?;
+    encodings.write(out).with_context(|| format!("cannot write {}", out.display()))?;
     let filters = &encodings.filters;
     let empty = (0..filters.rows()).filter(|&row| filters.ones(row) == 0).count();
     if empty > 0 {
@@ -103,6 +105,18 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let encoded = format!("{} rows encoded, {} bits each\n", filters.rows(), filters.bits());
     Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
+}
+
+/// Refuses an output that cannot be written, or is no file for its owner alone.
+fn check_out(out: &Path, inputs: &[&PathBuf]) -> anyhow::Result<()> {
+    let refuse = |problem: &str| Err(input(format!("--out {}: {problem}", out.display())));
+    if out == Path::new(output::STANDARD) {
+        return refuse("is standard output, which others may read; name a file");
+    }
+    if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
+        return refuse("is not written compressed; name a file without .gz");
+    }
+    output::check(out, inputs.iter().copied())
 }
 
 /// The columns of a table for the fields of a schema: `keys`, or those of the fields' names.
@@ -128,8 +142,17 @@ fn settings(sets: &[String]) -> anyhow::Result<ClkSettings> {
         fet_core::experiment::set(&mut table, assignment).map_err(|error| input(format!("--set {error}")))?;
     }
     // What neither says how a record is encoded nor may be in a file.
-    for other in ["kind", "neighbours", "pad", "secret_env", "block_bits", "block_recall", "block_similarity"]
-    {
+    let others = [
+        "kind",
+        "neighbours",
+        "pad",
+        "secret_env",
+        "blocking",
+        "block_bits",
+        "block_recall",
+        "block_similarity",
+    ];
+    for other in others {
         if table.contains_key(other) {
             return Err(input(format!("--set {other}: is nothing that a schema says")));
         }

@@ -12,6 +12,8 @@ use crate::input::{input, of_json};
 
 /// How the file begins.
 const MAGIC: &[u8] = b"fet encodings 1\n";
+/// How one of another version begins.
+const FAMILY: &[u8] = b"fet encodings ";
 
 /// The encodings of a table's rows.
 #[derive(Debug, PartialEq)]
@@ -81,8 +83,10 @@ impl Encodings {
     /// Reads a file, and refuses one that is damaged or something else.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let bytes = fet_files::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
-        let read = match bytes.first() {
-            Some(b'{') => Self::of_clkhash(&bytes),
+        // JSON may begin with a byte-order mark and blanks.
+        let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
+        let read = match json.first() {
+            Some(b'{') => Self::of_clkhash(json),
             _ => Self::from_bytes(&bytes),
         };
         read.map_err(|problem| input(format!("{}: {problem}", path.display())))
@@ -99,10 +103,13 @@ impl Encodings {
 
     fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            return Err(
-                "must be encodings, as `fet link encode` or clkhash write them; it is something else"
-                    .to_string(),
-            );
+            let rule = "must be encodings, as `fet link encode` or clkhash write them; ";
+            let found = match bytes {
+                _ if bytes.starts_with(FAMILY) => "it is of another version of this program",
+                [0x1f, 0x8b, ..] => "it is compressed: unpack it first (gunzip)",
+                _ => "it is something else",
+            };
+            return Err(format!("{rule}{found}"));
         };
         let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
         let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err(damaged.to_string()) };
@@ -114,6 +121,9 @@ impl Encodings {
         let header: Header = serde_json::from_slice(&rest[..end])
             .map_err(|error| format!("has a wrong header line: {}", of_json(&error)))?;
         let Header { rows, bits, score, fingerprint } = header;
+        if score == Score::Correlation && fingerprint.is_none() {
+            return Err("does not say by which schema it was encoded; have it encoded again".to_string());
+        }
         let words = &rest[end + 1..];
         let sound = (64..=1 << 20).contains(&bits) && bits.is_multiple_of(64);
         let stated = (rows as u128) * (bits as u128) / 8;
@@ -170,5 +180,7 @@ mod tests {
             assert!(told.contains("says") || told.contains("header"), "{told}");
         }
         assert!(header("{}").contains("header"));
+        let nameless = r#"{"rows":2,"bits":128,"score":"correlation","fingerprint":null}"#;
+        assert!(header(nameless).contains("by which schema"));
     }
 }
