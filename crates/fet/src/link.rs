@@ -4,13 +4,18 @@
 //! parties. Everything is checked before anything is written, and the output is written atomically.
 
 mod apart;
+mod candidates;
 mod choice;
+mod decisions;
+mod named;
 mod pairs;
 mod progress;
+mod review;
 mod summary;
 mod tables;
 mod truth;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -22,6 +27,7 @@ use fet_core::registry::Slot;
 use fet_linkers::{CACHE_VARIABLE, Cached};
 
 use self::choice::{Assign, Choice, Threshold};
+use self::decisions::Decisions;
 use self::progress::Progress;
 use crate::input::input;
 use crate::memory::peak_memory;
@@ -84,6 +90,17 @@ pub struct Arguments {
     /// The column with the ids used in the truth: one name for both tables, or one for each, separated by a comma.
     #[arg(long, value_delimiter = ',', value_name = "A[,B]")]
     pub id: Vec<String>,
+    /// Writes review.html and review.csv into this folder, for who may see both tables: the pairs nearest the threshold side by side, with
+    /// room for a decision. Needs a threshold.
+    #[arg(long, value_name = "FOLDER")]
+    pub review: Option<PathBuf>,
+    /// How many pairs a review asks about.
+    #[arg(long, value_name = "N", default_value = "100", requires = "review")]
+    pub review_pairs: NonZeroUsize,
+    /// What was decided in a review, a CSV file; can be given many times. Its columns: primary_row and secondary_row, or primary_id and
+    /// secondary_id (with --id), and decision: yes links the pair whatever its similarity, no never does, unsure only does not ask again.
+    #[arg(long, value_name = "FILE")]
+    pub decisions: Vec<PathBuf>,
     /// The seed of the linker.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -94,36 +111,45 @@ pub struct Arguments {
 
 /// Links, writes, and returns the summary as text.
 pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
-    let inputs = [&arguments.primary, &arguments.secondary].into_iter().chain(&arguments.truth);
-    check_output(&arguments.out, inputs)?;
+    let inputs = [&arguments.primary, &arguments.secondary];
+    let inputs = inputs.into_iter().chain(&arguments.truth).chain(&arguments.decisions);
+    check_output(&arguments.out, inputs.clone())?;
     let (slot, primary, secondary) = tables::prepare(arguments)?;
     let ids = tables::ids(arguments)?;
+    let rows = [primary.rows(), secondary.rows()];
     let truth = arguments
         .truth
         .as_deref()
         .map(|path| truth::read(path, &ids, primary.rows(), secondary.rows()))
         .transpose()?;
-    let wanted = slot.build(&()).map_err(input)?.about().neighbours;
-    let threshold = arguments.threshold.unwrap_or_else(|| {
-        let as_links = wanted == 1 || arguments.assign.is_some();
-        if as_links && ["clk", "edit", "tfidf"].contains(&slot.kind()) {
-            Threshold::Auto
-        } else {
-            Threshold::None
-        }
-    });
+    let decisions = Decisions::read(&arguments.decisions, ids.as_ref(), rows)?;
+    if arguments.assign.is_some() {
+        decisions.check_one_to_one()?;
+    }
+    let about = slot.build(&()).map_err(input)?.about();
+    let wanted = about.neighbours;
+    let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &slot, wanted));
+    review::check(arguments, threshold, about.similarities, inputs)?;
     let searched = match arguments.assign {
         Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),
         None => wanted,
     };
-    let slot = if searched == wanted { slot } else { choice::with_neighbours(&slot, searched)? };
+    let reached = searched.max((searched + decisions.most_rejected()).min(secondary.rows()));
+    let slot = if reached == wanted { slot } else { choice::with_neighbours(&slot, reached)? };
     let linker = build(arguments, &slot)?;
     let (links, seconds) = search(linker.as_ref(), &primary, &secondary, arguments.seed)?;
     let floor = linker.about().floor;
-    let choice = Choice { floor, threshold, assign: arguments.assign, wanted, records: secondary.rows() };
-    let chosen = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
+    let choice =
+        Choice { floor, threshold, assign: arguments.assign, wanted, searched, records: secondary.rows() };
+    let found = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
+    let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
+    let chosen = decided.as_ref().unwrap_or(&found);
+    let asked = (chosen, &decisions);
+    let review =
+        review::prepare(arguments, slot.kind(), [&primary, &secondary], ids.as_ref(), &links, asked)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
+    let reviewed = review.map(|review| review.write(arguments)).transpose()?.unwrap_or_default();
     let mut text = format!(
         "linked {} with {} rows by `{}`: {:.2} s, {:.0} rows/s, peak memory {:.0} MB\n",
         primary.rows(),
@@ -136,8 +162,21 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     text += &summary::keys(&primary, &secondary);
     text += &summary::text(&chosen.written(&links), secondary.rows());
     text += &chosen.told(&links);
+    if !arguments.decisions.is_empty() {
+        text += &decisions.told(&found.written(&links), &chosen.written(&links));
+    }
     text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
-    Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()))
+    Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()) + &reviewed)
+}
+
+/// The threshold where none is asked for: estimated where each row's best record, or pairs, are the links of texts.
+fn usual_threshold(arguments: &Arguments, slot: &Slot<dyn Linker>, wanted: usize) -> Threshold {
+    let as_links = wanted == 1 || arguments.assign.is_some();
+    if as_links && ["clk", "edit", "tfidf"].contains(&slot.kind()) {
+        Threshold::Auto
+    } else {
+        Threshold::None
+    }
 }
 
 /// The primary linked with itself, two neighbours a row, if the linker has as many and takes its keys on both sides.

@@ -20,10 +20,19 @@ pub(crate) const STANDARD: &str = "-";
 
 /// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
 pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+    check_as("--out", out, inputs)
+}
+
+/// The same of what another argument names.
+pub(crate) fn check_as<'a>(
+    argument: &str,
+    out: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
     if out == Path::new(STANDARD) {
         return Ok(());
     }
-    let refuse = |problem: String| Err(input(format!("--out {}: {problem}", out.display())));
+    let refuse = |problem: String| Err(input(format!("{argument} {}: {problem}", out.display())));
     let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         return refuse(format!("the folder {} does not exist; make it first", folder.display()));

@@ -45,7 +45,8 @@ compared by their Dice similarity. Its files ({\"clks\": [...]}) are read by `fe
 const MATCH: &str = "\
 Two files give pairs: primary_row, secondary_row (counted from 0), rank, similarity. More give clusters: cluster, file, row; all rows of a
 cluster are candidates of each other, and no file has two.
-The unit learns how similar all rows are, within a file too, and how frequent bits are: frequent values can be guessed from that.";
+The unit learns how similar all rows are, within a file too, and how frequent bits are: frequent values can be guessed from that. It has
+no keys to show to a person: --review is for who has both tables (`fet link A B`).";
 
 impl Command {
     /// Whether its results go there.

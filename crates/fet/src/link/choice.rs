@@ -6,6 +6,8 @@ use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
 use fet_linkage::threshold::{Estimate, automatic};
 
+use super::candidates::{Candidates, Decided};
+use super::decisions::Decisions;
 use super::pairs::Pairs;
 use super::truth::{self, Truth};
 use crate::input::input;
@@ -62,6 +64,7 @@ pub(super) fn with_neighbours(
 }
 
 /// What is asked of the candidates.
+#[derive(Clone, Copy)]
 pub(super) struct Choice {
     /// At or below it a pair is not a link.
     pub(super) floor: Option<f32>,
@@ -69,6 +72,8 @@ pub(super) struct Choice {
     pub(super) assign: Option<Assign>,
     /// Candidates beyond so many are left out, where none are assigned.
     pub(super) wanted: usize,
+    /// Candidates beyond so many are left out in any case.
+    pub(super) searched: usize,
     /// Rows of the table that was searched.
     pub(super) records: usize,
 }
@@ -76,6 +81,7 @@ pub(super) struct Choice {
 /// What was chosen.
 pub(super) struct Chosen {
     choice: Choice,
+    decided: Decided,
     assigned: Option<Vec<Option<usize>>>,
     estimate: Option<Estimate>,
 }
@@ -92,23 +98,32 @@ impl Choice {
             Threshold::Auto if !few => own()?.and_then(|own| estimate(links, &own, self.records)),
             _ => None,
         };
-        let records = self.records;
-        let mut chosen = Chosen { choice: self, assigned: None, estimate };
-        if chosen.choice.assign.is_some() {
-            chosen.assigned = Some(one_to_one(&chosen.every(links), records));
+        Ok(self.with(links, Decided::default(), estimate))
+    }
+
+    fn with(self, links: &Links, decided: Decided, estimate: Option<Estimate>) -> Chosen {
+        let mut chosen = Chosen { choice: self, decided, assigned: None, estimate };
+        if self.assign.is_some() {
+            chosen.assigned = Some(one_to_one(&chosen.every(links), self.records));
         }
-        Ok(chosen)
+        chosen
     }
 }
 
 impl Chosen {
+    /// What is chosen where a person decided about some pairs. The threshold stays: pairs that were picked for their similarity say
+    /// nothing of how frequent matches are.
+    pub(super) fn decided(&self, links: &Links, decisions: &Decisions) -> Self {
+        self.choice.with(links, decisions.candidates(links, self.choice.searched), self.estimate)
+    }
+
     /// All candidates that are above what was given, and assigned where that was asked.
     pub(super) fn every<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
         Pairs {
-            links,
+            candidates: Candidates::new(links, &self.decided, self.choice.searched),
             floor: self.choice.floor,
             threshold: self.given(),
-            wanted: links.available(),
+            wanted: usize::MAX,
             assigned: self.assigned.as_deref(),
         }
     }
@@ -116,6 +131,13 @@ impl Chosen {
     /// Those that are written.
     pub(super) fn written<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
         Pairs { threshold: self.threshold(), wanted: self.choice.wanted, ..self.every(links) }
+    }
+
+    /// The rank of the candidate that each row would be paired with if there were no threshold; none where no pairs are assigned.
+    pub(super) fn contest(&self, links: &Links) -> Option<Vec<Option<usize>>> {
+        self.choice.assign?;
+        let every = Pairs { threshold: None, assigned: None, ..self.every(links) };
+        Some(one_to_one(&every, self.choice.records))
     }
 
     /// The threshold that was estimated, or given.
@@ -136,7 +158,7 @@ impl Chosen {
                 .count();
             text += &format!(
                 "one to one: {lost} rows have no pair, since others are more like their {} candidates, or none is like them\n",
-                links.available()
+                self.every(links).candidates.searched()
             );
         }
         if let Some(estimate) = &self.estimate {
@@ -157,7 +179,7 @@ impl Chosen {
     /// Lines for people: how good the links are.
     pub(super) fn quality(&self, links: &Links, truth: &Truth) -> String {
         let mut text = truth::text(&self.every(links), truth);
-        if self.estimate.is_some() {
+        if self.estimate.is_some() || !self.decided.is_empty() {
             text += &truth::written(&self.written(links), truth);
         }
         text
@@ -179,9 +201,10 @@ fn estimate(links: &Links, own: &Links, records: usize) -> Option<Estimate> {
 
 /// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.
 fn one_to_one(candidates: &Pairs<'_>, records: usize) -> Vec<Option<usize>> {
-    let rows = candidates.links.rows();
-    let of_row =
-        |row| candidates.row(row).map(move |(rank, record, s)| (row, rank, record, s.unwrap_or(0.0)));
+    let rows = candidates.candidates.rows();
+    let of_row = |row| {
+        candidates.row(row).map(move |(rank, candidate)| (row, rank, candidate.record, candidate.order()))
+    };
     greedy(rows, records, (0..rows).flat_map(of_row).collect())
 }
 

@@ -3,16 +3,16 @@
 use std::io::Write;
 use std::path::Path;
 
-use fet_core::linker::Links;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::candidates::{Candidate, Candidates};
 use crate::output;
 
-/// The links, and which of them are counted.
+/// The candidates, and which of them are counted as links.
 #[derive(Clone, Copy)]
 pub(super) struct Pairs<'a> {
-    pub(super) links: &'a Links,
+    pub(super) candidates: Candidates<'a>,
     /// At or below it a pair is not a link.
     pub(super) floor: Option<f32>,
     /// Below it a pair is left out.
@@ -23,20 +23,21 @@ pub(super) struct Pairs<'a> {
     pub(super) assigned: Option<&'a [Option<usize>]>,
 }
 
-impl Pairs<'_> {
-    /// Rank (from 0), record and similarity of the counted links of a row.
-    pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, u32, Option<f32>)> {
-        let similarities = self.links.similarities(row);
-        let pairs = self.links.row(row)[..self.links.available()].iter().enumerate();
-        let all = pairs.map(move |(rank, &record)| (rank, record, similarities.map(|all| all[rank])));
+impl<'a> Pairs<'a> {
+    /// The counted links of a row, with their ranks from 0. What a person decided for is one whatever its similarity.
+    pub(super) fn row(&self, row: usize) -> impl Iterator<Item = (usize, Candidate)> + use<'a> {
         let (floor, threshold, wanted) = (self.floor, self.threshold, self.wanted);
         let assigned = self.assigned.map(|assigned| assigned[row]);
-        all.filter(move |&(rank, _, similarity)| {
-            let chosen = assigned.map_or(rank < wanted, |own| own == Some(rank));
-            chosen
-                && similarity
-                    .is_none_or(|s| floor.is_none_or(|floor| s > floor) && threshold.is_none_or(|t| s >= t))
+        self.candidates.row(row).enumerate().filter(move |(rank, candidate)| {
+            let chosen = assigned.map_or(*rank < wanted, |own| own == Some(*rank));
+            let similar = |s: f32| floor.is_none_or(|floor| s > floor) && threshold.is_none_or(|t| s >= t);
+            candidate.decided || (chosen && candidate.similarity.is_none_or(similar))
         })
+    }
+
+    /// Whether a pair is a link.
+    pub(super) fn has(&self, row: usize, record: u32) -> bool {
+        self.row(row).any(|(_, candidate)| candidate.record == record)
     }
 }
 
@@ -71,8 +72,8 @@ fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>)
     write!(file, "primary_row,secondary_row,rank,similarity")?;
     writeln!(file, "{}", if ids.is_some() { ",primary_id,secondary_id" } else { "" })?;
     let mut written = 0;
-    for row in 0..pairs.links.rows() {
-        for (rank, record, similarity) in pairs.row(row) {
+    for row in 0..pairs.candidates.rows() {
+        for (rank, Candidate { record, similarity, .. }) in pairs.row(row) {
             write!(file, "{row},{record},{}", rank + 1)?;
             match similarity {
                 Some(similarity) => write!(file, ",{similarity}")?,

@@ -28,13 +28,14 @@ pub(super) fn keys(primary: &Keys, secondary: &Keys) -> String {
 /// Lines for people about the links with `records` rows.
 pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     let mut out = String::new();
-    let links = pairs.links;
-    let mut ranks = vec![1, 10, links.available()];
-    ranks.retain(|&rank| rank <= links.available());
+    let candidates = pairs.candidates;
+    let mut ranks = vec![1, 10, candidates.searched()];
+    ranks.retain(|&rank| rank <= candidates.searched());
     ranks.dedup();
     for rank in ranks {
-        let mut all: Vec<f32> =
-            (0..links.rows()).filter_map(|row| links.similarities(row).map(|all| all[rank - 1])).collect();
+        let mut all: Vec<f32> = (0..candidates.rows())
+            .filter_map(|row| candidates.similarities(row).map(|all| all[rank - 1]))
+            .collect();
         if all.is_empty() {
             continue;
         }
@@ -50,10 +51,10 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     }
     let mut chosen = vec![0usize; records];
     let mut linked = 0;
-    for row in 0..links.rows() {
+    for row in 0..candidates.rows() {
         let mut any = 0;
-        for (_, record, _) in pairs.row(row) {
-            chosen[record as usize] += 1;
+        for (_, candidate) in pairs.row(row) {
+            chosen[candidate.record as usize] += 1;
             any = 1;
         }
         linked += any;
@@ -62,7 +63,7 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
     let mean = chosen.iter().sum::<usize>() as f64 / chosen.len().max(1) as f64;
     let often = chosen.iter().filter(|&&times| times as f64 > 10.0 * mean && times > 1).count();
     let most = chosen.iter().max().copied().unwrap_or(0);
-    let _ = writeln!(out, "primary rows with a link: {linked} of {}", links.rows());
+    let _ = writeln!(out, "primary rows with a link: {linked} of {}", candidates.rows());
     let _ = writeln!(
         out,
         "secondary rows: {never} of {} never chosen, {often} more than ten times as often as the mean ({mean:.2}), one {most} \

@@ -10,10 +10,16 @@ use fet_data::{read_keys, read_texts};
 use super::Arguments;
 use crate::input::input;
 
+/// The names of the key columns in the primary and in the secondary.
+pub(super) fn names(arguments: &Arguments) -> [&[String]; 2] {
+    let others =
+        if arguments.secondary_keys.is_empty() { &arguments.keys } else { &arguments.secondary_keys };
+    [&arguments.keys, others]
+}
+
 /// The linker's settings and both sides' keys.
 pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>, Keys, Keys)> {
-    let names = &arguments.keys;
-    let others = if arguments.secondary_keys.is_empty() { names } else { &arguments.secondary_keys };
+    let [names, others] = names(arguments);
     if names.len() != others.len() {
         let problem =
             format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());

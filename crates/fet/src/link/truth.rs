@@ -1,12 +1,13 @@
 //! Compares links with the true pairs: precision, recall and F1 of each row's best link, over thresholds.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
 use fet_data::{read_names, read_texts};
 use fet_linkage::quality::{Quality, best, curve};
 
+use super::named::{Place, Side};
 use super::pairs::Pairs;
 use crate::input::input;
 
@@ -29,65 +30,26 @@ pub(super) fn read(
         )));
     };
     let cells = read_texts(path, &[first.clone(), second.clone()]).map_err(input)?;
-    let tables = ids.as_ref().map(|ids| ids.each_ref().map(|ids| places(ids)));
-    let once = |rows: &Vec<u32>, name: &str, id: &str| match rows.as_slice() {
-        [first, second, ..] => Err(input(format!(
-            "{}: the id \"{id}\" stands in data rows {} and {} of the {name} table; name a column whose ids occur once (--id)",
-            path.display(),
-            first + 1,
-            second + 1
-        ))),
-        _ => Ok(()),
-    };
+    let sides = Side::both(ids.as_ref(), [primary, secondary]);
     let mut truth = Truth::new();
     for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(1..) {
-        let mut rows: [Vec<u32>; 2] = [Vec::new(), Vec::new()];
-        for (side, cell) in pair.iter().enumerate() {
-            let (name, count) = [("primary", primary), ("secondary", secondary)][side];
-            rows[side] = match &tables {
-                Some(tables) => {
-                    let found = tables[side].get(cell.as_str()).ok_or_else(|| {
-                        input(format!(
-                            "{} data row {row_number}: no row of the {name} table has the id \"{cell}\"",
-                            path.display()
-                        ))
-                    })?;
-                    once(found, name, cell)?;
-                    found.clone()
-                }
-                None => {
-                    let row =
-                        cell.parse::<u32>().ok().filter(|&row| (row as usize) < count).ok_or_else(|| {
-                            let rule = format!("must be a row of the {name} table, 0 to {}", count - 1);
-                            input(format!(
-                                "{} data row {row_number}: {rule}; it is \"{cell}\" (name the column of ids with --id)",
-                                path.display()
-                            ))
-                        })?;
-                    vec![row]
-                }
-            };
-        }
-        truth.extend(rows[0].iter().flat_map(|&a| rows[1].iter().map(move |&b| (a, b))));
+        let place = Place { file: path, row: row_number };
+        let row = |side: usize| match ids {
+            Some(_) => sides[side].by_id(place, &pair[side], None),
+            None => sides[side].by_number(place, &pair[side]),
+        };
+        truth.insert((row(0)?, row(1)?));
     }
     Ok(truth)
-}
-
-fn places(ids: &[String]) -> HashMap<&str, Vec<u32>> {
-    let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
-    for (row, id) in ids.iter().enumerate() {
-        places.entry(id).or_default().push(row as u32);
-    }
-    places
 }
 
 /// The quality of what is written, in a line.
 pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let (mut links, mut correct) = (0, 0);
-    for row in 0..pairs.links.rows() {
-        for (_, record, _) in pairs.row(row) {
+    for row in 0..pairs.candidates.rows() {
+        for (_, candidate) in pairs.row(row) {
             links += 1;
-            correct += usize::from(truth.contains(&(row as u32, record)));
+            correct += usize::from(truth.contains(&(row as u32, candidate.record)));
         }
     }
     let quality = Quality {
@@ -96,9 +58,9 @@ pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
         correct,
         truth: truth.len(),
     };
+    let at = pairs.threshold.map(|threshold| format!(" at threshold {threshold:.4}")).unwrap_or_default();
     format!(
-        "written at threshold {:.4}: precision {:.4}, recall {:.4}, F1 {:.4}\n",
-        quality.threshold,
+        "written{at}: precision {:.4}, recall {:.4}, F1 {:.4}\n",
         quality.precision(),
         quality.recall(),
         quality.f1()
@@ -108,13 +70,13 @@ pub(super) fn written(pairs: &Pairs<'_>, truth: &Truth) -> String {
 /// Lines for people.
 pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let mut out = String::new();
-    let rows = 0..pairs.links.rows();
+    let rows = 0..pairs.candidates.rows();
     let tops: Vec<(u32, u32, f32)> = rows
         .clone()
-        .filter_map(|row| pairs.row(row).next().map(|(_, record, s)| (row as u32, record, s.unwrap_or(0.0))))
+        .filter_map(|row| pairs.row(row).next().map(|(_, best)| (row as u32, best.record, best.order())))
         .collect();
     let found = rows
-        .flat_map(|row| pairs.row(row).map(move |(_, record, _)| (row as u32, record)))
+        .flat_map(|row| pairs.row(row).map(move |(_, candidate)| (row as u32, candidate.record)))
         .filter(|pair| truth.contains(pair))
         .count();
     let curve = curve(&tops, truth);
@@ -141,7 +103,7 @@ pub(super) fn text(pairs: &Pairs<'_>, truth: &Truth) -> String {
     let _ = writeln!(
         out,
         "true pairs among the {} neighbours: {found} of {} ({share:.4})",
-        pairs.links.available(),
+        pairs.candidates.searched(),
         truth.len()
     );
     out

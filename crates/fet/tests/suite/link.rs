@@ -201,7 +201,7 @@ fn bad_input_is_one_message_and_leaves_nothing() {
 }
 
 /// A hundred titles of which sixty are in the other table too, mistyped, and fifteen there are like one of these.
-fn catalogues(folder: &Path) {
+pub(crate) fn catalogues(folder: &Path) {
     let word = |at: usize| {
         ["red", "blue", "large", "small", "chair", "table", "lamp", "shelf", "oak", "steel"][at % 10]
     };

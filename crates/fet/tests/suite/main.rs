@@ -35,6 +35,7 @@ mod randomness;
 mod repeat;
 mod replies;
 mod restart;
+mod review;
 mod settings;
 mod splits;
 mod support;

@@ -24,8 +24,8 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             let records = &tables[second].filters;
             let take = choice::CANDIDATES.min(records.rows());
             let links = search(queries, records, take, *all_pairs)?;
-            let choice =
-                Choice { floor: Some(0.0), threshold, assign: None, wanted: take, records: records.rows() };
+            let (floor, records) = (Some(0.0), records.rows());
+            let choice = Choice { floor, threshold, assign: None, wanted: take, searched: take, records };
             if own.is_none() && threshold == Threshold::Auto && queries.filters.rows() > 1 {
                 own = Some(search(queries, &queries.filters, 2, *all_pairs)?);
             }
@@ -34,8 +34,8 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             text += &chosen.threshold().map_or("no threshold\n".into(), |at| format!("threshold {at:.4}\n"));
             let written = chosen.written(&links);
             for row in 0..links.rows() {
-                let of_row = written.row(row).map(|(_, record, similarity)| {
-                    ((first, row as u32), (second, record), similarity.unwrap_or_default())
+                let of_row = written.row(row).map(|(_, found)| {
+                    ((first, row as u32), (second, found.record), found.similarity.unwrap_or_default())
                 });
                 candidates.extend(of_row);
             }

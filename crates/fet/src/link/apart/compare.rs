@@ -138,6 +138,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
         threshold: arguments.threshold,
         assign: arguments.assign,
         wanted,
+        searched,
         records,
     };
     let own = || (primary.filters.rows() > 1).then(|| search(primary, &primary.filters, 2, all)).transpose();

@@ -1,0 +1,258 @@
+//! What a person decided about pairs: read from the files of a review, and put into the candidates. Nothing is linked here.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use fet_core::linker::Links;
+use fet_tables::{Kind, Options, Table, Values};
+
+use super::candidates::{Candidate, Decided, found};
+use super::named::{Place, Side};
+use super::pairs::Pairs;
+use crate::input::input;
+
+/// The column of a decision.
+pub(super) const DECISION: &str = "decision";
+/// The columns of the rows' numbers, the primary's first.
+pub(super) const ROWS: [&str; 2] = ["primary_row", "secondary_row"];
+/// The columns of the rows' ids.
+pub(super) const IDS: [&str; 2] = ["primary_id", "secondary_id"];
+
+/// What somebody said of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Yes,
+    No,
+    /// Looked at and left to the linker.
+    Unsure,
+}
+
+/// A decision, and where it stands.
+#[derive(Debug, Clone)]
+struct Decision {
+    word: Word,
+    file: PathBuf,
+    row: usize,
+}
+
+impl Decision {
+    fn place(&self) -> Place<'_> {
+        Place { file: &self.file, row: self.row }
+    }
+}
+
+/// The decisions of all files, by primary and secondary row.
+#[derive(Debug, Default)]
+pub(super) struct Decisions(BTreeMap<(u32, u32), Decision>);
+
+impl Decisions {
+    /// Reads files of decisions. `ids` are those of both tables, of which `rows` tells the numbers of rows.
+    pub(super) fn read(
+        files: &[PathBuf],
+        ids: Option<&[Vec<String>; 2]>,
+        rows: [usize; 2],
+    ) -> anyhow::Result<Self> {
+        let mut all = Self::default();
+        if files.is_empty() {
+            return Ok(all);
+        }
+        let sides = Side::both(ids, rows);
+        for file in files {
+            all.add(&Columns::read(file, ids.is_some())?, file, &sides)?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, columns: &Columns, file: &Path, sides: &[Side<'_>; 2]) -> anyhow::Result<()> {
+        for row in 0..columns.decisions.len() {
+            let place = Place { file, row: row + 1 };
+            let Some(word) = word(&columns.decisions[row], place)? else { continue };
+            let number = |side: usize| columns.numbers.as_ref().map(|numbers| numbers[side][row].as_str());
+            let named = |side: usize| match (&columns.ids, number(side)) {
+                (Some(ids), number) => sides[side].by_id(place, &ids[side][row], number),
+                (None, number) => sides[side].by_number(place, number.unwrap_or_default()),
+            };
+            let pair = (named(0)?, named(1)?);
+            self.insert(pair, Decision { word, file: file.to_path_buf(), row: row + 1 })?;
+        }
+        Ok(())
+    }
+
+    /// Adds a decision. Yes or no stands where somebody else was unsure; yes and no contradict each other.
+    fn insert(&mut self, pair: (u32, u32), new: Decision) -> anyhow::Result<()> {
+        match self.0.get(&pair) {
+            Some(old) if new.word == Word::Unsure || old.word == new.word => {}
+            Some(old) if old.word != Word::Unsure => {
+                return Err(input(format!(
+                    "{}: the pair of primary row {} and secondary row {} has the other decision in {}; leave one of them",
+                    new.place(),
+                    pair.0,
+                    pair.1,
+                    old.place()
+                )));
+            }
+            _ => {
+                self.0.insert(pair, new);
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses two confirmed pairs of one row, where each row stands in one pair at most.
+    pub(super) fn check_one_to_one(&self) -> anyhow::Result<()> {
+        let mut seen: [HashMap<u32, (u32, &Decision)>; 2] = Default::default();
+        for ((primary, secondary), decision) in self.of(Word::Yes) {
+            for (side, row, other) in [(0, primary, secondary), (1, secondary, primary)] {
+                let Some((first, before)) = seen[side].insert(row, (other, decision)) else { continue };
+                let [name, others] = [["primary", "secondary"], ["secondary", "primary"]][side];
+                return Err(input(format!(
+                    "{}: {name} row {row} belongs to {others} row {other}, and in {} to {others} row {first}; with --assign one-to-one it \
+                     can belong to one of them: correct a decision",
+                    decision.place(),
+                    before.place()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn of(&self, word: Word) -> impl Iterator<Item = ((u32, u32), &Decision)> {
+        self.0
+            .iter()
+            .filter(move |(_, decision)| decision.word == word)
+            .map(|(&pair, decision)| (pair, decision))
+    }
+
+    /// Whether nobody has decided anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether somebody has looked at the pair.
+    pub(super) fn has(&self, pair: (u32, u32)) -> bool {
+        self.0.contains_key(&pair)
+    }
+
+    /// The confirmed pairs.
+    pub(super) fn confirmed(&self) -> impl Iterator<Item = (u32, u32)> {
+        self.of(Word::Yes).map(|(pair, _)| pair)
+    }
+
+    /// The most rejected records of a row: so many more candidates are searched, so that others take their places.
+    pub(super) fn most_rejected(&self) -> usize {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        self.of(Word::No).for_each(|((row, _), _)| *counts.entry(row).or_default() += 1);
+        counts.into_values().max().unwrap_or(0)
+    }
+
+    /// The candidates of each row about which something was decided: the confirmed records, and `searched` others that the linker
+    /// found, without the rejected ones.
+    pub(super) fn candidates(&self, links: &Links, searched: usize) -> Decided {
+        let mut rows: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
+        for ((row, record), decision) in &self.0 {
+            let side = match decision.word {
+                Word::Yes => 0,
+                Word::No => 1,
+                Word::Unsure => continue,
+            };
+            rows.entry(*row as usize).or_default()[side].push(*record);
+        }
+        let of_row = |(row, [yes, no]): (usize, [Vec<u32>; 2])| {
+            let all = (0..links.available()).map(|rank| found(links, row, rank));
+            let (mut first, others): (Vec<_>, Vec<_>) =
+                all.partition(|candidate| yes.contains(&candidate.record));
+            first.iter_mut().for_each(|candidate| candidate.decided = true);
+            for &record in &yes {
+                if first.iter().all(|candidate| candidate.record != record) {
+                    first.push(Candidate { record, similarity: None, decided: true });
+                }
+            }
+            let left = others.into_iter().filter(|candidate| !no.contains(&candidate.record));
+            (row, first.into_iter().chain(left.take(searched)).collect())
+        };
+        rows.into_iter().map(of_row).collect()
+    }
+
+    /// A line for people: what was decided, and what it changed between two choices of links.
+    pub(super) fn told(&self, before: &Pairs<'_>, after: &Pairs<'_>) -> String {
+        let (yes, no) = (self.of(Word::Yes).count(), self.of(Word::No).count());
+        let changing = |word, linked: bool| {
+            self.of(word).filter(|((row, record), _)| before.has(*row as usize, *record) == linked).count()
+        };
+        let (mut came, mut went) = (0, 0);
+        for row in 0..before.candidates.rows() {
+            let news =
+                |a: &Pairs<'_>, b: &Pairs<'_>| a.row(row).filter(|(_, c)| !b.has(row, c.record)).count();
+            came += news(after, before);
+            went += news(before, after);
+        }
+        format!(
+            "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs came, {went} went\n",
+            self.0.len() - yes - no,
+            changing(Word::Yes, false) + changing(Word::No, true)
+        )
+    }
+}
+
+/// The decision that a cell holds, if any.
+fn word(cell: &str, place: Place<'_>) -> anyhow::Result<Option<Word>> {
+    match cell.to_lowercase().as_str() {
+        "" => Ok(None),
+        "yes" => Ok(Some(Word::Yes)),
+        "no" => Ok(Some(Word::No)),
+        "unsure" => Ok(Some(Word::Unsure)),
+        _ => Err(input(format!("{place}: `{DECISION}` must be yes, no, unsure or empty; it is \"{cell}\""))),
+    }
+}
+
+/// Whether a file holds a decision that somebody took; an error if it is no such file.
+pub(super) fn any_in(file: &Path) -> anyhow::Result<bool> {
+    Ok(Columns::read(file, false)?.decisions.iter().any(|cell| !cell.is_empty()))
+}
+
+/// The columns of a file of decisions, as they stand. Rows are named by numbers, by ids, or by both.
+struct Columns {
+    decisions: Vec<String>,
+    numbers: Option<[Vec<String>; 2]>,
+    ids: Option<[Vec<String>; 2]>,
+}
+
+impl Columns {
+    fn read(file: &Path, by_id: bool) -> anyhow::Result<Self> {
+        // A column may be empty here: nobody has decided yet.
+        let options = Options { keep_empty: true, ..Options::default() };
+        let table = fet_tables::read(file, &options).map_err(input)?;
+        let has = |names: [&str; 2]| names.iter().all(|name| table.column(name).is_ok());
+        let (numbers, ids) = (has(ROWS), by_id && has(IDS));
+        if !numbers && !ids {
+            let hint = match (has(IDS), by_id) {
+                (true, false) => "it has ids: name their columns in both tables with --id",
+                _ => "or primary_id and secondary_id with --id",
+            };
+            return Err(input(format!(
+                "{}: must have the columns primary_row and secondary_row, as a review has them ({hint})",
+                file.display()
+            )));
+        }
+        let used = [DECISION].into_iter().chain(numbers.then_some(ROWS).into_iter().flatten());
+        let used: Vec<String> =
+            used.chain(ids.then_some(IDS).into_iter().flatten()).map(String::from).collect();
+        let kinds = used.iter().map(|name| (name.clone(), Kind::Text)).collect();
+        let table =
+            fet_tables::read(file, &Options { kinds, columns: Some(used), ..options }).map_err(input)?;
+        let both = |names: [&str; 2]| names.map(|name| texts(&table, name));
+        Ok(Self {
+            decisions: texts(&table, DECISION),
+            numbers: numbers.then(|| both(ROWS)),
+            ids: ids.then(|| both(IDS)),
+        })
+    }
+}
+
+/// A column that was read as text; a missing cell is empty.
+fn texts(table: &Table, name: &str) -> Vec<String> {
+    match table.column(name).map(|column| &column.values) {
+        Ok(Values::Text(texts)) => texts.iter().map(|cell| cell.unwrap_or_default().to_string()).collect(),
+        _ => vec![String::new(); table.rows],
+    }
+}

@@ -1,0 +1,73 @@
+//! Rows that a file names: by their numbers, or by ids.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use super::review::from_spreadsheet;
+use crate::input::input;
+
+/// A row of a file that names rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) file: &'a Path,
+    /// From 1.
+    pub(super) row: usize,
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} data row {}", self.file.display(), self.row)
+    }
+}
+
+/// One of the two tables, whose rows are named.
+pub(super) struct Side<'a> {
+    name: &'static str,
+    rows: usize,
+    ids: HashMap<&'a str, Vec<u32>>,
+}
+
+impl<'a> Side<'a> {
+    /// The primary and the secondary.
+    pub(super) fn both(ids: Option<&'a [Vec<String>; 2]>, rows: [usize; 2]) -> [Self; 2] {
+        [0, 1].map(|side| {
+            let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
+            for (row, id) in ids.map(|ids| &ids[side]).into_iter().flatten().enumerate() {
+                places.entry(id).or_default().push(row as u32);
+            }
+            Self { name: ["primary", "secondary"][side], rows: rows[side], ids: places }
+        })
+    }
+
+    /// The row whose number, from 0, stands in a cell.
+    pub(super) fn by_number(&self, place: Place<'_>, cell: &str) -> anyhow::Result<u32> {
+        cell.parse::<u32>().ok().filter(|&row| (row as usize) < self.rows).ok_or_else(|| {
+            let rule = format!("must be a row of the {} table, 0 to {}", self.name, self.rows - 1);
+            input(format!("{place}: {rule}; it is \"{cell}\" (name the column of ids with --id)"))
+        })
+    }
+
+    /// The row whose id stands in a cell, as it is or as a review writes it. Where several have the id, the one of this number.
+    pub(super) fn by_id(&self, place: Place<'_>, cell: &str, number: Option<&str>) -> anyhow::Result<u32> {
+        let name = self.name;
+        let found = self
+            .ids
+            .get(from_spreadsheet(cell))
+            .or_else(|| self.ids.get(cell))
+            .ok_or_else(|| input(format!("{place}: no row of the {name} table has the id \"{cell}\"")))?;
+        let number = number.and_then(|number| number.parse::<u32>().ok());
+        match found.as_slice() {
+            [only] => Ok(*only),
+            several => match number.filter(|number| several.contains(number)) {
+                Some(number) => Ok(number),
+                None => Err(input(format!(
+                    "{}: the id \"{cell}\" stands in data rows {} and {} of the {name} table; name a column whose ids occur once (--id)",
+                    place.file.display(),
+                    several[0] + 1,
+                    several[1] + 1
+                ))),
+            },
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Pairs for a person to decide: those that the threshold decides most narrowly, side by side. What is decided comes back by
+//! `--decisions`.
+//!
+//! Both files show rows of both tables: they are written so that only their owner may read them.
+
+mod difference;
+mod page;
+mod sheet;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use fet_core::data::Keys;
+use fet_core::linker::Links;
+use fet_data::read_texts;
+
+use super::choice::{Chosen, Threshold};
+use super::decisions::{self, Decisions};
+use super::{Arguments, tables};
+use crate::folder;
+use crate::input::input;
+use crate::output;
+
+pub(super) use sheet::from_spreadsheet;
+
+/// The files of a review.
+const PAGE: &str = "review.html";
+const SHEET: &str = "review.csv";
+
+/// A pair to decide.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Asked {
+    row: usize,
+    record: u32,
+    similarity: f32,
+    /// From 0.
+    rank: usize,
+    /// Whether it is a link now.
+    linked: bool,
+    /// Whether its row or its record is in a more similar pair, and each can be in one only.
+    beaten: bool,
+}
+
+/// What both files say.
+struct Review<'a> {
+    arguments: &'a Arguments,
+    linker: &'a str,
+    threshold: f32,
+    pairs: Vec<Asked>,
+    ids: Option<&'a [Vec<String>; 2]>,
+    /// The names of the key columns in both tables.
+    names: [&'a [String]; 2],
+    /// Their cells as they stand, row by row.
+    cells: [Vec<String>; 2],
+}
+
+impl Review<'_> {
+    /// The cells of a row of the primary (side 0) or the secondary (1).
+    fn row(&self, side: usize, row: usize) -> &[String] {
+        let columns = self.names[side].len();
+        &self.cells[side][row * columns..(row + 1) * columns]
+    }
+
+    /// Both sides' rows of a pair.
+    fn rows(&self, pair: &Asked) -> [&[String]; 2] {
+        [self.row(0, pair.row), self.row(1, pair.record as usize)]
+    }
+}
+
+/// Refuses, before any work, a review that cannot be written, would overwrite decisions, or has no threshold.
+pub(super) fn check<'a>(
+    arguments: &Arguments,
+    threshold: Threshold,
+    similarities: bool,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
+    let Some(place) = &arguments.review else { return Ok(()) };
+    let refuse = |problem: String| Err(input(format!("--review {}: {problem}", place.display())));
+    if threshold == Threshold::None {
+        return refuse(
+            "asks for the pairs nearest the threshold, and none is in use; add --threshold auto or a number"
+                .into(),
+        );
+    }
+    if !similarities {
+        return refuse(
+            "asks for the pairs nearest the threshold, and this linker gives no similarities".into(),
+        );
+    }
+    if let Err(problem) = folder::plain(place) {
+        return refuse(problem);
+    }
+    if place.exists() && !place.is_dir() {
+        return refuse("this is a file; name a folder".into());
+    }
+    if same_place(place, &arguments.out) {
+        return refuse("is also what --out names; name another folder".into());
+    }
+    if !place.exists() {
+        // It is made when all work is done; whether it can be made is known now.
+        return output::check_as("--review", &place.components().collect::<PathBuf>(), []);
+    }
+    let inputs: Vec<&PathBuf> = inputs.into_iter().collect();
+    for file in [PAGE, SHEET].map(|name| place.join(name)) {
+        output::check_as("--review", &file, inputs.iter().copied())?;
+        if same_place(&file, &arguments.out) {
+            return refuse(format!("{} is also what --out names; name another", file.display()));
+        }
+    }
+    keeps_decisions(&place.join(SHEET))
+}
+
+/// Refuses to overwrite what somebody has filled in.
+fn keeps_decisions(sheet: &Path) -> anyhow::Result<()> {
+    // What is no file could be waited for; a header alone holds nothing.
+    let has_rows = || fet_files::read(sheet).is_ok_and(|bytes| bytes.trim_ascii().contains(&b'\n'));
+    if !sheet.is_file() || !has_rows() {
+        return Ok(());
+    }
+    let decided = decisions::any_in(sheet).map_err(|error| {
+        input(format!("{error}; --review would overwrite it: move it away, or name another folder"))
+    })?;
+    if decided {
+        return Err(input(format!(
+            "--review: {} holds decisions, which would be lost; name another folder, and give them with --decisions",
+            sheet.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether both name the same file, which need not exist.
+fn same_place(a: &Path, b: &Path) -> bool {
+    let whole = |path: &Path| {
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((parent.canonicalize().ok()?, path.file_name()?.to_os_string()))
+    };
+    whole(a).is_some_and(|a| whole(b) == Some(a))
+}
+
+/// A review that is ready to be written.
+pub(super) struct Ready {
+    page: String,
+    sheet: String,
+    pairs: usize,
+}
+
+/// Makes the review, if one is asked for; writes nothing.
+pub(super) fn prepare(
+    arguments: &Arguments,
+    linker: &str,
+    keys: [&Keys; 2],
+    ids: Option<&[Vec<String>; 2]>,
+    links: &Links,
+    (chosen, decisions): (&Chosen, &Decisions),
+) -> anyhow::Result<Option<Ready>> {
+    if arguments.review.is_none() {
+        return Ok(None);
+    }
+    let Some(threshold) = chosen.threshold() else {
+        return Err(input(no_threshold(links)));
+    };
+    let names = tables::names(arguments);
+    let files = [&arguments.primary, &arguments.secondary];
+    let cells = |side: usize| match keys[side].text() {
+        Some(texts) => Ok(texts.cells().to_vec()),
+        None => read_texts(files[side], names[side]).map_err(input),
+    };
+    let pairs = select(chosen, links, decisions, threshold, arguments.review_pairs.get());
+    let review = Review { arguments, linker, threshold, ids, names, cells: [cells(0)?, cells(1)?], pairs };
+    let page = page::text(&review)?;
+    Ok(Some(Ready { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
+}
+
+/// Why there is nothing to be near to, and what could be given.
+fn no_threshold(links: &Links) -> String {
+    let mut best: Vec<f32> =
+        (0..links.rows()).filter_map(|row| links.similarities(row)?.first().copied()).collect();
+    best.sort_unstable_by(f32::total_cmp);
+    let known = best.get(best.len() / 2).map(|median| {
+        format!(" with --threshold NUMBER (the best records' median similarity is {median:.4})")
+    });
+    format!(
+        "--review: asks for the pairs nearest the threshold, and none could be estimated; give one{}",
+        known.unwrap_or_default()
+    )
+}
+
+/// The `count` pairs nearest the threshold that nobody has decided about, the nearest first. Where each row can be in one pair, those
+/// that lose to a more similar pair come after the others: what they are follows from that one.
+fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32, count: usize) -> Vec<Asked> {
+    let contest = chosen.contest(links);
+    let (written, every) = (chosen.written(links), chosen.every(links));
+    let (mut rows, mut records) = (Vec::new(), Vec::new());
+    if contest.is_some() {
+        (rows, records) = decisions.confirmed().unzip();
+        (rows.sort_unstable(), records.sort_unstable());
+    }
+    let order = |a: &Asked, b: &Asked| {
+        let from = |pair: &Asked| (pair.similarity - threshold).abs();
+        a.beaten.cmp(&b.beaten).then(from(a).total_cmp(&from(b))).then((a.row, a.rank).cmp(&(b.row, b.rank)))
+    };
+    let mut asked: Vec<Asked> = Vec::new();
+    for row in 0..links.rows() {
+        let of_row = every.candidates.row(row).enumerate();
+        for (rank, candidate) in of_row.take(if contest.is_some() { usize::MAX } else { written.wanted }) {
+            let Some(similarity) = candidate.similarity else { continue };
+            let settled = decisions.has((row as u32, candidate.record))
+                || rows.binary_search(&(row as u32)).is_ok()
+                || records.binary_search(&candidate.record).is_ok();
+            if settled || every.floor.is_some_and(|floor| similarity <= floor) {
+                continue;
+            }
+            let beaten = contest.as_ref().is_some_and(|assigned| assigned[row] != Some(rank));
+            let linked = written.has(row, candidate.record);
+            asked.push(Asked { row, record: candidate.record, similarity, rank, linked, beaten });
+        }
+        // Of a million rows not all candidates are kept.
+        if asked.len() > 4 * count.max(10_000) {
+            asked.sort_unstable_by(order);
+            asked.truncate(count);
+        }
+    }
+    asked.sort_unstable_by(order);
+    asked.truncate(count);
+    asked
+}
+
+impl Ready {
+    /// Writes both files, and returns a line for people.
+    pub(super) fn write(&self, arguments: &Arguments) -> anyhow::Result<String> {
+        let Some(place) = &arguments.review else { return Ok(String::new()) };
+        for (name, text) in [(PAGE, &self.page), (SHEET, &self.sheet)] {
+            let path = place.join(name);
+            fet_files::write_private(&path, text.as_bytes())
+                .with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        let few = if self.pairs < arguments.review_pairs.get() { ", all that are left," } else { "" };
+        Ok(format!(
+            "{} pairs to decide{few} written to {} and {SHEET}; give what is decided with --decisions\n",
+            self.pairs,
+            place.join(PAGE).display()
+        ))
+    }
+}

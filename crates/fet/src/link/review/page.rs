@@ -1,0 +1,90 @@
+//! The review as a page that needs nothing else: read in a browser, without a server and without the network.
+//!
+//! Cells may hold anything: the template escapes them, and the page's policy runs no script but its own and loads nothing.
+
+use anyhow::Context;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use minijinja::Environment;
+use minijinja::value::Serde;
+use serde::Serialize;
+use serde_json::json;
+
+use super::difference::{Part, parts};
+use super::{Asked, Review, sheet};
+use crate::link::decisions::DECISION;
+
+const TEMPLATE: &str = include_str!("page.html.jinja");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A pair as the page shows it.
+#[derive(Debug, Serialize)]
+struct Shown {
+    /// The first cells of its line in the file of decisions.
+    line: String,
+    similarity: f32,
+    rank: usize,
+    linked: bool,
+    beaten: bool,
+    /// What names either row: its id, or its number.
+    names: [String; 2],
+    keys: Vec<Key>,
+}
+
+/// A key of both rows.
+#[derive(Debug, Serialize)]
+struct Key {
+    name: String,
+    cells: [Vec<Part>; 2],
+}
+
+/// The page.
+pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
+    let mut environment = Environment::new();
+    environment.add_template("review.html", TEMPLATE).context("the template of the review")?;
+    let arguments = review.arguments;
+    let files = [&arguments.primary, &arguments.secondary].map(|path| path.display().to_string());
+    let page = json!({
+        "files": files,
+        "linker": review.linker,
+        "threshold": review.threshold,
+        "header": format!("{},{DECISION}", sheet::header(review)),
+        "script": SCRIPT,
+        "script_hash": BASE64_STANDARD.encode(fet_files::sha256(SCRIPT.as_bytes())),
+        "pairs": review.pairs.iter().map(|pair| shown(review, pair)).collect::<Vec<_>>(),
+    });
+    let template = environment.get_template("review.html").context("the template of the review")?;
+    template.render(Serde(page)).context("the page of the review")
+}
+
+fn shown(review: &Review<'_>, pair: &Asked) -> Shown {
+    let [primary, secondary] = review.rows(pair);
+    let rows = [pair.row, pair.record as usize];
+    let name = |side: usize| match review.ids {
+        Some(ids) => format!("{} (row {})", ids[side][rows[side]], rows[side]),
+        None => format!("row {}", rows[side]),
+    };
+    let names = review.names[0].iter().zip(review.names[1]);
+    let key = |((first, second), (one, other)): ((&String, &String), (&String, &String))| Key {
+        name: if first == second { first.clone() } else { format!("{first} / {second}") },
+        cells: parts(one, other),
+    };
+    Shown {
+        line: sheet::line(review, pair),
+        similarity: pair.similarity,
+        rank: pair.rank + 1,
+        linked: pair.linked,
+        beaten: pair.beaten,
+        names: [name(0), name(1)],
+        keys: names.zip(primary.iter().zip(secondary)).map(key).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    /// A page's script ends where its text has such a mark, whatever stands around it.
+    #[test]
+    fn the_script_does_not_end_itself() {
+        assert!(!super::SCRIPT.contains("</") && !super::SCRIPT.contains("<!--"));
+    }
+}

@@ -1,0 +1,86 @@
+//! The review as CSV, for a spreadsheet: cells of the tables cannot become formulas there.
+
+use std::fmt::Write;
+
+use super::{Asked, Review};
+use crate::link::decisions::{DECISION, IDS, ROWS};
+use crate::link::pairs::quoted;
+
+/// The file: a line for each pair, whose last cell is to be filled in.
+pub(super) fn text(review: &Review<'_>) -> String {
+    let mut columns: Vec<String> = vec![header(review)];
+    columns.extend(["similarity", "rank", "linked"].map(String::from));
+    for (first, second) in review.names[0].iter().zip(review.names[1]) {
+        columns.extend([cell(&format!("primary.{first}")), cell(&format!("secondary.{second}"))]);
+    }
+    let mut text = format!("{},{DECISION}\n", columns.join(","));
+    for pair in &review.pairs {
+        let linked = if pair.linked { "yes" } else { "no" };
+        let _ = write!(text, "{},{},{},{linked}", line(review, pair), pair.similarity, pair.rank + 1);
+        let [primary, secondary] = review.rows(pair);
+        for (first, second) in primary.iter().zip(secondary) {
+            let _ = write!(text, ",{},{}", cell(first), cell(second));
+        }
+        text += ",\n";
+    }
+    text
+}
+
+/// The columns that name a pair.
+pub(super) fn header(review: &Review<'_>) -> String {
+    ROWS.into_iter()
+        .chain(review.ids.is_some().then_some(IDS).into_iter().flatten())
+        .collect::<Vec<_>>()
+        .join(",")
+}
+
+/// The cells that name a pair.
+pub(super) fn line(review: &Review<'_>, pair: &Asked) -> String {
+    let mut line = format!("{},{}", pair.row, pair.record);
+    if let Some([primary, secondary]) = review.ids {
+        let _ = write!(line, ",{},{}", cell(&primary[pair.row]), cell(&secondary[pair.record as usize]));
+    }
+    line
+}
+
+fn cell(text: &str) -> String {
+    quoted(&for_spreadsheet(text))
+}
+
+/// A text that no spreadsheet takes for a formula: an apostrophe before what could begin one. Numbers stay.
+/// (OWASP, "CSV injection".)
+fn for_spreadsheet(text: &str) -> String {
+    if is_formula(text) { format!("'{text}") } else { text.to_string() }
+}
+
+/// The text of a cell that [`for_spreadsheet`] wrote.
+pub(in crate::link) fn from_spreadsheet(cell: &str) -> &str {
+    cell.strip_prefix('\'').filter(|text| is_formula(text)).unwrap_or(cell)
+}
+
+fn is_formula(text: &str) -> bool {
+    let signs = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+    // What begins with the apostrophe already gets another, so that each text comes back as it was.
+    text.trim_start_matches('\'').starts_with(signs) && !text.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_are_texts_and_numbers_stay() {
+        for formula in
+            ["=1+1", "=cmd|' /C calc'!A0", "+49 30 1234", "-", "@SUM(A1)", "\t=1", "＝1+1", "-1+1", "'=1"]
+        {
+            let safe = for_spreadsheet(formula);
+            assert_eq!(safe, format!("'{formula}"));
+            assert_eq!(from_spreadsheet(&safe), formula);
+        }
+        for plain in ["-5", "+1.5", "-1e-3", "O'Brien", "'tis", "1=1", "", "a\nb"] {
+            assert_eq!(for_spreadsheet(plain), plain);
+            assert_eq!(from_spreadsheet(plain), plain);
+        }
+        assert_eq!(cell("=\"a\",b"), "\"'=\"\"a\"\",b\"");
+    }
+}
