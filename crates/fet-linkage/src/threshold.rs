@@ -4,7 +4,11 @@
 //! where all others are none: a decoy estimate (Elias and Gygi 2007), with the rows' own table as the decoy. Let a share `any` of the
 //! rows have a record at t or nearer, and a share `own` another row of their own table. With b records to a rows, a record that is no
 //! match is so near with probability o = 1 - (1 - own)^(b/a); any = m + (1 - m)·o, and m, the share whose match is so near, follows.
-//! Where the own table holds a thing twice, or is cleaner than the other, m is estimated too low rather than too high.
+//! Where the own table holds a thing twice, or is cleaner than the other, m is estimated too low rather than too high. Where it is the
+//! worse kept of the two, its rows are less like each other than like the other table's, and m is estimated too high. Against that stands
+//! what is second best among the records. If they hold nothing twice, a second is as near as t in a share c = m·o + (1 - m)·p of the rows,
+//! where p = o + (1 - o)·ln(1 - o) is the probability of two such records if they are spread as by chance (a Poisson distribution).
+//! Together with any = m + (1 - m)·o that gives another o, and the least that is expected to be right.
 
 /// A threshold and what is expected of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,12 +21,23 @@ pub struct Estimate {
     pub correct: f64,
     /// How many rows are expected to have a match at all.
     pub matches: f64,
+    /// How many links are expected to be right at least, if the records hold nothing twice; `correct` if that is less, or not known.
+    pub least: f64,
 }
 
 impl Estimate {
     /// The expected share of links that are right.
     pub fn precision(&self) -> f64 {
-        if self.links == 0 { 1.0 } else { (self.correct / self.links as f64).min(1.0) }
+        self.share(self.correct)
+    }
+
+    /// The same if the records hold nothing twice.
+    pub fn least_precision(&self) -> f64 {
+        self.share(self.least)
+    }
+
+    fn share(&self, right: f64) -> f64 {
+        if self.links == 0 { 1.0 } else { (right / self.links as f64).min(1.0) }
     }
 
     /// The expected share of matches that are linked.
@@ -42,13 +57,14 @@ pub const FEWEST: usize = 50;
 const MOST_OTHERS: f64 = 0.5;
 
 /// The threshold of the best expected F1. `best` is the similarity of each row's best record, `own` that of the best other row of its
-/// own table, `ratio` how many records there are for a row. Nothing where there are fewer than [`FEWEST`] rows, or no match is
-/// expected.
+/// own table, `second` that of its second-best record where that is known, `ratio` how many records there are for a row. Nothing where
+/// there are fewer than [`FEWEST`] rows, or no match is expected.
 ///
 /// # Panics
-/// If a row has only one of both.
-pub fn automatic(best: &[f32], own: &[f32], ratio: f64) -> Option<Estimate> {
-    assert_eq!(best.len(), own.len(), "two similarities for each row");
+/// If a row has only one of them.
+pub fn automatic(best: &[f32], own: &[f32], second: Option<&[f32]>, ratio: f64) -> Option<Estimate> {
+    let each = [Some(own), second];
+    assert!(each.iter().flatten().all(|other| other.len() == best.len()), "a similarity for each row");
     let rows = best.len();
     if rows < FEWEST {
         return None;
@@ -58,26 +74,53 @@ pub fn automatic(best: &[f32], own: &[f32], ratio: f64) -> Option<Estimate> {
         values.sort_unstable_by(|a, b| b.total_cmp(a));
         values
     };
-    let (best, own) = (sorted(best), sorted(own));
+    let (best, own, second) = (sorted(best), sorted(own), second.map(sorted));
+    let share = |sorted: &[f32], threshold: f32| {
+        sorted.partition_point(|score| *score >= threshold) as f64 / rows as f64
+    };
     let mut estimates: Vec<Estimate> = Vec::new();
-    let mut matches = 0.0f64;
+    let (mut matches, mut least) = (0.0f64, 0.0f64);
     for (place, &threshold) in best.iter().enumerate() {
         if best.get(place + 1) == Some(&threshold) {
             continue;
         }
         let any = (place + 1) as f64 / rows as f64;
-        let near = own.partition_point(|score| *score >= threshold) as f64 / rows as f64;
-        let others = 1.0 - (1.0 - near).powf(ratio);
+        let others = 1.0 - (1.0 - share(&own, threshold)).powf(ratio);
         if others > MOST_OTHERS {
             break;
         }
         // Whoever reaches a threshold reaches a lower one.
-        matches = matches.max((any - others) / (1.0 - others) * rows as f64);
-        estimates.push(Estimate { threshold, links: place + 1, correct: matches, matches: 0.0 });
+        let right = |others: f64| (any - others) / (1.0 - others).max(f64::EPSILON) * rows as f64;
+        matches = matches.max(right(others));
+        // The share of seconds as it may well be (one-sided, 95 %): where hardly any match is there, little of it decides.
+        let likely = |share: f64| share + 1.645 * (share * (1.0 - share) / rows as f64).sqrt();
+        let by_second =
+            second.as_ref().map_or(0.0, |second| others_by(any, likely(share(second, threshold))));
+        let most = others.max(by_second);
+        if most <= MOST_OTHERS {
+            least = least.max(right(most));
+        }
+        estimates.push(Estimate { threshold, links: place + 1, correct: matches, matches: 0.0, least });
     }
     estimates.iter_mut().for_each(|estimate| estimate.matches = matches);
     let hopeful = estimates.into_iter().filter(|estimate| estimate.correct >= 1.0);
     hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
+}
+
+/// The probability that a record which is no match is as near as a threshold, where a share `any` of the rows have a record that near, and
+/// a share `second` two of them.
+fn others_by(any: f64, second: f64) -> f64 {
+    let expected = |others: f64| {
+        let unmatched = (1.0 - any) / (1.0 - others);
+        let two = others + (1.0 - others) * (1.0 - others).ln();
+        (1.0 - unmatched) * others + unmatched * two
+    };
+    let (mut low, mut high) = (0.0, any.min(1.0 - f64::EPSILON));
+    for _ in 0..40 {
+        let middle = 0.5 * (low + high);
+        if expected(middle) < second { low = middle } else { high = middle }
+    }
+    high
 }
 
 #[cfg(test)]
@@ -86,46 +129,83 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Rows of which a share have a match from 0.68 to 1; others are uniform below 0.7, forty records and eighty own rows. Which of the
-    /// best are right.
-    fn table(rows: usize, share: f64, seed: u64) -> (Vec<f32>, Vec<f32>, Vec<bool>) {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (mut best, mut own, mut right) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..rows {
-            let mut nearest =
-                |count: usize| (0..count).map(|_| rng.random_range(0.0..0.7f32)).fold(0.0, f32::max);
-            let (other, twin) = (nearest(40), nearest(80));
-            let matched = if rng.random::<f64>() < share { rng.random_range(0.68..1.0) } else { 0.0 };
-            best.push(f32::max(other, matched));
-            own.push(twin);
-            right.push(matched > other);
+    /// What a search finds of rows.
+    struct Searched {
+        best: Vec<f32>,
+        own: Vec<f32>,
+        second: Vec<f32>,
+        right: Vec<bool>,
+    }
+
+    impl Searched {
+        fn estimate(&self) -> Option<Estimate> {
+            automatic(&self.best, &self.own, Some(&self.second), 0.5)
         }
-        (best, own, right)
+
+        fn correct(&self, estimate: &Estimate) -> f64 {
+            let linked = (0..self.best.len()).filter(|&row| self.best[row] >= estimate.threshold);
+            linked.filter(|&row| self.right[row]).count() as f64
+        }
+    }
+
+    /// Rows of which a share have a match from 0.68 to 1; others are uniform below 0.7, forty records and eighty own rows. The latter are
+    /// `worse` times as near.
+    fn table(rows: usize, share: f64, worse: f32, seed: u64) -> Searched {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut all = Searched { best: Vec::new(), own: Vec::new(), second: Vec::new(), right: Vec::new() };
+        for _ in 0..rows {
+            let mut drawn = |count: usize| -> Vec<f32> {
+                let mut drawn: Vec<f32> = (0..count).map(|_| rng.random_range(0.0..0.7f32)).collect();
+                drawn.sort_unstable_by(|a, b| b.total_cmp(a));
+                drawn
+            };
+            let (others, twins) = (drawn(40), drawn(80));
+            let matched = if rng.random::<f64>() < share { rng.random_range(0.68..1.0) } else { 0.0 };
+            all.best.push(others[0].max(matched));
+            all.second.push(others[0].min(matched).max(others[1]));
+            all.own.push(worse * twins[0]);
+            all.right.push(matched > others[0]);
+        }
+        all
     }
 
     /// Numbers of rows have a standard deviation of 16 or less in 1,000; 80 are five of them.
     #[test]
     fn what_is_expected_is_what_is_there() {
         for (share, seed) in [(0.1, 1), (0.5, 2), (0.9, 3)] {
-            let (best, own, right) = table(1_000, share, seed);
-            let estimate = automatic(&best, &own, 0.5).expect("matches are there");
-            let linked = (0..1_000).filter(|&row| best[row] >= estimate.threshold);
-            let (links, correct) = linked.fold((0, 0.0), |(links, correct), row| {
-                (links + 1, correct + f64::from(u8::from(right[row])))
-            });
+            let all = table(1_000, share, 1.0, seed);
+            let estimate = all.estimate().expect("matches are there");
+            let links = all.best.iter().filter(|best| **best >= estimate.threshold).count();
             assert_eq!(links, estimate.links);
+            let correct = all.correct(&estimate);
             assert!((estimate.correct - correct).abs() < 80.0, "{share}: {estimate:?}, {correct}");
+            assert!((-160.0..80.0).contains(&(estimate.least - correct)), "{share}: {estimate:?}, {correct}");
             assert!((estimate.matches - 1_000.0 * share).abs() < 120.0, "{share}: {estimate:?}");
+        }
+    }
+
+    /// Rows that are mistyped are less like each other than like the other table's: what is second best there still tells.
+    #[test]
+    fn the_least_that_is_expected_holds_where_the_own_table_is_the_worse_kept() {
+        for (share, seed) in [(0.0, 5), (0.1, 6), (0.5, 7)] {
+            let all = table(1_000, share, 0.9, seed);
+            let estimate = all.estimate().expect("matches are expected");
+            let correct = all.correct(&estimate);
+            assert!(
+                estimate.correct - correct > 160.0,
+                "{share}: its own rows mislead: {estimate:?}, {correct}"
+            );
+            assert!((-160.0..80.0).contains(&(estimate.least - correct)), "{share}: {estimate:?}, {correct}");
+            assert!(estimate.least_precision() < estimate.precision());
         }
     }
 
     #[test]
     fn where_no_match_is_hardly_any_is_expected() {
-        let (best, own, _) = table(2_000, 0.0, 4);
-        let estimate = automatic(&best, &own, 0.5);
+        let estimate = table(2_000, 0.0, 1.0, 4).estimate();
         assert!(estimate.is_none_or(|estimate| estimate.correct < 120.0), "{estimate:?}");
-        assert_eq!(automatic(&[0.5; 20], &[0.5; 20], 1.0), None, "too few rows");
-        let same = automatic(&[1.0; 100], &[1.0; 100], 1.0);
+        assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");
+        let same = automatic(&[1.0; 100], &[1.0; 100], None, 1.0);
         assert_eq!(same, None, "what is as near within a table is no match");
     }
 }

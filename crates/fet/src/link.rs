@@ -134,7 +134,8 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),
         None => wanted,
     };
-    let reached = searched.max((searched + decisions.most_rejected()).min(secondary.rows()));
+    let least = if threshold == Threshold::Auto { SECONDS } else { searched };
+    let reached = searched.max((searched + decisions.most_rejected()).max(least).min(secondary.rows()));
     let slot = if reached == wanted { slot } else { choice::with_neighbours(&slot, reached)? };
     let linker = build(arguments, &slot)?;
     let (links, seconds) = search(linker.as_ref(), &primary, &secondary, arguments.seed)?;
@@ -168,6 +169,9 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     text += &truth.as_ref().map(|truth| chosen.quality(&links, truth)).unwrap_or_default();
     Ok(text + &format!("{count} pairs written to {}\n", arguments.out.display()) + &reviewed)
 }
+
+/// Candidates of a row that a threshold is estimated by.
+const SECONDS: usize = 2;
 
 /// The threshold where none is asked for: estimated where each row's best record, or pairs, are the links of texts.
 fn usual_threshold(arguments: &Arguments, slot: &Slot<dyn Linker>, wanted: usize) -> Threshold {

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
-use fet_linkage::threshold::{Estimate, automatic};
+use fet_linkage::threshold::{Estimate, FEWEST, automatic};
 
 use super::candidates::{Candidates, Decided};
 use super::decisions::Decisions;
@@ -83,7 +83,19 @@ pub(super) struct Chosen {
     choice: Choice,
     decided: Decided,
     assigned: Option<Vec<Option<usize>>>,
-    estimate: Option<Estimate>,
+    estimate: Automatic,
+}
+
+/// What came of estimating a threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Automatic {
+    Estimated(Estimate),
+    /// No match is expected: nothing is a link.
+    Nothing,
+    /// There are too few rows, or no similarities.
+    Unknown,
+    /// Nobody asked.
+    NotAsked,
 }
 
 impl Choice {
@@ -93,15 +105,19 @@ impl Choice {
         links: &Links,
         own: impl FnOnce() -> anyhow::Result<Option<Links>>,
     ) -> anyhow::Result<Chosen> {
-        let few = links.rows() < fet_linkage::threshold::FEWEST;
+        let few = links.rows() < FEWEST;
         let estimate = match self.threshold {
-            Threshold::Auto if !few => own()?.and_then(|own| estimate(links, &own, self.records)),
-            _ => None,
+            Threshold::Auto if few => Automatic::Unknown,
+            Threshold::Auto => match own()? {
+                Some(own) => estimate(links, &own, self.records),
+                None => Automatic::Unknown,
+            },
+            _ => Automatic::NotAsked,
         };
         Ok(self.with(links, Decided::default(), estimate))
     }
 
-    fn with(self, links: &Links, decided: Decided, estimate: Option<Estimate>) -> Chosen {
+    fn with(self, links: &Links, decided: Decided, estimate: Automatic) -> Chosen {
         let mut chosen = Chosen { choice: self, decided, assigned: None, estimate };
         if self.assign.is_some() {
             chosen.assigned = Some(one_to_one(&chosen.every(links), self.records));
@@ -130,7 +146,11 @@ impl Chosen {
 
     /// Those that are written.
     pub(super) fn written<'a>(&'a self, links: &'a Links) -> Pairs<'a> {
-        Pairs { threshold: self.threshold(), wanted: self.choice.wanted, ..self.every(links) }
+        let threshold = match self.estimate {
+            Automatic::Nothing => Some(f32::INFINITY),
+            _ => self.threshold(),
+        };
+        Pairs { threshold, wanted: self.choice.wanted, ..self.every(links) }
     }
 
     /// The rank of the candidate that each row would be paired with if there were no threshold; none where no pairs are assigned.
@@ -142,7 +162,15 @@ impl Chosen {
 
     /// The threshold that was estimated, or given.
     pub(super) fn threshold(&self) -> Option<f32> {
-        self.estimate.map(|estimate| estimate.threshold).or(self.given())
+        match self.estimate {
+            Automatic::Estimated(estimate) => Some(estimate.threshold),
+            _ => self.given(),
+        }
+    }
+
+    /// Whether a threshold was asked for and cannot be estimated.
+    pub(super) fn is_open(&self) -> bool {
+        self.estimate == Automatic::Unknown
     }
 
     fn given(&self) -> Option<f32> {
@@ -161,42 +189,71 @@ impl Chosen {
                 self.every(links).candidates.searched()
             );
         }
-        if let Some(estimate) = &self.estimate {
-            text += &format!(
-                "threshold {:.4}, estimated: {:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be linked \
-                 (--threshold none writes every pair)\n",
-                estimate.threshold,
-                100.0 * estimate.precision(),
-                100.0 * estimate.recall(),
-                estimate.matches
-            );
-        } else if self.choice.threshold == Threshold::Auto {
-            text += "no threshold could be estimated: there are too few rows, one neighbour or no similarity, or no match is expected\n";
-        }
-        text
+        text + &self.estimate.told()
     }
 
     /// Lines for people: how good the links are.
     pub(super) fn quality(&self, links: &Links, truth: &Truth) -> String {
         let mut text = truth::text(&self.every(links), truth);
-        if self.estimate.is_some() || !self.decided.is_empty() {
+        if self.threshold().is_some_and(|_| self.given().is_none()) || !self.decided.is_empty() {
             text += &truth::written(&self.written(links), truth);
         }
         text
     }
 }
 
+impl Automatic {
+    /// Lines for people.
+    fn told(&self) -> String {
+        match self {
+            Self::Estimated(estimate) => {
+                let [most, least] = [estimate.precision(), estimate.least_precision()].map(|share| 100.0 * share);
+                let mut text = format!(
+                    "threshold {:.4}, estimated: {most:.1} % of the links are expected to be right, and {:.1} % of {:.0} matches to be \
+                     linked (--threshold none writes every pair)\n",
+                    estimate.threshold,
+                    100.0 * estimate.recall(),
+                    estimate.matches
+                );
+                if least < most - WORTH_SAYING {
+                    text += &format!(
+                        "  only {least:.1} % or more if the secondary holds nothing twice: second-best records come too near for more; \
+                         --review shows pairs\n"
+                    );
+                }
+                text
+            }
+            Self::Nothing => "no match is expected: rows are as like others of their own table as their best records; only decided pairs \
+                              are written (--threshold NUMBER, or none for every pair; a primary that holds things twice looks so too)\n"
+                .to_string(),
+            Self::Unknown => format!(
+                "no threshold could be estimated: that takes {FEWEST} rows, two records and similarities; every row's best pairs are \
+                 written, right or wrong (--threshold NUMBER leaves out the less similar)\n"
+            ),
+            Self::NotAsked => String::new(),
+        }
+    }
+}
+
+/// Points of a hundred by which the least expected precision is said beside the other.
+const WORTH_SAYING: f64 = 5.0;
+
 /// The threshold that is expected to be best for each row's best record, by the primary's own rows (`own`, two neighbours of each) as
 /// decoys, where it is searched among `records`.
-fn estimate(links: &Links, own: &Links, records: usize) -> Option<Estimate> {
-    let mut similarities = Vec::with_capacity(links.rows());
+fn estimate(links: &Links, own: &Links, records: usize) -> Automatic {
+    let (mut best, mut twins, mut second) = (Vec::new(), Vec::new(), Vec::new());
     for row in 0..links.rows() {
-        let (best, twins) = (links.similarities(row)?, own.similarities(row)?);
+        let (Some(found), Some(near)) = (links.similarities(row), own.similarities(row)) else {
+            return Automatic::Unknown;
+        };
         let itself = own.row(row).first() == Some(&(row as u32));
-        similarities.push((best[0], twins[usize::from(itself).min(twins.len() - 1)]));
+        twins.push(near[usize::from(itself).min(near.len() - 1)]);
+        best.push(found[0]);
+        second.extend(found.get(1));
     }
-    let (best, twins): (Vec<f32>, Vec<f32>) = similarities.into_iter().unzip();
-    automatic(&best, &twins, records as f64 / links.rows() as f64)
+    let second = (second.len() == best.len()).then_some(second.as_slice());
+    let ratio = records as f64 / links.rows() as f64;
+    automatic(&best, &twins, second, ratio).map_or(Automatic::Nothing, Automatic::Estimated)
 }
 
 /// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use anyhow::Context;
+use fet_linkage::threshold::FEWEST;
 
 use super::compare::{Arguments, search};
 use super::encodings::Encodings;
+use crate::input::input;
 use crate::link::choice::{self, Choice, Threshold};
 use crate::link::pairs;
 
@@ -30,8 +32,19 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
                 own = Some(search(queries, &queries.filters, 2, *all_pairs)?);
             }
             let chosen = choice.of(&links, || Ok(own.clone()))?;
+            if chosen.is_open() {
+                return Err(input(format!(
+                    "{}: no threshold can be estimated from {} rows ({FEWEST} are needed); name one: --threshold NUMBER",
+                    names[first].display(),
+                    links.rows()
+                )));
+            }
             text += &format!("{} with {}: ", names[first].display(), names[second].display());
-            text += &chosen.threshold().map_or("no threshold\n".into(), |at| format!("threshold {at:.4}\n"));
+            text += &match chosen.threshold() {
+                Some(at) => format!("threshold {at:.4}\n"),
+                None if threshold == Threshold::Auto => "no match is expected\n".to_string(),
+                None => "no threshold\n".to_string(),
+            };
             let written = chosen.written(&links);
             for row in 0..links.rows() {
                 let of_row = written.row(row).map(|(_, found)| {

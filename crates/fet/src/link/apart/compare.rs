@@ -15,7 +15,7 @@ use super::encodings::Encodings;
 use crate::input::input;
 use crate::link::choice::{self, Assign, Choice, Threshold};
 use crate::link::progress::Progress;
-use crate::link::{check_output, pairs, summary, truth};
+use crate::link::{SECONDS, check_output, pairs, summary, truth};
 use crate::memory::peak_memory;
 
 /// The arguments of `fet link match`.
@@ -131,7 +131,9 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     let searched =
         if arguments.assign.is_some() { wanted.max(choice::CANDIDATES.min(records)) } else { wanted };
     let all = arguments.all_pairs;
-    let links = search(primary, &secondary.filters, searched, all)?;
+    let reached =
+        if arguments.threshold == Threshold::Auto { searched.max(SECONDS.min(records)) } else { searched };
+    let links = search(primary, &secondary.filters, reached, all)?;
     let seconds = start.elapsed().as_secs_f64();
     let choice = Choice {
         floor: Some(0.0),
