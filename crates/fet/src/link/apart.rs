@@ -26,7 +26,8 @@ pub(crate) enum Command {
 
 const SCHEMA: &str = "\
 All owners need the same schema and the same secret. The secret is in an environment variable of each owner, 16 bytes or more, in no file.
-The schema holds no text; whoever has the secret too can look up how frequent a guessed word is that three rows or more have.
+The schema holds no cell of the table, but the names of its columns and what counts as missing; whoever has the secret too can find out how
+frequent each q-gram and word is that three rows or more have, by trying all q-grams.
 A new schema draws a new salt: what is encoded by it cannot be linked with what was encoded before, under the same secret or another.
 
   export FET_LINK_SECRET=$(head -c 32 /dev/urandom | base64)     # once; every owner gets the same, the linkage unit never
@@ -36,8 +37,9 @@ A new schema draws a new salt: what is encoded by it cannot be linked with what 
 
 const ENCODE: &str = "\
 The columns are found by the names in the schema; --keys names them where they are called otherwise here.
-The file tells whoever compares how similar rows are and how frequent bits are, and names the schema and the secret by a fingerprint that
-tells neither. Rows are in the order of the table: keep the table, since results name rows by numbers from 0.
+The file tells whoever compares how similar rows are, how frequent bits are and which rows have no key, and names the schema and the secret
+by a fingerprint that tells neither. Rows are in the order of the table, which tells the unit how a sorted table ranks them: shuffle it first.
+Keep the table, since results name rows by numbers from 0.
 
 A linkage schema of clkhash (version 3) gives the same bits as clkhash 0.18: one owner may use clkhash, the other fet. Encodings are then
 compared by their Dice similarity. Its files ({\"clks\": [...]}) are read by `fet link match`, and written where FILE ends in .json.";

@@ -217,8 +217,8 @@ impl Automatic {
                 );
                 if least < most - WORTH_SAYING {
                     text += &format!(
-                        "  only {least:.1} % or more if the secondary holds nothing twice: second-best records come too near for more; \
-                         --review shows pairs\n"
+                        "  only {least:.1} % or more if the secondary holds nothing twice: second-best records come too near for more; look \
+                         at some pairs\n"
                     );
                 }
                 text
