@@ -31,7 +31,7 @@ pub(crate) fn of_json(error: &serde_json::Error) -> String {
         serde_json::error::Category::Eof => format!("it is cut off at {place}"),
         serde_json::error::Category::Syntax => format!("it is no JSON at {place}"),
         serde_json::error::Category::Data => match missing(&error.to_string()) {
-            Some(field) => format!("the field `{field}` is missing"),
+            Some(field) => format!("it is not what this program writes: the field `{field}` is missing"),
             None => format!("what is at {place} is not what this program writes"),
         },
         serde_json::error::Category::Io => error.to_string(),

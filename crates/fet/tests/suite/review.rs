@@ -226,8 +226,11 @@ fn decisions_that_make_no_sense_are_refused() {
     // Without an assignment a row may belong to several.
     let folder = small();
     write(folder.path(), "d.csv", &format!("{rows}0,0,yes\n0,1,yes\n0,0,yes\n0,0,\n"));
-    done(folder.path(), &[&SMALL[..], &["--decisions=d.csv"]].concat());
-    assert_eq!(links(folder.path())[..2], ["0,0,1,0.98", "0,1,2,"]);
+    // A similarity is known of what was searched: two records of each row, where a threshold is to be estimated.
+    for (threshold, second) in [("--threshold=auto", "0,1,2,0.95"), ("--threshold=0.5", "0,1,2,")] {
+        done(folder.path(), &[&SMALL[..], &["--decisions=d.csv", threshold]].concat());
+        assert_eq!(links(folder.path())[..2], ["0,0,1,0.98", second], "{threshold}");
+    }
 }
 
 /// Ids that several rows have are told apart by the rows' numbers, and ids go ahead of numbers that are no longer true.
