@@ -102,8 +102,10 @@ impl LinkageSchema {
         if !(1..=8).contains(&self.q) {
             return Err(Violation::new("q", "must be from 1 to 8", self.q));
         }
-        if self.salt.len() != 32 {
-            return Err(Violation::new("salt", "must have 32 hexadecimal digits", self.salt.len()));
+        let is_hex = self.salt.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        if self.salt.len() != 32 || !is_hex {
+            let found = format!("{} characters", self.salt.chars().count());
+            return Err(Violation::new("salt", "must have 32 hexadecimal digits (0-9, a-f)", found));
         }
         if self.fields.is_empty() {
             return Err(Violation::new("fields", "must name one or more", "[]"));

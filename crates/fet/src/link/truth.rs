@@ -29,6 +29,12 @@ pub(super) fn read(
             path.display()
         )));
     };
+    if ids.is_none() && [first, second].iter().all(|name| name.parse::<u32>().is_ok()) {
+        return Err(input(format!(
+            "{}: must begin with a header, as primary_row,secondary_row; its first line has the numbers {first} and {second}",
+            path.display()
+        )));
+    }
     let cells = read_texts(path, &[first.clone(), second.clone()]).map_err(input)?;
     let sides = Side::both(ids.as_ref(), [primary, secondary]);
     let mut truth = Truth::new();
