@@ -297,7 +297,12 @@ impl Side {
             None
         };
         let bits = Hardening::from(self.settings.hardening).bits(self.settings.bits);
-        Ok((Schema { fields, rarity }, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
+        let schema = Schema { fields, rarity };
+        if !schema.is_sound() {
+            let problem = "fields of one group set different numbers of bits for a text".to_string();
+            return Err(LinkError::Message(problem));
+        }
+        Ok((schema, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
     }
 }
 

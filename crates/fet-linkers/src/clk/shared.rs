@@ -113,6 +113,10 @@ impl LinkageSchema {
         if let Some(field) = self.fields.iter().find(|field| field.hashes > MOST_HASHES) {
             return Err(Violation::new("hashes", format!("must be at most {MOST_HASHES}"), field.hashes));
         }
+        if !self.schema().is_sound() {
+            let rule = "must set the same bits for a text in each field of a group";
+            return Err(Violation::new("fields", rule, "fields of one group that differ"));
+        }
         match self.grams.keys().find(|tag| tag.len() != 16 || u64::from_str_radix(tag, 16).is_err()) {
             Some(tag) => Err(Violation::new("grams", "must be named by 16 hexadecimal digits", tag)),
             None => Ok(()),
@@ -136,18 +140,21 @@ impl LinkageSchema {
 
     /// The encodings of a table with these columns, in this order.
     pub fn encode(&self, secret: &[u8], table: &TextTable) -> BitTable {
+        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.into() };
+        Encoder::new(code, &self.key(secret), &self.schema()).encode(known(table, &self.missing).cells())
+    }
+
+    fn schema(&self) -> Schema {
         let plan = |field: &Field| FieldPlan { group: field.group, hashes: field.hashes };
         let rarity = || {
             let gram = |(tag, &parts): (&String, &u16)| Some((u64::from_str_radix(tag, 16).ok()?, parts));
             let unseen = self.fields.iter().map(|field| field.unknown).collect();
             Rarity::new(self.grams.iter().filter_map(gram).collect(), unseen)
         };
-        let schema = Schema {
+        Schema {
             fields: self.fields.iter().map(plan).collect(),
             rarity: (self.weighting == Weighting::Rarity).then(rarity),
-        };
-        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.into() };
-        Encoder::new(code, &self.key(secret), &schema).encode(known(table, &self.missing).cells())
+        }
     }
 
     /// What encodings under this schema and this secret are known by. It tells neither.

@@ -177,3 +177,37 @@ fn a_schema_that_nobody_made_is_refused() {
     assert!(with("fields", serde_json::json!([])).contains("fields"));
     assert!(with("grams", serde_json::json!({ "xyz": 3 })).contains("grams"));
 }
+
+/// A text is hashed once for all fields of a group: it must set the same bits whichever of them comes first.
+#[test]
+fn what_a_row_sets_does_not_depend_on_the_rows_before_it() {
+    for weighting in [Weighting::Entropy, Weighting::Rarity] {
+        let linker = clk(|settings| {
+            (settings.weighting, settings.groups) = (weighting, vec![0, 0]);
+            settings.weights = vec![1.0, 5.0];
+        });
+        let names: Vec<[String; 2]> = (0..60).map(|row| [code(row), code(60 + (row * 7 + 3) % 60)]).collect();
+        let table = |rows: &[[String; 2]]| Keys::Text(TextTable::new(2, rows.concat()));
+        let backwards: Vec<[String; 2]> = names.iter().rev().cloned().collect();
+        let links = link(&linker, &table(&names), &table(&backwards), 1, &|_| ()).expect("linkable");
+        for row in 0..60 {
+            assert_eq!(links.row(row), [59 - row as u32], "{weighting:?}");
+            assert_eq!(links.similarities(row).expect("similarities"), [1.0], "{weighting:?}");
+        }
+    }
+}
+
+#[test]
+fn a_schema_whose_group_disagrees_is_refused() {
+    let table = TextTable::new(2, (0..120).map(code).collect());
+    let names = ["given".to_string(), "family".to_string()];
+    let settings = ClkSettings { groups: vec![0, 0], ..ClkSettings::default() };
+    let schema =
+        LinkageSchema::learn(&settings, &names, [7; 16], b"a secret of two", &table).expect("a schema");
+    schema.check().expect("sound");
+    let mut file = serde_json::to_value(&schema).expect("JSON");
+    file["fields"][1]["unknown"] = 1.into();
+    let other: LinkageSchema = serde_json::from_value(file).expect("of the right types");
+    let problem = other.check().expect_err("unsound").to_string();
+    assert!(problem.contains("fields") && problem.contains("group"), "{problem}");
+}

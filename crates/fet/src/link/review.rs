@@ -194,7 +194,8 @@ fn select(chosen: &Chosen, links: &Links, decisions: &Decisions, threshold: f32,
     let (mut rows, mut records) = (Vec::new(), Vec::new());
     if contest.is_some() {
         (rows, records) = decisions.confirmed().unzip();
-        (rows.sort_unstable(), records.sort_unstable());
+        rows.sort_unstable();
+        records.sort_unstable();
     }
     let order = |a: &Asked, b: &Asked| {
         let from = |pair: &Asked| (pair.similarity - threshold).abs();
