@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
-use fet_linkage::threshold::{Estimate, automatic};
+use fet_linkage::threshold::{Estimate, automatic, of_probabilities};
 
 use super::pairs::Pairs;
 use super::truth::{self, Truth};
@@ -65,6 +65,8 @@ pub(super) fn with_neighbours(
 pub(super) struct Choice {
     /// At or below it a pair is not a link.
     pub(super) floor: Option<f32>,
+    /// Whether similarities are probabilities, from which a threshold follows.
+    pub(super) probabilities: bool,
     pub(super) threshold: Threshold,
     pub(super) assign: Option<Assign>,
     /// Candidates beyond so many are left out, where none are assigned.
@@ -89,6 +91,7 @@ impl Choice {
     ) -> anyhow::Result<Chosen> {
         let few = links.rows() < fet_linkage::threshold::FEWEST;
         let estimate = match self.threshold {
+            Threshold::Auto if !few && self.probabilities => by_probabilities(links),
             Threshold::Auto if !few => own()?.and_then(|own| estimate(links, &own, self.records)),
             _ => None,
         };
@@ -175,6 +178,13 @@ fn estimate(links: &Links, own: &Links, records: usize) -> Option<Estimate> {
     }
     let (best, twins): (Vec<f32>, Vec<f32>) = similarities.into_iter().unzip();
     automatic(&best, &twins, records as f64 / links.rows() as f64)
+}
+
+/// The threshold that is expected to be best for each row's best record, where a similarity is the probability that it is right.
+fn by_probabilities(links: &Links) -> Option<Estimate> {
+    let best = |row| links.similarities(row).and_then(|of_row| of_row.first().copied());
+    let best: Vec<f32> = (0..links.rows()).map(best).collect::<Option<_>>()?;
+    of_probabilities(&best, links.estimate().unwrap_or_default() * links.rows() as f64)
 }
 
 /// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.
