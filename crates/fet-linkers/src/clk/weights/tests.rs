@@ -56,7 +56,7 @@ fn people(rows: usize, matched: usize, blank: f64, seed: u64) -> (Vec<String>, V
             if draw.random::<f64>() < blank {
                 cell.clear();
             } else if draw.random::<f64>() < 0.1 {
-                cell.replace_range(1..2, "x");
+                cell.replace_range(0..1, "x");
             }
             cell
         };
@@ -154,14 +154,15 @@ fn every_weighting_hardening_and_group_finds_matches() {
             assert!(found > 240, "{hardening:?} {weighting:?}: {found}");
         }
     }
-    // Names in either order, in columns of one group.
+    // Names in either order, in columns of one group; where much is blank the other columns do not make up for it.
+    let tables = people(300, 300, 0.3, 8);
     let swapped: Vec<String> =
         tables.1.chunks(5).flat_map(|p| [&p[1], &p[0], &p[2], &p[3], &p[4]]).cloned().collect();
     let tables = (tables.0, swapped);
     let with =
         |groups: &[u32]| found(&linked(&clk(|settings| settings.groups = groups.to_vec()), 5, &tables), 300);
     let (alike, apart) = (with(&[0, 0, 1, 2, 3]), with(&[]));
-    assert!(alike > 250 && alike > apart + 20, "{alike} {apart}");
+    assert!(alike > 150 && alike > apart + 20, "{alike} {apart}");
 }
 
 #[test]
