@@ -4,6 +4,7 @@
 //! - [`clk`]: cryptographic long-term keys; [`clkhash`]: those of another program; [`pivots`]: numbers as bits; [`bits`], [`search`], [`blocking`]: bit vectors and
 //!   the K most similar of them.
 //! - [`points`]: the K nearest points, exactly, also on the sphere; [`hnsw`]: nearly; [`rotation`]: points in disguise.
+//! - [`weights`]: match weights by expectation-maximisation; [`threshold`]: which pairs are links.
 //! - [`psi`]: equal keys and nothing else; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
 //! - [`quality`]: precision and recall where the truth is known.
 //!
@@ -29,6 +30,7 @@ pub mod text;
 pub mod tfidf;
 pub mod threshold;
 pub mod top;
+pub mod weights;
 
 /// The finaliser of SplitMix64: a fixed, well-spread function of 64 bits; not a keyed one.
 pub(crate) fn mix(value: u64) -> u64 {

@@ -9,6 +9,8 @@
 //! what is second best among the records. If they hold nothing twice, a second is as near as t in a share c = m·o + (1 - m)·p of the rows,
 //! where p = o + (1 - o)·ln(1 - o) is the probability of two such records if they are spread as by chance (a Poisson distribution).
 //! Together with any = m + (1 - m)·o that gives another o, and the least that is expected to be right.
+//!
+//! Where a similarity is the probability of a match already, all follows from their sums ([`of_probabilities`]).
 
 /// A threshold and what is expected of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -123,6 +125,27 @@ fn others_by(any: f64, second: f64) -> f64 {
     high
 }
 
+/// The threshold of the best expected F1, where `best` is the probability that each row's best record is its match, and `matches` how many
+/// rows are expected to have one. Nothing where there are fewer than [`FEWEST`] rows, or no match is expected.
+pub fn of_probabilities(best: &[f32], matches: f64) -> Option<Estimate> {
+    if best.len() < FEWEST {
+        return None;
+    }
+    let mut best: Vec<f32> = best.to_vec();
+    best.sort_unstable_by(|a, b| b.total_cmp(a));
+    let matches = matches.max(best.iter().map(|&probability| f64::from(probability)).sum());
+    let mut correct = 0.0;
+    let mut estimates = Vec::new();
+    for (place, &threshold) in best.iter().enumerate() {
+        correct += f64::from(threshold);
+        if best.get(place + 1) != Some(&threshold) {
+            estimates.push(Estimate { threshold, links: place + 1, correct, matches, least: correct });
+        }
+    }
+    let hopeful = estimates.into_iter().filter(|estimate| estimate.correct >= 1.0);
+    hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -207,5 +230,27 @@ mod tests {
         assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");
         let same = automatic(&[1.0; 100], &[1.0; 100], None, 1.0);
         assert_eq!(same, None, "what is as near within a table is no match");
+    }
+
+    /// Rows that are right with the probabilities that they are said to have: of 4,000 a number has a standard deviation of 32 at most; five.
+    #[test]
+    fn probabilities_give_the_threshold_of_the_best_f1() {
+        let mut rng = ChaCha8Rng::seed_from_u64(5);
+        let best: Vec<f32> = (0..4_000).map(|_| rng.random::<f32>().powi(2)).collect();
+        let right: Vec<bool> = best.iter().map(|&probability| rng.random::<f32>() < probability).collect();
+        let estimate = of_probabilities(&best, 1_500.0).expect("matches are there");
+        let at = |threshold: f32| {
+            let linked = (0..best.len()).filter(|&row| best[row] >= threshold);
+            linked.fold((0, 0), |(links, correct), row| (links + 1, correct + usize::from(right[row])))
+        };
+        let (links, correct) = at(estimate.threshold);
+        assert_eq!(links, estimate.links);
+        assert!((estimate.correct - correct as f64).abs() < 160.0, "{estimate:?}, {correct}");
+        let f1 = |threshold| 2.0 * at(threshold).1 as f64 / (at(threshold).0 as f64 + 1_500.0);
+        let most = (1..100).map(|percent| f1(percent as f32 / 100.0)).fold(0.0, f64::max);
+        // Five standard deviations of twice a number of rows, over links and matches.
+        assert!(most - f1(estimate.threshold) < 0.05, "{most} {}", f1(estimate.threshold));
+        assert_eq!(of_probabilities(&[0.0; 100], 0.0), None, "no match is expected");
+        assert_eq!(of_probabilities(&[1.0; 20], 20.0), None, "too few rows");
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! The primary learns from its own records how rare q-grams and words are ([`Encoder::rarity`]), encodes them and sends both; the
 //! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity -1.
-//! What is missing on one side sets no bits there, and the correlation judges by what is left.
+//! What is missing on one side sets no bits there, and the correlation judges by what is left. With match weights ([`Scoring`]) the records
+//! that correlate most are compared column by column, and the similarity is the probability that one is the row's match.
 
 mod shared;
+mod weights;
 
 use std::collections::HashMap;
 
@@ -12,6 +14,7 @@ use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
 use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, Hardening, MOST_HASHES, Rarity, Schema};
 use fet_linkage::search::{Index, Measure};
+use fet_linkage::weights::candidates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -22,6 +25,7 @@ use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, 
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 pub use shared::LinkageSchema;
+pub use weights::Scoring;
 
 /// Settings of `clk` (Schnell, Bachteler, Reiher 2009).
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -43,6 +47,8 @@ pub struct ClkSettings {
     pub load: f64,
     /// How many bits a q-gram sets.
     pub weighting: Weighting,
+    /// What a similarity is; not in encodings of owners who are apart.
+    pub scoring: Scoring,
     /// The weight of each key column, by which that is multiplied; empty for equal weights.
     #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
     pub weights: Vec<f64>,
@@ -127,6 +133,7 @@ impl Default for ClkSettings {
             q: 3,
             load: 0.2,
             weighting: Weighting::Rarity,
+            scoring: Scoring::Correlation,
             weights: Vec::new(),
             groups: Vec::new(),
             hardening: Harden::None,
@@ -161,26 +168,48 @@ inventory::submit! {
 
 struct Clk(ClkSettings);
 
+/// What is revealed by each weighting and scoring.
+fn reveals(settings: &ClkSettings) -> Reveals {
+    let secondary = match (settings.weighting, settings.scoring) {
+        (Weighting::Rarity, Scoring::Correlation) => {
+            "how similar each primary record is to each of its own; it has the secret, so that it can try whether a guessed name and \
+             address is among the primary's; how frequent each q-gram and word is that three primary records or more have, how much the \
+             others tell in each field"
+        }
+        (Weighting::Entropy, Scoring::Correlation) => {
+            "how similar each primary record is to each of its own; it has the secret, so that it can try whether a guessed name and \
+             address is among the primary's; mean length and entropy of the fields"
+        }
+        (Weighting::Rarity, Scoring::MatchWeights) => {
+            "how similar each field of each primary record is to that of each of its own; it has the secret, so that it can try guesses, \
+             and one field at a time, which takes few; how frequent each q-gram and word is that three primary records or more have, how \
+             much the others tell in each field; which fields are missing"
+        }
+        (Weighting::Entropy, Scoring::MatchWeights) => {
+            "how similar each field of each primary record is to that of each of its own; it has the secret, so that it can try guesses, \
+             and one field at a time, which takes few; mean length and entropy of the fields; which fields are missing"
+        }
+    };
+    let eavesdropper = match settings.scoring {
+        Scoring::Correlation => {
+            "filters: how similar primary records are to each other, and how frequent their bits are, which attacks on frequent names use \
+             (`hardening`); how many q-grams are how rare, not which"
+        }
+        Scoring::MatchWeights => {
+            "filters of records and of each field: which fields are missing, which primary records have equal values in a field and how \
+             frequent each value is, which attacks on frequent names use with more success than on filters of records; `hardening` does not \
+             hide equal values; how many q-grams are how rare, not which"
+        }
+    };
+    Reveals { secondary, primary: "nothing", eavesdropper }
+}
+
 impl Linker for Clk {
     fn about(&self) -> About {
-        let reveals = Reveals {
-            secondary: match self.0.weighting {
-                Weighting::Rarity => {
-                    "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
-                     guessed name and address is among the primary's; how frequent each q-gram and word is that three primary \
-                     records or more have, how much the others tell in each field"
-                }
-                Weighting::Entropy => {
-                    "how similar each primary record is to each of its own; it has the secret, so that it can try whether a \
-                     guessed name and address is among the primary's; mean length and entropy of the fields"
-                }
-            },
-            primary: "nothing",
-            eavesdropper: "filters: how similar primary records are to each other, and how frequent their bits are, which \
-                           attacks on frequent names use (`hardening`); how many q-grams are how rare, not which",
-        };
+        let reveals = reveals(&self.0);
         let about = About::new(self.0.neighbours, KeyKind::Text, reveals);
-        About { floor: Some(0.0), in_the_clear: false, ..about }
+        let probabilities = self.0.scoring == Scoring::MatchWeights;
+        About { floor: Some(0.0), in_the_clear: false, probabilities, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {
@@ -273,7 +302,8 @@ impl Side {
         None
     }
 
-    fn open(&self, message: &Sealed) -> Result<(Schema, BitTable), LinkError> {
+    /// The schema, and filters of the records, followed by those of each field where they have any.
+    fn open(&self, message: &Sealed) -> Result<(Schema, Vec<BitTable>), LinkError> {
         let mut reader = Reader::new(message.bytes());
         let mut fields = Vec::new();
         for _ in 0..message.columns() {
@@ -296,13 +326,15 @@ impl Side {
         } else {
             None
         };
-        let bits = Hardening::from(self.settings.hardening).bits(self.settings.bits);
         let schema = Schema { fields, rarity };
         if !schema.is_sound() {
             let problem = "fields of one group set different numbers of bits for a text".to_string();
             return Err(LinkError::Message(problem));
         }
-        Ok((schema, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
+        let mut lengths = vec![Hardening::from(self.settings.hardening).bits(self.settings.bits)];
+        lengths.extend(weights::lengths(&self.settings, &schema));
+        let words = reader.words(message.rows(), lengths.iter().sum::<usize>() / 64)?;
+        Ok((schema, weights::split(words, &lengths)))
     }
 }
 
@@ -335,7 +367,9 @@ impl Asker for Side {
                 writer.number(u32::from(stored));
             }
         }
-        writer.words(table.words());
+        let fields = weights::encode(&self.settings, &secret, &schema, &queries);
+        let tables: Vec<&BitTable> = std::iter::once(&table).chain(&fields).collect();
+        weights::join(&tables, queries.rows()).for_each(|words| writer.words(words));
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), writer.bytes())))
     }
 }
@@ -353,17 +387,27 @@ impl Owner for Side {
             settings.pad,
         )?;
         let (schema, queries) = self.open(message)?;
-        let records =
-            encoder(settings, &self.secret()?, &schema).encode(known(records, &settings.missing).cells());
-        self.warn(&queries, "primary");
+        let (queries, of_queries) =
+            queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;
+        let (secret, known) = (self.secret()?, known(records, &settings.missing));
+        let of_records = weights::encode(settings, &secret, &schema, &known);
+        let records = encoder(settings, &secret, &schema).encode(known.cells());
+        self.warn(queries, "primary");
         self.warn(&records, "own");
-        let take = self.settings.neighbours.min(records.rows());
+        let wanted = self.settings.neighbours.min(records.rows());
+        let weigh = self.settings.scoring == Scoring::MatchWeights;
+        let take = if weigh { candidates(wanted, records.rows()) } else { wanted };
         let measure = Measure::Correlation(queries.bits() as u32);
-        let found = match self.blocking(&queries, &records, take) {
-            Some(blocking) => blocking.search(&queries, &records, take, measure, self.seed, task.progress).0,
-            None => Index::new(&records).search(&queries, take, measure, task.progress),
+        let found = match self.blocking(queries, &records, take) {
+            Some(blocking) => blocking.search(queries, &records, take, measure, self.seed, task.progress).0,
+            None => Index::new(&records).search(queries, take, measure, task.progress),
         };
-        Ok(links(self.settings.neighbours, found))
+        if !weigh {
+            return Ok(links(self.settings.neighbours, found));
+        }
+        let sides = weights::Sides { queries, of_queries, of_records: &of_records };
+        let (found, matched) = weights::best(&sides, &found, wanted, self.seed, &mut self.warnings);
+        Ok(links(self.settings.neighbours, found).with_estimate(Some(matched)))
     }
 
     fn warnings(&mut self) -> Vec<String> {

@@ -36,7 +36,7 @@ use fet_linkage::text::normalise;
 
 pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
-pub use clk::{ClkSettings, Harden, LinkageSchema, Weighting};
+pub use clk::{ClkSettings, Harden, LinkageSchema, Scoring, Weighting};
 pub use edit::EditSettings;
 pub use exact::ExactSettings;
 pub use federal::FederalSettings;

@@ -47,9 +47,9 @@ impl Recipe<dyn Linker> for PosteriorSettings {
             let rule = "must give similarities";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
-        if self.inner.kind() == "posterior" {
+        if self.inner.kind() == "posterior" || inner.about().probabilities {
             let rule = "must be a linker whose similarities are no probabilities already";
-            return Err(Violation::new("inner.kind", rule, "\"posterior\""));
+            return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         Ok(Box::new(Posterior { noise: self.noise, one_to_one: self.one_to_one, inner }))
     }

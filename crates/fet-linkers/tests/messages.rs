@@ -31,6 +31,7 @@ fn linkers() -> Vec<(String, Box<dyn Linker>)> {
     };
     let more = [
         "kind = 'clk'\nneighbours = 3\nblock_bits = 4",
+        "kind = 'clk'\nneighbours = 3\nscoring = 'match-weights'",
         "kind = 'noisy'\nleak = 1\ninner = { kind = 'psi', neighbours = 3 }",
     ];
     let plugins = plugins::<dyn Linker>().into_iter().map(|plugin| plugin.kind);

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fet_core::data::Keys;
-use fet_core::linker::{Linker, Links, link_between};
+use fet_core::linker::{About, Linker, Links, link_between};
 use fet_core::memory;
 use fet_core::registry::Slot;
 use fet_linkers::{CACHE_VARIABLE, Cached};
@@ -78,7 +78,8 @@ pub struct Arguments {
     #[arg(long)]
     pub out: PathBuf,
     /// Omits less similar pairs: a number; `auto` for the threshold that is expected to give the best F1 of each row's best link, by how
-    /// similar the primary's own rows are to each other (they are linked too, which takes its time); or `none` [default: auto for texts where K is 1 or pairs are assigned, else none].
+    /// similar the primary's own rows are to each other (they are linked too, which takes its time), or by the probabilities that
+    /// `scoring=match-weights` gives; or `none` [default: auto for texts where K is 1 or pairs are assigned, else none].
     #[arg(long, allow_hyphen_values = true, value_name = "NUMBER|auto|none")]
     pub threshold: Option<Threshold>,
     /// Which pairs are written: `one-to-one` for each row of either table in one pair at most, chosen among ten candidates a row.
@@ -139,9 +140,9 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let slot = if reached == wanted { slot } else { choice::with_neighbours(&slot, reached)? };
     let linker = build(arguments, &slot)?;
     let (links, seconds) = search(linker.as_ref(), &primary, &secondary, arguments.seed)?;
-    let floor = linker.about().floor;
-    let choice =
-        Choice { floor, threshold, assign: arguments.assign, wanted, searched, records: secondary.rows() };
+    let About { floor, probabilities, .. } = linker.about();
+    let (assign, records) = (arguments.assign, secondary.rows());
+    let choice = Choice { floor, probabilities, threshold, assign, wanted, searched, records };
     let found = choice.of(&links, || twins(&slot, &primary, arguments.seed))?;
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);

@@ -13,6 +13,11 @@ pub struct About {
     pub reveals: Reveals,
     /// Whether its links have similarities.
     pub similarities: bool,
+    /// Whether a similarity is the probability that the neighbour is the right record, of which there is one at most. Then
+    /// [`Links::estimate`] is the mean number of right records of a row, those among them that are not its neighbours.
+    ///
+    /// [`Links::estimate`]: super::Links::estimate
+    pub probabilities: bool,
     /// The similarity at or below which two records do not match, if there is one: K neighbours are returned anyway,
     /// but those are not matches.
     pub floor: Option<f32>,
@@ -34,6 +39,7 @@ impl About {
             takes,
             reveals,
             similarities: true,
+            probabilities: false,
             floor: None,
             in_the_clear: true,
             independent: false,

@@ -101,6 +101,9 @@ pub enum LinkError {
         /// The party's.
         records: &'static str,
     },
+    /// A setting that is not for this way of linking.
+    #[error("{0}")]
+    Setting(String),
     /// A setting that the linker reads from outside is missing.
     #[error("{0}")]
     Secret(String),

@@ -10,7 +10,7 @@ use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rar
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, Harden, Weighting, schema};
+use super::{ClkSettings, Harden, Weighting, schema, weights};
 use crate::known;
 
 /// The form of the file that a linkage schema is kept in.
@@ -52,7 +52,7 @@ impl LinkageSchema {
     /// The schema of these columns by `settings`, with weights from the records of `table`.
     ///
     /// # Errors
-    /// Weights or groups of another number than the columns.
+    /// Weights or groups of another number than the columns; match weights.
     pub fn learn(
         settings: &ClkSettings,
         names: &[String],
@@ -60,6 +60,7 @@ impl LinkageSchema {
         secret: &[u8],
         table: &TextTable,
     ) -> Result<Self, LinkError> {
+        weights::refuse(settings.scoring)?;
         let table = known(table, &settings.missing);
         let mut own = Self {
             format: FORMAT.to_string(),

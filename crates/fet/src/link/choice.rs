@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use fet_core::linker::{Linker, Links};
 use fet_core::registry::Slot;
-use fet_linkage::threshold::{Estimate, FEWEST, automatic};
+use fet_linkage::threshold::{Estimate, FEWEST, automatic, of_probabilities};
 
 use super::candidates::{Candidates, Decided};
 use super::decisions::Decisions;
@@ -68,6 +68,8 @@ pub(super) fn with_neighbours(
 pub(super) struct Choice {
     /// At or below it a pair is not a link.
     pub(super) floor: Option<f32>,
+    /// Whether similarities are probabilities, from which a threshold follows.
+    pub(super) probabilities: bool,
     pub(super) threshold: Threshold,
     pub(super) assign: Option<Assign>,
     /// Candidates beyond so many are left out, where none are assigned.
@@ -108,6 +110,7 @@ impl Choice {
         let few = links.rows() < FEWEST;
         let estimate = match self.threshold {
             Threshold::Auto if few => Automatic::Unknown,
+            Threshold::Auto if self.probabilities => by_probabilities(links),
             Threshold::Auto => match own()? {
                 Some(own) => estimate(links, &own, self.records),
                 None => Automatic::Unknown,
@@ -189,7 +192,7 @@ impl Chosen {
                 self.every(links).candidates.searched()
             );
         }
-        text + &self.estimate.told()
+        text + &self.estimate.told(self.choice.probabilities)
     }
 
     /// Lines for people: how good the links are.
@@ -203,9 +206,12 @@ impl Chosen {
 }
 
 impl Automatic {
-    /// Lines for people.
-    fn told(&self) -> String {
+    /// Lines for people, where a threshold comes from `probabilities` or from how alike rows are.
+    fn told(&self, probabilities: bool) -> String {
         match self {
+            Self::Nothing if probabilities => "no match is expected: no column tells more of a row's best record than chance explains; only \
+                                               decided pairs are written (--threshold NUMBER, or none for every pair)\n"
+                .to_string(),
             Self::Estimated(estimate) => {
                 let [most, least] = [estimate.precision(), estimate.least_precision()].map(|share| 100.0 * share);
                 let mut text = format!(
@@ -254,6 +260,16 @@ fn estimate(links: &Links, own: &Links, records: usize) -> Automatic {
     let second = (second.len() == best.len()).then_some(second.as_slice());
     let ratio = records as f64 / links.rows() as f64;
     automatic(&best, &twins, second, ratio).map_or(Automatic::Nothing, Automatic::Estimated)
+}
+
+/// The threshold that is expected to be best for each row's best record, where a similarity is the probability that it is right.
+fn by_probabilities(links: &Links) -> Automatic {
+    let best = |row| links.similarities(row).and_then(|of_row| of_row.first().copied());
+    let Some(best) = (0..links.rows()).map(best).collect::<Option<Vec<f32>>>() else {
+        return Automatic::Unknown;
+    };
+    let matches = links.estimate().unwrap_or_default() * links.rows() as f64;
+    of_probabilities(&best, matches).map_or(Automatic::Nothing, Automatic::Estimated)
 }
 
 /// For each row the rank of the candidate that it is paired with, if any: the most similar pair first, no record twice.

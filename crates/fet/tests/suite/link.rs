@@ -274,6 +274,10 @@ fn a_threshold_is_estimated_and_told() {
     assert!(right(&links) >= 50, "{summary}");
     assert_eq!(run(&["--threshold=auto"]).1, links);
 
+    let (summary, links) = run(&["--set=scoring=match-weights"]);
+    assert!(summary.contains("estimated: ") && summary.contains("written at threshold"), "{summary}");
+    assert!(right(&links) >= 45 && links.len() < 80, "{}: {summary}", links.len());
+
     let (_, one) = run(&["--assign=one-to-one", "--threshold=none"]);
     let distinct =
         |side: usize| one.iter().map(|pair| &pair[side]).collect::<std::collections::HashSet<_>>().len();

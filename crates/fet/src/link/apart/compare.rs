@@ -137,6 +137,7 @@ fn two(arguments: &Arguments, primary: &Encodings, secondary: &Encodings) -> any
     let seconds = start.elapsed().as_secs_f64();
     let choice = Choice {
         floor: Some(0.0),
+        probabilities: false,
         threshold: arguments.threshold,
         assign: arguments.assign,
         wanted,

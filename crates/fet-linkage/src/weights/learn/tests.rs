@@ -1,0 +1,226 @@
+//! Weights of mixtures that are drawn here, so that m, u and the share of matches are known.
+
+use super::*;
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+/// Levels of three fields by m and u.
+struct Mixture {
+    m: [[f64; LEVELS]; 3],
+    u: [[f64; LEVELS]; 3],
+    /// The share of the rows with a match.
+    matched: f64,
+    /// The share of the cells that are missing.
+    missing: f64,
+}
+
+const ROWS: usize = 4_000;
+const RECORDS: usize = 1_000;
+/// The records of a row that are drawn: the others are counted as u has it, and have no other part.
+const DRAWN: usize = 40;
+
+fn shape(equal: f64, near: f64) -> [f64; LEVELS] {
+    let mut shape = [0.0; LEVELS];
+    (shape[EQUAL], shape[7], shape[0]) = (equal, near, 1.0 - equal - near);
+    shape
+}
+
+fn mixture() -> Mixture {
+    Mixture {
+        m: [shape(0.8, 0.15), shape(0.7, 0.2), shape(0.85, 0.05)],
+        u: [shape(0.001, 0.002), shape(0.02, 0.05), shape(0.005, 0.01)],
+        matched: 0.6,
+        missing: 0.0,
+    }
+}
+
+fn draw(shape: &[f64; LEVELS], rng: &mut impl Rng) -> u8 {
+    let mut left = rng.random::<f64>();
+    let level = shape.iter().position(|share| {
+        left -= share;
+        left < 0.0
+    });
+    level.unwrap_or(EQUAL) as u8
+}
+
+struct Drawn {
+    candidates: Pairs,
+    decoys: Pairs,
+    all: Vec<[f64; LEVELS]>,
+    /// Whether a row has a match; it is its first candidate.
+    right: Vec<bool>,
+}
+
+/// The share of the records with a value is u, so that rarity adds nothing.
+fn drawn(mixture: &Mixture, seed: u64) -> Drawn {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let pair = |shapes: &[[f64; LEVELS]; 3], rng: &mut ChaCha8Rng| -> Vec<(u8, f32)> {
+        let fields = shapes.iter().zip(&mixture.u);
+        let field = |(shape, u): (&[f64; LEVELS], &[f64; LEVELS])| {
+            let level = if rng.random::<f64>() < mixture.missing { MISSING } else { draw(shape, rng) };
+            (level, -u[EQUAL].ln() as f32)
+        };
+        fields.map(field).collect()
+    };
+    let (mut candidates, mut decoys) = (Pairs::new(3), Pairs::new(3));
+    let mut right = Vec::new();
+    let mut all: Vec<[f64; LEVELS]> =
+        mixture.u.iter().map(|u| u.map(|u| u * (ROWS * RECORDS) as f64)).collect();
+    for _ in 0..ROWS {
+        let matched = rng.random::<f64>() < mixture.matched;
+        right.push(matched);
+        let first = pair(if matched { &mixture.m } else { &mixture.u }, &mut rng);
+        if matched {
+            let known = all.iter_mut().zip(&first).filter(|(_, (level, _))| *level != MISSING);
+            known.for_each(|(all, (level, _))| all[usize::from(*level)] += 1.0);
+        }
+        let others: Vec<(u8, f32)> = (1..DRAWN).flat_map(|_| pair(&mixture.u, &mut rng)).collect();
+        candidates.push(first.into_iter().chain(others));
+        decoys.push((0..DRAWN).flat_map(|_| pair(&mixture.u, &mut rng)).collect::<Vec<_>>());
+    }
+    Drawn { candidates, decoys, all, right }
+}
+
+/// Records beside those drawn are no candidates: the prior is that of the drawn.
+fn learned(drawn: &Drawn) -> Weights {
+    let (candidates, decoys, all) = (&drawn.candidates, &drawn.decoys, &drawn.all[..]);
+    let (records, others) = (DRAWN, DRAWN);
+    learn(&Evidence { candidates, decoys, all, each: 1.0, each_row: 1.0, records, others })
+}
+
+/// Of each candidate its probability, and whether it is the match: the first of a row that has one.
+fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
+    let of_row = |row: usize| {
+        let weight = |(levels, rarities)| weights.of(levels, rarities).unwrap_or(f64::NEG_INFINITY);
+        let mut of_row: Vec<f64> = drawn.candidates.of_row(row).map(weight).collect();
+        weights.probabilities(&mut of_row);
+        let right = drawn.right[row];
+        of_row.into_iter().enumerate().map(move |(at, probability)| (probability, right && at == 0))
+    };
+    (0..drawn.candidates.rows()).flat_map(of_row).collect()
+}
+
+/// Of 2,400 matches a share of 0.7 has a standard deviation of 0.009, of 4,000 rows one of 0.6 0.008; what is not sure of being a match adds
+/// some. Five of them are allowed, and ten assumed matches in 2,400 move a share by 0.003 at most. Of ln(m/u) the same: of levels that a
+/// share of 0.15 of the matches has, a standard deviation of 0.05.
+#[test]
+fn it_finds_m_u_and_the_matches_of_a_mixture() {
+    for (missing, seed) in [(0.0, 1), (0.3, 2)] {
+        let mixture = Mixture { missing, ..mixture() };
+        let weights = learned(&drawn(&mixture, seed));
+        assert!((weights.matched() - 0.6).abs() < 0.045, "{missing}: {}", weights.matched());
+        for field in 0..3 {
+            for level in [0, 7, EQUAL] {
+                let expected = (mixture.m[field][level] / mixture.u[field][level]).ln();
+                let found = weights.levels(field)[level];
+                assert!(
+                    (found - expected).abs() < 0.25,
+                    "{missing}, field {field}, level {level}: {found}, {expected}"
+                );
+            }
+        }
+    }
+}
+
+/// What is right among n pairs of probability p has a standard deviation of root(np(1-p)): at most 0.5 root(n). Five of them are allowed, and
+/// as much for the weights, which are estimates.
+#[test]
+fn probabilities_are_shares_of_what_is_right() {
+    let drawn = drawn(&Mixture { missing: 0.3, ..mixture() }, 3);
+    let judged = judged(&learned(&drawn), &drawn);
+    for (low, high) in [(0.01, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.01)] {
+        let of: Vec<_> = judged.iter().filter(|(probability, _)| (low..high).contains(probability)).collect();
+        let expected: f64 = of.iter().map(|(probability, _)| probability).sum();
+        let found = of.iter().filter(|(_, right)| *right).count() as f64;
+        assert!(of.len() > 100, "{low}: {}", of.len());
+        let allowed = 10.0 * (expected * (1.0 - expected / of.len() as f64)).sqrt().max(1.0);
+        assert!(
+            (expected - found).abs() < allowed,
+            "{low} to {high}: {found} of {} are right, {expected} expected",
+            of.len()
+        );
+    }
+}
+
+/// A field in which matches differ and others agree would call the others matches, were it let.
+#[test]
+fn classes_do_not_change_places() {
+    let mut mixture = mixture();
+    (mixture.m[2], mixture.u[2]) = (shape(0.1, 0.1), shape(0.9, 0.05));
+    let drawn = drawn(&mixture, 4);
+    let weights = learned(&drawn);
+    for field in 0..3 {
+        assert!(weights.levels(field).is_sorted(), "{field}: {:?}", weights.levels(field));
+    }
+    assert!((weights.matched() - 0.6).abs() < 0.08, "{}", weights.matched());
+    let mean = |right| {
+        let of: Vec<f64> =
+            judged(&weights, &drawn).into_iter().filter(|pair| pair.1 == right).map(|pair| pair.0).collect();
+        of.iter().sum::<f64>() / of.len() as f64
+    };
+    assert!(mean(true) > 0.7 && mean(false) < 0.01, "{} {}", mean(true), mean(false));
+}
+
+#[test]
+fn of_no_matches_no_are_made() {
+    let drawn = drawn(&Mixture { matched: 0.0, ..mixture() }, 5);
+    let weights = learned(&drawn);
+    let expected: f64 = judged(&weights, &drawn).iter().map(|pair| pair.0).sum();
+    assert!(weights.matched() < 0.02 && expected < 80.0, "{} {expected}", weights.matched());
+}
+
+/// Fields that agree together, by chance too, are evidence once; decoys tell.
+#[test]
+fn what_goes_together_among_decoys_too_is_no_match() {
+    let mut mixture = Mixture { matched: 0.1, ..mixture() };
+    (mixture.m[2], mixture.u[2]) = (shape(0.3, 0.3), shape(0.3, 0.3));
+    let mut drawn = drawn(&mixture, 6);
+    // A tenth of all pairs agrees in the two telling fields at once, of the rows and of the decoys alike.
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for pairs in [&mut drawn.candidates, &mut drawn.decoys] {
+        for (at, levels) in pairs.levels.chunks_mut(3).enumerate() {
+            if at % DRAWN > 30 && rng.random::<f64>() < 0.1 {
+                (levels[0], levels[1]) = (7, 7);
+            }
+        }
+    }
+    let with = learned(&drawn).matched();
+    drawn.decoys = Pairs::new(3);
+    let without = learned(&drawn).matched();
+    assert!((with - 0.1).abs() < 0.07 && without > 0.3, "{with} {without}");
+}
+
+#[test]
+fn what_is_missing_says_nothing_and_pairs_of_nothing_are_none() {
+    let weights = learned(&drawn(&mixture(), 8));
+    let common = [0.001f32, 0.02, 0.005].map(|share| -share.ln());
+    let both = weights.of(&[10, 10, MISSING], &common).expect("two fields");
+    let one = weights.of(&[10, MISSING, MISSING], &common).expect("a field");
+    let other = weights.of(&[MISSING, 10, MISSING], &common).expect("a field");
+    assert!((both - one - other).abs() < 1e-9);
+    assert_eq!(weights.of(&[MISSING; 3], &common), None);
+    let rare =
+        weights.of(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]]).expect("a field");
+    assert!((rare - one - 10f64.ln()).abs() < 1e-5, "a rarer value says more");
+}
+
+#[test]
+fn threads_change_nothing() {
+    let drawn = drawn(&mixture(), 9);
+    let on = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+        pool.install(|| learned(&drawn))
+    };
+    assert_eq!(on(1), on(3));
+}
+
+#[test]
+fn weights_rise_and_what_falls_is_pooled() {
+    let (mut m, mut u) = ([1.0 / LEVELS as f64; LEVELS], [1.0 / LEVELS as f64; LEVELS]);
+    assert_eq!(rising(&m, &u), [0.0; LEVELS]);
+    (m[3], u[4]) = (0.4, 0.4);
+    let found = rising(&m, &u);
+    assert!(found.is_sorted());
+    let pooled = ((m[3] + m[4]) / (u[3] + u[4])).ln();
+    assert!((found[3] - pooled).abs() < 1e-12 && found[3] == found[4]);
+}

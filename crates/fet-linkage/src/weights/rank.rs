@@ -1,0 +1,270 @@
+//! Candidates by their match weights: the fields of each are filters of their own, compared by the correlation of their bits.
+
+use std::collections::HashMap;
+
+use rayon::prelude::*;
+
+use super::{Evidence, LEVELS, MISSING, Pairs, Weights, learn, level};
+use crate::bits::BitTable;
+use crate::mix;
+use crate::neighbours::Neighbours;
+use crate::search::{Index, Measure};
+
+/// The filters of each field of two tables: as many of the queries as of the records, each pair of one length.
+#[derive(Debug, Clone, Copy)]
+pub struct Fields<'a> {
+    /// Of the rows that are linked.
+    pub queries: &'a [BitTable],
+    /// Of the records among which their matches are.
+    pub records: &'a [BitTable],
+}
+
+/// The best candidates, with the probability of each's being the match as its score.
+#[derive(Debug)]
+pub struct Ranked {
+    /// The most probable first.
+    pub neighbours: Neighbours,
+    /// The mean number of matches of a row that are expected among all candidates, at most 1.
+    pub matched: f64,
+    /// What was learned.
+    pub weights: Weights,
+}
+
+/// Rows that weights are learned from, at most.
+const LEARNED: usize = 4_000;
+/// Rows that are decoys' first, at most, and the decoys of each.
+const DECOYED: usize = 2_000;
+const DECOYS: usize = 20;
+/// Pairs among which others are counted, at most.
+const COUNTED: usize = 500_000;
+/// What a value weighs that nobody else has: half of one more.
+const ALONE: f32 = 0.5;
+
+/// How many candidates of each query are compared by field where `take` are wanted, of so many records.
+pub fn candidates(take: usize, records: usize) -> usize {
+    (4 * take).max(50).min(records)
+}
+
+/// The best `take` of the candidates `found` of each query, by match weights that are learned from these tables alone. `queries` are the
+/// filters that candidates were found by. The same on any number of threads.
+///
+/// # Panics
+/// If tables have different numbers of rows or fields, or fewer than `take` were found.
+pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: usize, seed: u64) -> Ranked {
+    assert_eq!(fields.queries.len(), fields.records.len(), "fields of both tables");
+    assert!(take <= found.take, "{take} of {} candidates", found.take);
+    let rows = queries.rows();
+    let rarities = Rarities::of(fields);
+    let mut candidates = Pairs::new(fields.queries.len());
+    for row in spread(rows, LEARNED) {
+        candidates.push(found.row(row).iter().flat_map(|&record| {
+            let record = record as usize;
+            rarities
+                .records
+                .iter()
+                .zip(fields.levels(row, record))
+                .map(move |(rarities, level)| (level, rarities[record]))
+        }));
+    }
+    let (all, each) = count(fields, seed);
+    let decoys = decoys(queries, fields.queries, &rarities);
+    let records = fields.records.first().map_or(1, BitTable::rows);
+    let weights = learn(&Evidence {
+        candidates: &candidates,
+        decoys: &decoys,
+        all: &all,
+        each,
+        each_row: rows as f64 / candidates.rows().max(1) as f64,
+        records,
+        others: rows.saturating_sub(1),
+    });
+    drop((candidates, decoys));
+    let ranked: Vec<(Vec<(f64, u32)>, f64)> = (0..rows)
+        .into_par_iter()
+        .map(|row| best(fields, &rarities.records, &weights, row, found.row(row), take))
+        .collect();
+    let mut neighbours = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
+    let mut expected = 0.0;
+    for (best, sum) in ranked {
+        expected += sum;
+        neighbours.indices.extend(best.iter().map(|(_, record)| *record));
+        neighbours.scores.extend(best.iter().map(|(probability, _)| *probability as f32));
+    }
+    Ranked { neighbours, matched: expected / rows.max(1) as f64, weights }
+}
+
+impl Fields<'_> {
+    /// The level of each field of two rows.
+    fn levels(self, query: usize, record: usize) -> impl Iterator<Item = u8> {
+        self.queries.iter().zip(self.records).map(move |(queries, records)| {
+            let measure = Measure::Correlation(queries.bits() as u32);
+            level(measure.of(queries.row(query), records.row(record)))
+        })
+    }
+}
+
+/// A row's best candidates with their probabilities, and the sum over all.
+fn best(
+    fields: Fields<'_>,
+    rarities: &[Vec<f32>],
+    weights: &Weights,
+    row: usize,
+    found: &[u32],
+    take: usize,
+) -> (Vec<(f64, u32)>, f64) {
+    let weigh = |&record: &u32| {
+        let levels: Vec<u8> = fields.levels(row, record as usize).collect();
+        let rarities: Vec<f32> = rarities.iter().map(|rarities| rarities[record as usize]).collect();
+        weights.of(&levels, &rarities).unwrap_or(f64::NEG_INFINITY)
+    };
+    let mut weighed: Vec<f64> = found.iter().map(weigh).collect();
+    let mut pairs: Vec<(f64, usize)> = weighed.iter().copied().zip(0..).collect();
+    // By weight, since probabilities may be equal where weights are not; equal weights in the order in which they were found.
+    pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    weights.probabilities(&mut weighed);
+    let best = pairs[..take].iter().map(|&(_, place)| (weighed[place], found[place])).collect();
+    (best, weighed.iter().sum())
+}
+
+/// Of each field and row, -ln of the share of the rows of both tables that have its value besides.
+struct Rarities {
+    queries: Vec<Vec<f32>>,
+    records: Vec<Vec<f32>>,
+}
+
+impl Rarities {
+    fn of(fields: Fields<'_>) -> Self {
+        let pairs: Vec<(&BitTable, &BitTable)> = fields.queries.iter().zip(fields.records).collect();
+        let (queries, records) =
+            pairs.into_par_iter().map(|(queries, records)| Self::of_field(queries, records)).unzip();
+        Self { queries, records }
+    }
+
+    fn of_field(queries: &BitTable, records: &BitTable) -> (Vec<f32>, Vec<f32>) {
+        let mut counts: HashMap<&[u64], [u32; 2]> = HashMap::new();
+        let mut known = 0u32;
+        for (side, table) in [queries, records].into_iter().enumerate() {
+            for row in (0..table.rows()).filter(|&row| table.ones(row) > 0) {
+                counts.entry(table.row(row)).or_default()[side] += 1;
+                known += 1;
+            }
+        }
+        // One of either table may be the match, or the row itself.
+        let rarity = |row: &[u64]| {
+            let [queries, records] = counts.get(row).copied().unwrap_or_default();
+            let others = queries.saturating_sub(1) + records.saturating_sub(1);
+            -((others as f32 + ALONE) / known.max(1) as f32).ln()
+        };
+        let of = |table: &BitTable| (0..table.rows()).map(|row| rarity(table.row(row))).collect();
+        (of(queries), of(records))
+    }
+}
+
+/// Rows of the primary with those of its own rows that are most like each.
+fn decoys(queries: &BitTable, fields: &[BitTable], rarities: &Rarities) -> Pairs {
+    let rows: Vec<usize> = spread(queries.rows(), DECOYED).collect();
+    let sample: Vec<u64> = rows.iter().flat_map(|&row| queries.row(row)).copied().collect();
+    let sample = BitTable::from_words(queries.bits(), sample);
+    let take = (DECOYS + 1).min(queries.rows());
+    let measure = Measure::Correlation(queries.bits() as u32);
+    let found = Index::new(queries).search(&sample, take, measure, &|_| ());
+    let own = Fields { queries: fields, records: fields };
+    let mut pairs = Pairs::new(fields.len());
+    for (at, &row) in rows.iter().enumerate() {
+        let others =
+            found.row(at).iter().map(|&other| other as usize).filter(|&other| other != row).take(DECOYS);
+        pairs.push(others.flat_map(|other| {
+            rarities
+                .queries
+                .iter()
+                .zip(own.levels(row, other))
+                .map(move |(rarities, level)| (level, rarities[other]))
+        }));
+    }
+    pairs
+}
+
+/// How many of all pairs have each level of each field, by counting all or a random sample; and how many pairs one counted stands for.
+fn count(fields: Fields<'_>, seed: u64) -> (Vec<[f64; LEVELS]>, f64) {
+    let rows = |tables: &[BitTable]| tables.first().map_or(0, BitTable::rows);
+    let (queries, records) = (rows(fields.queries), rows(fields.records));
+    let pairs = queries * records;
+    let counted = pairs.min(COUNTED);
+    let place = |at: usize| {
+        if pairs == counted {
+            return (at / records, at % records);
+        }
+        let draw = mix(seed ^ mix(at as u64));
+        ((draw >> 32) as usize % queries, (draw & 0xffff_ffff) as usize % records)
+    };
+    let count = |mut counts: Vec<[u64; LEVELS]>, at: usize| {
+        let (query, record) = place(at);
+        for (counts, level) in counts.iter_mut().zip(fields.levels(query, record)) {
+            if level != MISSING {
+                counts[usize::from(level)] += 1;
+            }
+        }
+        counts
+    };
+    let none = || vec![[0u64; LEVELS]; fields.queries.len()];
+    let add = |mut to: Vec<[u64; LEVELS]>, from: Vec<[u64; LEVELS]>| {
+        to.as_flattened_mut().iter_mut().zip(from.as_flattened()).for_each(|(to, from)| *to += from);
+        to
+    };
+    // Whole numbers have one sum in any order.
+    let counts = (0..counted).into_par_iter().fold(none, count).reduce(none, add);
+    let each = pairs as f64 / counted.max(1) as f64;
+    (counts.into_iter().map(|counts| counts.map(|count| count as f64 * each)).collect(), each)
+}
+
+/// At most `most` of the rows, evenly spread.
+fn spread(rows: usize, most: usize) -> impl Iterator<Item = usize> {
+    let taken = rows.min(most);
+    (0..taken).map(move |at| (at as u128 * rows as u128 / taken as u128) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::{Rng, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
+    /// Rows of 128 bits; the first are those of another table with one word changed.
+    fn table(rows: usize, like: Option<&BitTable>, seed: u64) -> BitTable {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut words: Vec<u64> = (0..2 * rows).map(|_| rng.next_u64() & rng.next_u64()).collect();
+        if let Some(like) = like {
+            (0..rows / 2).for_each(|row| words[2 * row] = like.row(row)[0]);
+        }
+        BitTable::from_words(128, words)
+    }
+
+    #[test]
+    fn matches_are_in_front_on_any_number_of_threads() {
+        let (rows, records) = (300, 250);
+        let queries: Vec<BitTable> = (0..3).map(|field| table(rows, None, field)).collect();
+        let records: Vec<BitTable> =
+            (0..3).map(|field| table(records, Some(&queries[field as usize]), 9 + field)).collect();
+        let fields = Fields { queries: &queries, records: &records };
+        let measure = Measure::Correlation(128);
+        let found = Index::new(&records[0]).search(&queries[0], candidates(5, 250), measure, &|_| ());
+        let on = |threads| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
+            pool.install(|| rank(&queries[0], fields, &found, 5, 3))
+        };
+        let (one, three) = (on(1), on(3));
+        assert_eq!((&one.neighbours, &one.weights), (&three.neighbours, &three.weights));
+        assert_eq!(one.matched.to_bits(), three.matched.to_bits());
+        let right = (0..125).filter(|&row| one.neighbours.row(row)[0] == row as u32).count();
+        // All but what the candidates lack: the first field alone finds nearly all.
+        assert!(right > 115, "{right} of 125");
+        assert!((0..300).all(|row| one.neighbours.scores(row).is_sorted_by(|a, b| a >= b)));
+    }
+
+    #[test]
+    fn rows_are_spread_evenly() {
+        assert_eq!(spread(10, 4).collect::<Vec<_>>(), [0, 2, 5, 7]);
+        assert_eq!(spread(3, 4).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(spread(0, 4).count(), 0);
+    }
+}

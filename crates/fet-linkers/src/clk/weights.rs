@@ -1,0 +1,144 @@
+//! Match weights in `clk`: a filter of its own for each column, or group of columns, beside that of the record.
+
+use fet_core::data::TextTable;
+use fet_core::linker::LinkError;
+use fet_linkage::bits::BitTable;
+use fet_linkage::clk::{ClkSettings as Code, Encoder, Hardening, Schema};
+use fet_linkage::neighbours::Neighbours;
+use fet_linkage::weights::{Fields, rank};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ClkSettings;
+
+/// What a similarity is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scoring {
+    /// The correlation of the bits of two filters, one for each record.
+    #[default]
+    Correlation,
+    /// The probability that a record is the row's match, by weights of each column's similarity that are learned from these tables
+    /// without truth (Fellegi and Sunter 1969). The secondary learns how similar each column is; a column has a filter of its own.
+    MatchWeights,
+}
+
+/// A filter of a column is so many times as long as the bits that are set in it, in the mean.
+const ROOM: f64 = 4.0;
+/// The least length of a filter.
+const LEAST: usize = 128;
+
+/// Which columns have one filter: those of each group, in order of their first.
+fn groups(schema: &Schema) -> Vec<u32> {
+    let mut groups = Vec::new();
+    for plan in &schema.fields {
+        if !groups.contains(&plan.group) {
+            groups.push(plan.group);
+        }
+    }
+    groups
+}
+
+/// The length of the filter of a column before hardening.
+fn bits(settings: &ClkSettings, fields: usize) -> usize {
+    let wanted = ROOM * settings.load * settings.bits as f64 / fields.max(1) as f64;
+    (wanted as usize).clamp(1, settings.bits).next_power_of_two().clamp(LEAST, settings.bits.max(LEAST))
+}
+
+/// The lengths of a row's filters after hardening: none, where similarities are correlations.
+pub(super) fn lengths(settings: &ClkSettings, schema: &Schema) -> Vec<usize> {
+    if settings.scoring == Scoring::Correlation {
+        return Vec::new();
+    }
+    let fields = groups(schema).len();
+    vec![Hardening::from(settings.hardening).bits(bits(settings, fields)); fields]
+}
+
+/// The filters of each column or group: none, where similarities are correlations.
+pub(super) fn encode(
+    settings: &ClkSettings,
+    secret: &[u8; 32],
+    schema: &Schema,
+    records: &TextTable,
+) -> Vec<BitTable> {
+    if settings.scoring == Scoring::Correlation {
+        return Vec::new();
+    }
+    let groups = groups(schema);
+    let bits = bits(settings, groups.len());
+    let code = Code { bits, q: settings.q, hardening: settings.hardening.into() };
+    let encoder = Encoder::new(code, secret, schema);
+    let plans = &schema.fields;
+    let of_group = |group: &u32| {
+        let only = |(at, cell): (usize, &String)| {
+            if plans[at % plans.len()].group == *group { cell.clone() } else { String::new() }
+        };
+        let cells: Vec<String> = records.cells().iter().enumerate().map(only).collect();
+        encoder.encode(&cells)
+    };
+    groups.iter().map(of_group).collect()
+}
+
+/// The words of rows of which each has a vector in every table.
+pub(super) fn join<'a>(tables: &'a [&'a BitTable], rows: usize) -> impl Iterator<Item = &'a [u64]> {
+    (0..rows).flat_map(move |row| tables.iter().map(move |table| table.row(row)))
+}
+
+/// The tables of vectors of these lengths that [`join`] has joined.
+pub(super) fn split(words: Vec<u64>, lengths: &[usize]) -> Vec<BitTable> {
+    if let &[bits] = lengths {
+        return vec![BitTable::from_words(bits, words)];
+    }
+    let width: usize = lengths.iter().map(|bits| bits / 64).sum();
+    let mut start = 0;
+    let mut table = |bits: &usize| {
+        let place = start..start + bits / 64;
+        start = place.end;
+        BitTable::from_words(
+            *bits,
+            words.chunks_exact(width).flat_map(|row| &row[place.clone()]).copied().collect(),
+        )
+    };
+    lengths.iter().map(&mut table).collect()
+}
+
+/// What the owner has of both sides.
+pub(super) struct Sides<'a> {
+    pub(super) queries: &'a BitTable,
+    pub(super) of_queries: &'a [BitTable],
+    pub(super) of_records: &'a [BitTable],
+}
+
+/// The best of the candidates by match weights, and the mean number of matches of a row; warns where weights say that there are none.
+pub(super) fn best(
+    sides: &Sides<'_>,
+    found: &Neighbours,
+    take: usize,
+    seed: u64,
+    warnings: &mut Vec<String>,
+) -> (Neighbours, f64) {
+    let fields = Fields { queries: sides.of_queries, records: sides.of_records };
+    let ranked = rank(sides.queries, fields, found, take, seed);
+    let rows = sides.queries.rows();
+    if ranked.matched * (rows as f64) < 1.0 && rows >= fet_linkage::threshold::FEWEST {
+        warnings.push(format!(
+            "by their match weights none of {rows} rows is expected to have a match: `linker.scoring = \"correlation\"` ranks records all the same"
+        ));
+    }
+    (ranked.neighbours, ranked.matched)
+}
+
+/// Refuses match weights where owners are apart.
+pub(super) fn refuse(scoring: Scoring) -> Result<(), LinkError> {
+    if scoring == Scoring::Correlation {
+        return Ok(());
+    }
+    Err(LinkError::Setting(
+        "`linker.scoring=match-weights` needs a filter for each column, and encodings have one for each record: leave it out, or link both \
+         tables in one place with `fet link`"
+            .into(),
+    ))
+}
+
+#[cfg(test)]
+mod tests;
