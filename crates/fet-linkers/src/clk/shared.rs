@@ -10,7 +10,7 @@ use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rar
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, Harden, Weighting, schema};
+use super::{ClkSettings, Harden, Weighting, salt, schema};
 use crate::known;
 
 /// The form of the file that a linkage schema is kept in.
@@ -30,6 +30,16 @@ pub struct LinkageSchema {
     q: usize,
     weighting: Weighting,
     hardening: Harden,
+    /// The bits that diffusion combines; 0 where there is none. What a schema of before did not say is not written where it says nothing, so
+    /// that fingerprints stay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    diffusion: usize,
+    /// The column by which hashes are salted, from 1; 0 for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    salt_column: usize,
+    /// How many characters of it count; 0 for all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    salt_signs: usize,
     missing: Vec<String>,
     fields: Vec<Field>,
     /// In parts of a bit, by their tags.
@@ -46,6 +56,11 @@ struct Field {
     hashes: usize,
     /// What a q-gram that is not listed sets, in parts of a bit.
     unknown: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 impl LinkageSchema {
@@ -68,6 +83,9 @@ impl LinkageSchema {
             q: settings.q,
             weighting: settings.weighting,
             hardening: settings.hardening,
+            diffusion: if settings.hardening == Harden::Diffusion { settings.diffusion } else { 0 },
+            salt_column: settings.salt_column,
+            salt_signs: settings.salt_signs,
             missing: settings.missing.clone(),
             fields: Vec::new(),
             grams: BTreeMap::new(),
@@ -101,6 +119,16 @@ impl LinkageSchema {
         }
         if !(1..=8).contains(&self.q) {
             return Err(Violation::new("q", "must be from 1 to 8", self.q));
+        }
+        let diffused = self.hardening == Harden::Diffusion;
+        if diffused != (2..=64).contains(&self.diffusion) {
+            let rule = if diffused { "must be from 2 to 64" } else { "must be 0 without `hardening = \"diffusion\"`" };
+            return Err(Violation::new("diffusion", rule, self.diffusion));
+        }
+        salt::check(self.salt_column, self.salt_signs)?;
+        if self.salt_column > self.fields.len() {
+            let rule = format!("must be at most {}, the number of fields", self.fields.len());
+            return Err(Violation::new("salt_column", rule, self.salt_column));
         }
         if self.salt.len() != 32 {
             return Err(Violation::new("salt", "must have 32 hexadecimal digits", self.salt.len()));
@@ -144,8 +172,9 @@ impl LinkageSchema {
             fields: self.fields.iter().map(plan).collect(),
             rarity: (self.weighting == Weighting::Rarity).then(rarity),
         };
-        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.into() };
-        Encoder::new(code, &self.key(secret), &schema).encode(known(table, &self.missing).cells())
+        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
+        let encoder = Encoder::new(code, &self.key(secret), &schema);
+        encoder.salted(salt::of(self.salt_column, self.salt_signs)).encode(known(table, &self.missing).cells())
     }
 
     /// What encodings under this schema and this secret are known by. It tells neither.
