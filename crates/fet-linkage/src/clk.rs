@@ -6,7 +6,9 @@
 //! that party must be trusted. Frequencies of bits leak frequencies of q-grams; hardening ([`Hardening`]) makes that
 //! harder and does not make it impossible.
 
+mod diffuse;
 mod harden;
+mod salt;
 mod schema;
 
 use std::collections::HashMap;
@@ -19,6 +21,7 @@ use crate::bits::{BitTable, set};
 use crate::text::{is_ideograph, is_number, normalise, qgrams};
 
 pub use harden::Hardening;
+pub use salt::Salt;
 pub use schema::{FieldPlan, MOST_HASHES, Rarity, Schema};
 
 /// How a record becomes bits; both sides need the same.
@@ -38,6 +41,7 @@ pub struct Encoder {
     mac: Hmac<Sha256>,
     plans: Vec<FieldPlan>,
     rarity: Option<Rarity>,
+    salt: Option<Salt>,
 }
 
 /// Shows the settings, never the secret.
@@ -56,7 +60,13 @@ impl Encoder {
         let bits = settings.bits;
         assert!(bits.is_power_of_two() && (128..=65_536).contains(&bits), "{bits} bits");
         let mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-        Self { settings, mac, plans: schema.fields.clone(), rarity: schema.rarity.clone() }
+        Self { settings, mac, plans: schema.fields.clone(), rarity: schema.rarity.clone(), salt: None }
+    }
+
+    /// The same, with hashes that depend on a record's stratum.
+    #[must_use]
+    pub fn salted(self, salt: Option<Salt>) -> Self {
+        Self { salt, ..self }
     }
 
     /// Weighs q-grams and words by how rare they are among these records. One that stands in df of n records sets bits in proportion to
@@ -124,6 +134,19 @@ impl Encoder {
 
     /// The bits of each record; `cells` holds them row by row, one text for each field.
     pub fn encode<T: AsRef<str> + Sync>(&self, cells: &[T]) -> BitTable {
+        self.encode_fields(cells, |_| true)
+    }
+
+    /// The bits of each record by the fields of one group alone, in the strata of whole records.
+    pub fn encode_group<T: AsRef<str> + Sync>(&self, cells: &[T], group: u32) -> BitTable {
+        self.encode_fields(cells, |plan| plan.group == group)
+    }
+
+    fn encode_fields<T: AsRef<str> + Sync>(
+        &self,
+        cells: &[T],
+        which: impl Fn(&FieldPlan) -> bool + Sync,
+    ) -> BitTable {
         let fields = self.plans.len();
         let rows = cells.len() / fields.max(1);
         let mut table = BitTable::zeros(rows, self.settings.bits);
@@ -132,9 +155,14 @@ impl Encoder {
         let chunk = 2_048;
         table.words_mut().par_chunks_mut(chunk * width).zip(cells.par_chunks(chunk * fields)).for_each(
             |(words, cells)| {
-                let mut known = HashMap::new();
+                let mut strata = HashMap::new();
                 for (row, cells) in words.chunks_exact_mut(width).zip(cells.chunks_exact(fields)) {
-                    self.record(row, cells, &mut known);
+                    // A record whose stratum is not known sets no bits: nothing could be like it.
+                    let Some(stratum) = salt::stratum(self.salt, cells) else { continue };
+                    let (mac, known) = strata
+                        .entry(stratum)
+                        .or_insert_with_key(|stratum| (salt::mac(&self.mac, stratum), HashMap::new()));
+                    self.record(row, cells, &which, mac, known);
                 }
             },
         );
@@ -145,14 +173,19 @@ impl Encoder {
         &self,
         row: &mut [u64],
         cells: &[T],
+        which: &impl Fn(&FieldPlan) -> bool,
+        mac: &Hmac<Sha256>,
         known: &mut HashMap<Gram, ([u8; 32], usize)>,
     ) {
-        for (field, (plan, cell)) in self.plans.iter().zip(cells).enumerate() {
+        for (field, (plan, cell)) in
+            self.plans.iter().zip(cells).enumerate().filter(|(_, (plan, _))| which(plan))
+        {
             grams(&normalise(cell.as_ref()), self.settings.q, plan.group, self.rarity.is_some(), |gram| {
                 let (digest, hashes) = known.entry(gram).or_insert_with_key(|gram| {
-                    let digest = self.digest(gram);
+                    let digest = digest(mac, gram);
                     let hashes = match &self.rarity {
-                        Some(rarity) => rarity.hashes(field, &digest),
+                        // How rare it is does not depend on the stratum.
+                        Some(rarity) => rarity.hashes(field, &self.digest(gram)),
                         None => plan.hashes,
                     };
                     (digest, hashes)
@@ -165,12 +198,16 @@ impl Encoder {
     }
 
     fn digest(&self, gram: &Gram) -> [u8; 32] {
-        let mut mac = self.mac.clone();
-        mac.update(&gram.group.to_le_bytes());
-        mac.update(&gram.at.to_le_bytes());
-        mac.update(gram.text.as_bytes());
-        mac.finalize().into_bytes().into()
+        digest(&self.mac, gram)
     }
+}
+
+fn digest(mac: &Hmac<Sha256>, gram: &Gram) -> [u8; 32] {
+    let mut mac = mac.clone();
+    mac.update(&gram.group.to_le_bytes());
+    mac.update(&gram.at.to_le_bytes());
+    mac.update(gram.text.as_bytes());
+    mac.finalize().into_bytes().into()
 }
 
 /// Calls `take` with each q-gram of a normal form, and beside them with each word and each ideograph.

@@ -6,6 +6,7 @@
 //! - [`points`]: the K nearest points, exactly, also on the sphere; [`hnsw`]: nearly; [`rotation`]: points in disguise.
 //! - [`weights`]: match weights by expectation-maximisation; [`threshold`]: which pairs are links.
 //! - [`psi`]: equal keys and nothing else; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
+//! - [`patterns`]: an attack on filters, by which hardening is measured.
 //! - [`quality`]: precision and recall where the truth is known.
 //!
 //! It knows no party, no message and no plug-in, and links no tensor library: the linkers of `fet-linkers` are made of it.
@@ -19,6 +20,7 @@ pub mod edit;
 pub mod hnsw;
 pub mod neighbours;
 pub mod noise;
+pub mod patterns;
 pub mod pivots;
 pub mod points;
 pub mod psi;

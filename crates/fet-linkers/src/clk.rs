@@ -5,6 +5,7 @@
 //! What is missing on one side sets no bits there, and the correlation judges by what is left. With match weights ([`Scoring`]) the records
 //! that correlate most are compared column by column, and the similarity is the probability that one is the row's match.
 
+mod salt;
 mod shared;
 mod weights;
 
@@ -57,6 +58,15 @@ pub struct ClkSettings {
     pub groups: Vec<u32>,
     /// The defence of filters against attacks on the frequencies of their bits.
     pub hardening: Harden,
+    /// The number of a filter's bits that `hardening = "diffusion"` combines into each bit: more hide more, and only more similar
+    /// records are found.
+    #[schemars(range(min = 2, max = 64))]
+    pub diffusion: usize,
+    /// The number of the key column (the first is 1) on whose value all hashes of a record depend, as its year of birth; 0 for none.
+    /// Names are then frequent only among records that have the same value. A record in which it is missing or wrong is not linked.
+    pub salt_column: usize,
+    /// The number of characters of that value's normal form that count, from its beginning (4 for the year of 1956-04-09); 0 for all.
+    pub salt_signs: usize,
     /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
     /// secret follows from the seed.
     #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
@@ -111,15 +121,19 @@ pub enum Harden {
     XorFold,
     /// New bits computed from each window of old ones.
     Rehash,
+    /// Each bit the exclusive-or of `diffusion` bits of the filter at secret places.
+    Diffusion,
 }
 
-impl From<Harden> for Hardening {
-    fn from(harden: Harden) -> Self {
-        match harden {
-            Harden::None => Self::None,
-            Harden::Balanced => Self::Balanced,
-            Harden::XorFold => Self::XorFold,
-            Harden::Rehash => Self::Rehash,
+impl Harden {
+    /// The hardening; `indices` are those of diffusion.
+    fn with(self, indices: usize) -> Hardening {
+        match self {
+            Self::None => Hardening::None,
+            Self::Balanced => Hardening::Balanced,
+            Self::XorFold => Hardening::XorFold,
+            Self::Rehash => Hardening::Rehash,
+            Self::Diffusion => Hardening::Diffusion(indices),
         }
     }
 }
@@ -137,6 +151,9 @@ impl Default for ClkSettings {
             weights: Vec::new(),
             groups: Vec::new(),
             hardening: Harden::None,
+            diffusion: 10,
+            salt_column: 0,
+            salt_signs: 0,
             secret_env: String::new(),
             missing: Vec::new(),
             blocking: When::Auto,
@@ -154,7 +171,7 @@ impl Recipe<dyn Linker> for ClkSettings {
         if !self.bits.is_power_of_two() {
             return Err(Violation::new("bits", "must be a power of two", self.bits));
         }
-        Ok(())
+        salt::check(self.salt_column, self.salt_signs)
     }
 
     fn build(&self, (): &()) -> Result<Box<dyn Linker>, Violation> {
@@ -193,7 +210,7 @@ fn reveals(settings: &ClkSettings) -> Reveals {
     let eavesdropper = match settings.scoring {
         Scoring::Correlation => {
             "filters: how similar primary records are to each other, and how frequent their bits are, which attacks on frequent names use \
-             (`hardening`); how many q-grams are how rare, not which"
+             (`hardening`, `salt_column`); how many q-grams are how rare, not which"
         }
         Scoring::MatchWeights => {
             "filters of records and of each field: which fields are missing, which primary records have equal values in a field and how \
@@ -230,14 +247,16 @@ struct Side {
 
 /// An encoder by these settings.
 fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encoder {
-    let code = Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.into() };
-    Encoder::new(code, secret, schema)
+    let code =
+        Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
+    Encoder::new(code, secret, schema).salted(salt::of(settings.salt_column, settings.salt_signs))
 }
 
 /// The schema of the fields, with weights from these records.
 fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Result<Schema, LinkError> {
     let ClkSettings { bits, q, load, weights, groups, .. } = settings;
     let fields = records.columns();
+    salt::fits(settings.salt_column, fields)?;
     if !groups.is_empty() && groups.len() != fields {
         return Err(crate::wrong_length("groups", groups.len(), fields));
     }
@@ -331,7 +350,8 @@ impl Side {
             let problem = "fields of one group set different numbers of bits for a text".to_string();
             return Err(LinkError::Message(problem));
         }
-        let mut lengths = vec![Hardening::from(self.settings.hardening).bits(self.settings.bits)];
+        let mut lengths =
+            vec![self.settings.hardening.with(self.settings.diffusion).bits(self.settings.bits)];
         lengths.extend(weights::lengths(&self.settings, &schema));
         let words = reader.words(message.rows(), lengths.iter().sum::<usize>() / 64)?;
         Ok((schema, weights::split(words, &lengths)))
@@ -386,6 +406,7 @@ impl Owner for Side {
             settings.neighbours,
             settings.pad,
         )?;
+        salt::fits(settings.salt_column, records.columns())?;
         let (schema, queries) = self.open(message)?;
         let (queries, of_queries) =
             queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;

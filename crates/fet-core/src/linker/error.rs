@@ -81,6 +81,16 @@ pub enum LinkError {
         /// The lowest bound that any noise achieves.
         least: f64,
     },
+    /// A setting names a key column that is not there.
+    #[error("`linker.{setting}` must be at most {fields}, the number of key columns; it is {column}")]
+    Column {
+        /// The setting.
+        setting: &'static str,
+        /// The column that it names, from 1.
+        column: usize,
+        /// The number of key columns.
+        fields: usize,
+    },
     /// A setting does not have one value per key column.
     #[error(
         "`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}"

@@ -10,6 +10,8 @@ use sha2::Sha256;
 use crate::bits::{BitTable, get, set};
 use crate::mix;
 
+use super::diffuse::diffuse;
+
 /// What is done to a filter after it is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
@@ -25,13 +27,16 @@ pub enum Hardening {
     XorFold,
     /// Windows of sixteen bits seed new bits under the secret (Schnell and Borgs 2016, "rehashing").
     Rehash,
+    /// Each bit is the exclusive-or of so many bits of the filter, at places drawn by the secret (Armknecht, Heng and
+    /// Schnell 2023, "diffusion").
+    Diffusion(usize),
 }
 
 impl Hardening {
     /// The length of a hardened vector.
     pub fn bits(self, bits: usize) -> usize {
         match self {
-            Self::None | Self::Rehash => bits,
+            Self::None | Self::Rehash | Self::Diffusion(_) => bits,
             Self::Balanced => 2 * bits,
             Self::XorFold => bits / 2,
         }
@@ -59,6 +64,7 @@ impl Hardening {
                 let (low, high) = from.split_at(to.len());
                 to.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (low, high))| *to = low ^ high);
             }),
+            Self::Diffusion(indices) => diffuse(table, indices, draw(b"fet clk diffusion")),
             Self::Rehash => {
                 // The rotation by the secret keeps windows from being looked up in a table made once for all.
                 let seed =
@@ -82,7 +88,7 @@ impl Hardening {
 /// Bits that a window sets: with a window for each eight bits, 0.5 of the vector.
 const REHASHED: usize = 5;
 
-fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
+pub(super) fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
     let mut out = BitTable::zeros(table.rows(), bits);
     let (from, to) = (table.width(), out.width());
     out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| {

@@ -10,7 +10,7 @@ use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rar
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, Harden, Weighting, schema, weights};
+use super::{ClkSettings, Harden, Weighting, salt, schema, weights};
 use crate::known;
 
 /// The form of the file that a linkage schema is kept in.
@@ -30,6 +30,16 @@ pub struct LinkageSchema {
     q: usize,
     weighting: Weighting,
     hardening: Harden,
+    /// The bits that diffusion combines; 0 where there is none. What a schema of before did not say is not written where it says nothing, so
+    /// that fingerprints stay.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    diffusion: usize,
+    /// The column by which hashes are salted, from 1; 0 for none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    salt_column: usize,
+    /// How many characters of it count; 0 for all.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    salt_signs: usize,
     missing: Vec<String>,
     fields: Vec<Field>,
     /// In parts of a bit, by their tags.
@@ -46,6 +56,11 @@ struct Field {
     hashes: usize,
     /// What a q-gram that is not listed sets, in parts of a bit.
     unknown: u16,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &usize) -> bool {
+    *value == 0
 }
 
 impl LinkageSchema {
@@ -69,6 +84,9 @@ impl LinkageSchema {
             q: settings.q,
             weighting: settings.weighting,
             hardening: settings.hardening,
+            diffusion: if settings.hardening == Harden::Diffusion { settings.diffusion } else { 0 },
+            salt_column: settings.salt_column,
+            salt_signs: settings.salt_signs,
             missing: settings.missing.clone(),
             fields: Vec::new(),
             grams: BTreeMap::new(),
@@ -102,6 +120,21 @@ impl LinkageSchema {
         }
         if !(1..=8).contains(&self.q) {
             return Err(Violation::new("q", "must be from 1 to 8", self.q));
+        }
+        let diffused = self.hardening == Harden::Diffusion;
+        let fits = if diffused { (2..=64).contains(&self.diffusion) } else { self.diffusion == 0 };
+        if !fits {
+            let rule = if diffused {
+                "must be from 2 to 64"
+            } else {
+                "must be 0 without `hardening = \"diffusion\"`"
+            };
+            return Err(Violation::new("diffusion", rule, self.diffusion));
+        }
+        salt::check(self.salt_column, self.salt_signs)?;
+        if self.salt_column > self.fields.len() {
+            let rule = format!("must be at most {}, the number of fields", self.fields.len());
+            return Err(Violation::new("salt_column", rule, self.salt_column));
         }
         let is_hex = self.salt.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
         if self.salt.len() != 32 || !is_hex {
@@ -141,8 +174,11 @@ impl LinkageSchema {
 
     /// The encodings of a table with these columns, in this order.
     pub fn encode(&self, secret: &[u8], table: &TextTable) -> BitTable {
-        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.into() };
-        Encoder::new(code, &self.key(secret), &self.schema()).encode(known(table, &self.missing).cells())
+        let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
+        let encoder = Encoder::new(code, &self.key(secret), &self.schema());
+        encoder
+            .salted(salt::of(self.salt_column, self.salt_signs))
+            .encode(known(table, &self.missing).cells())
     }
 
     fn schema(&self) -> Schema {

@@ -211,3 +211,107 @@ fn a_schema_whose_group_disagrees_is_refused() {
     let problem = other.check().expect_err("unsound").to_string();
     assert!(problem.contains("fields") && problem.contains("group"), "{problem}");
 }
+
+/// Of a name and a date of birth; the last letter of the name is another in the second table.
+fn people(mistyped: bool) -> Vec<String> {
+    let last = |row: usize| if mistyped { "x".to_string() } else { code(row + 9)[..1].to_string() };
+    (0..60)
+        .flat_map(|row| {
+            [format!("{} {}{}", code(row), code(row * 3), last(row)), format!("19{}-04-09", 40 + row % 3)]
+        })
+        .collect()
+}
+
+#[test]
+fn diffused_filters_find_each_other_by_the_settings_they_share() {
+    let similar = |diffusion: [usize; 2]| {
+        let side = |diffusion| {
+            clk(|settings| (settings.hardening, settings.diffusion) = (Harden::Diffusion, diffusion))
+        };
+        let table = |mistyped| Keys::Text(TextTable::new(2, people(mistyped)));
+        let (mut asker, mut owner) = (side(diffusion[0]).asker(1), side(diffusion[1]).owner(1));
+        let found = fet_core::linker::link_between(
+            asker.as_mut(),
+            owner.as_mut(),
+            &table(false),
+            &table(true),
+            &|_| (),
+        );
+        let links = found.expect("linkable");
+        let right = (0..60).filter(|&row| links.row(row)[0] == row as u32).count();
+        (right, links.all_similarities().expect("similarities").iter().sum::<f32>() / 60.0)
+    };
+    let [(few, near), (more, far)] = [similar([4, 4]), similar([12, 12])];
+    assert_eq!((few, more), (60, 60));
+    assert!(near > 1.3 * far, "{near} {far}: the more bits are combined, the less similar is what differs");
+    assert!(similar([4, 12]).0 < 20, "other places for each number of them");
+}
+
+#[test]
+fn records_are_linked_within_their_stratum_only() {
+    let mut theirs = people(true);
+    // One is in another year, one in none.
+    (theirs[1], theirs[3]) = ("1999-04-09".into(), String::new());
+    let linked = |change: fn(&mut ClkSettings)| {
+        let keys = |cells: Vec<String>| Keys::Text(TextTable::new(2, cells));
+        let links =
+            link(&clk(change), &keys(people(false)), &keys(theirs.clone()), 1, &|_| ()).expect("linkable");
+        (0..60)
+            .map(|row| {
+                (links.row(row)[0] == row as u32) && links.similarities(row).is_some_and(|s| s[0] > 0.5)
+            })
+            .collect::<Vec<_>>()
+    };
+    assert!(linked(|_| ()).iter().all(|linked| *linked));
+    let salted = linked(|settings| (settings.salt_column, settings.salt_signs) = (2, 4));
+    assert_eq!(salted[..2], [false; 2]);
+    assert!(salted[2..].iter().all(|linked| *linked));
+}
+
+#[test]
+fn a_salt_that_is_not_there_is_refused() {
+    let keys = || Keys::Text(TextTable::new(2, people(false)));
+    let linker = clk(|settings| settings.salt_column = 3);
+    let problem = link(&linker, &keys(), &keys(), 1, &|_| ()).expect_err("two columns").to_string();
+    assert_eq!(problem, "`linker.salt_column` must be at most 2, the number of key columns; it is 3");
+    let settings = ClkSettings { salt_signs: 4, ..ClkSettings::default() };
+    let problem = settings.check().expect_err("of no column").to_string();
+    assert!(problem.contains("salt_signs") && problem.contains("salt_column"), "{problem}");
+}
+
+#[test]
+fn a_schema_says_how_encodings_are_diffused_and_salted() {
+    let table = |mistyped| TextTable::new(2, people(mistyped));
+    let names = ["name".to_string(), "born".to_string()];
+    let learn = |change: fn(&mut ClkSettings)| {
+        let mut settings = ClkSettings::default();
+        change(&mut settings);
+        LinkageSchema::learn(&settings, &names, [7; 16], b"a secret of two", &table(false)).expect("a schema")
+    };
+    let schema = learn(|settings| {
+        (settings.hardening, settings.diffusion) = (Harden::Diffusion, 6);
+        (settings.salt_column, settings.salt_signs) = (2, 4);
+    });
+    schema.check().expect("sound");
+    let file = serde_json::to_string(&schema).expect("JSON");
+    let copy: LinkageSchema = serde_json::from_str(&file).expect("a schema");
+    assert_eq!(copy.fingerprint(b"a secret of two"), schema.fingerprint(b"a secret of two"));
+    let (a, b) =
+        (schema.encode(b"a secret of two", &table(false)), copy.encode(b"a secret of two", &table(true)));
+    let found = Index::new(&b).search(&a, 1, Measure::Correlation(2_048), &|_| ());
+    assert!((0..60).all(|row| found.row(row) == [row as u32]));
+    // What has no effect is not in the file, and what has changes the fingerprint.
+    let plain = learn(|settings| settings.diffusion = 6);
+    let text = serde_json::to_string(&plain).expect("JSON");
+    assert!(!text.contains("diffusion") && !text.contains("salt_"), "{text}");
+    assert_ne!(plain.fingerprint(b"a secret of two"), schema.fingerprint(b"a secret of two"));
+    let with = |name: &str, value: usize| {
+        let mut file = serde_json::to_value(&schema).expect("JSON");
+        file[name] = value.into();
+        let read: LinkageSchema = serde_json::from_value(file).expect("of the right types");
+        read.check().expect_err("wrong").to_string()
+    };
+    assert!(with("diffusion", 1).contains("from 2 to 64"));
+    assert!(with("salt_column", 3).contains("at most 2"));
+    assert!(with("salt_column", 0).contains("salt_signs"));
+}

@@ -3,13 +3,13 @@
 use fet_core::data::TextTable;
 use fet_core::linker::LinkError;
 use fet_linkage::bits::BitTable;
-use fet_linkage::clk::{ClkSettings as Code, Encoder, Hardening, Schema};
+use fet_linkage::clk::{ClkSettings as Code, Encoder, Schema};
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::weights::{Fields, rank};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ClkSettings;
+use super::{ClkSettings, salt};
 
 /// What a similarity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -51,7 +51,7 @@ pub(super) fn lengths(settings: &ClkSettings, schema: &Schema) -> Vec<usize> {
         return Vec::new();
     }
     let fields = groups(schema).len();
-    vec![Hardening::from(settings.hardening).bits(bits(settings, fields)); fields]
+    vec![settings.hardening.with(settings.diffusion).bits(bits(settings, fields)); fields]
 }
 
 /// The filters of each column or group: none, where similarities are correlations.
@@ -66,17 +66,10 @@ pub(super) fn encode(
     }
     let groups = groups(schema);
     let bits = bits(settings, groups.len());
-    let code = Code { bits, q: settings.q, hardening: settings.hardening.into() };
-    let encoder = Encoder::new(code, secret, schema);
-    let plans = &schema.fields;
-    let of_group = |group: &u32| {
-        let only = |(at, cell): (usize, &String)| {
-            if plans[at % plans.len()].group == *group { cell.clone() } else { String::new() }
-        };
-        let cells: Vec<String> = records.cells().iter().enumerate().map(only).collect();
-        encoder.encode(&cells)
-    };
-    groups.iter().map(of_group).collect()
+    let code = Code { bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
+    let salt = salt::of(settings.salt_column, settings.salt_signs);
+    let encoder = Encoder::new(code, secret, schema).salted(salt);
+    groups.iter().map(|&group| encoder.encode_group(records.cells(), group)).collect()
 }
 
 /// The words of rows of which each has a vector in every table.

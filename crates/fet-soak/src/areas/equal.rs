@@ -81,6 +81,14 @@ const CELLS: &[Cell] = &[
             "{ kind = \"clk\", neighbours = 3, scoring = \"match-weights\", secret_env = \"FET_SOAK_SECRET\" }",
         )],
     ),
+    (
+        "clk diffusion and salt",
+        Data::People,
+        &[(
+            "linker",
+            "{ kind = \"clk\", neighbours = 3, hardening = \"diffusion\", salt_column = 1, salt_signs = 1, secret_env = \"FET_SOAK_SECRET\" }",
+        )],
+    ),
     ("edit pad", Data::People, &[("linker", "{ kind = \"edit\", neighbours = 3, pad = true }")]),
     ("tfidf", Data::People, &[("linker", "{ kind = \"tfidf\", neighbours = 3, pad = true }")]),
     ("exact", Data::Exact, &[("linker", "{ kind = \"exact\", neighbours = 2 }")]),

@@ -190,3 +190,24 @@ fn where_no_match_is_expected_that_is_told() {
         .expect("linkable");
     assert!(owner.warnings().join("\n").contains("none of 60 rows is expected to have a match"));
 }
+
+/// Columns are compared within the strata of whole records: whose town is another is not found, whoever else matches.
+#[test]
+fn columns_are_compared_within_the_record_s_stratum() {
+    let mut tables = people(300, 200, 0.0, 31);
+    let town = |row: usize| 5 * row + 2;
+    (0..40).for_each(|row| tables.1[town(row)] = "elsewhere".into());
+    let same = |row: &usize| tables.0[town(*row)] == tables.1[town(*row)];
+    let (salted, plain) =
+        (linked(&clk(|settings| settings.salt_column = 3), 5, &tables), linked(&clk(|_| ()), 5, &tables));
+    let right =
+        |links: &Links, rows: &[usize]| rows.iter().filter(|&&row| links.row(row)[0] == row as u32).count();
+    let (moved, stayed): (Vec<usize>, Vec<usize>) = ((0..40).collect(), (40..200).filter(same).collect());
+    assert!(right(&plain, &moved) > 35, "{}", right(&plain, &moved));
+    assert!(right(&salted, &moved) < 5, "{}", right(&salted, &moved));
+    assert!(
+        stayed.len() > 120 && right(&salted, &stayed) * 10 >= stayed.len() * 9,
+        "{}",
+        right(&salted, &stayed)
+    );
+}
