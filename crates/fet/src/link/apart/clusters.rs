@@ -27,7 +27,9 @@ pub(super) fn write(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Resu
             let take = choice::CANDIDATES.min(records.rows());
             let links = search(queries, records, take, *all_pairs)?;
             let (floor, records) = (Some(0.0), records.rows());
-            let choice = Choice { floor, threshold, assign: None, wanted: take, searched: take, records };
+            let (assign, probabilities) = (None, false);
+            let choice =
+                Choice { floor, probabilities, threshold, assign, wanted: take, searched: take, records };
             if own.is_none() && threshold == Threshold::Auto && queries.filters.rows() > 1 {
                 own = Some(search(queries, &queries.filters, 2, *all_pairs)?);
             }
