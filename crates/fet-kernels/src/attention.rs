@@ -3,7 +3,7 @@
 //! Weights are kept for the way back with the sign saying whether dropout let them through: they are not negative
 //! themselves. Their rows are padded to whole vectors with positions that nothing attends to.
 
-use crate::dropout::Dropout;
+use crate::dropout::{Dropout, Gate, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::shape::Shape;
@@ -105,19 +105,22 @@ pub(crate) fn forward(
 
 /// Softmax of each row of logits + bias.
 fn softmax(padded: usize, logits: &[f32], bias: &[f32], weights: &mut [f32]) {
+    #[inline(always)]
+    fn of_row(row: &[f32], bias: &[f32], out: &mut [f32]) {
+        let top = largest([row, bias], |[logit, more]| logit + more);
+        for ((out, logit), more) in out.iter_mut().zip(row).zip(bias) {
+            *out = exp(logit + more - top);
+        }
+        let scale = 1.0 / sum([out], |[weight]| weight);
+        for value in out.iter_mut() {
+            *value *= scale;
+        }
+    }
     vectorised(
         #[inline(always)]
-        || {
-            let bias = &bias[..padded];
+        move || {
             for (row, out) in logits.chunks_exact(padded).zip(weights.chunks_exact_mut(padded)) {
-                let top = largest(padded, |i| row[i] + bias[i]);
-                for i in 0..padded {
-                    out[i] = exp(row[i] + bias[i] - top);
-                }
-                let scale = 1.0 / sum(padded, |i| out[i]);
-                for value in out.iter_mut() {
-                    *value *= scale;
-                }
+                of_row(row, &bias[..padded], out);
             }
         },
     );
@@ -131,21 +134,25 @@ fn drop_weights(
     kept: &mut [f32],
     weights: &mut [f32],
 ) {
-    let scale = dropout.scale();
+    let gate = dropout.gate();
     vectorised(
         #[inline(always)]
-        || {
+        move || {
             let rows = numbers.chunks_exact(positions).zip(kept.chunks_exact_mut(padded));
             for ((numbers, kept), out) in rows.zip(weights.chunks_exact_mut(padded)) {
-                let (kept, out) = (&mut kept[..positions], &mut out[..positions]);
-                for i in 0..positions {
-                    let keep = dropout.keeps(numbers[i]);
-                    out[i] = if keep { kept[i] * scale } else { 0.0 };
-                    kept[i] = if keep { kept[i] } else { -kept[i] };
-                }
+                drop_row(gate, numbers, kept, out);
             }
         },
     );
+}
+
+/// The same for one row: as many weights as there are numbers.
+#[inline(always)]
+pub(crate) fn drop_row(gate: Gate, numbers: &[u16], kept: &mut [f32], out: &mut [f32]) {
+    for ((&number, kept), out) in numbers.iter().zip(kept).zip(out) {
+        *out = gate.pass(number, *kept);
+        *kept = gate.sign(number, *kept);
+    }
 }
 
 /// What the way back needs of the way there.
@@ -216,23 +223,31 @@ fn softmax_back(
     weights: &mut [f32],
     total: &mut [f32],
 ) {
+    #[inline(always)]
+    fn of_row(kept: &[f32], mean: f32, weights: &[f32], slopes: &mut [f32], total: &mut [f32]) {
+        for (((slope, total), weight), kept) in slopes.iter_mut().zip(total).zip(weights).zip(kept) {
+            *slope = weight * *slope - kept.abs() * mean;
+            *total += *slope;
+        }
+    }
     vectorised(
         #[inline(always)]
-        || {
-            let total = &mut total[..padded];
+        move || {
             let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
             for ((kept, slopes), weights) in rows.zip(weights.chunks_exact_mut(padded)) {
                 slopes[positions..].fill(0.0);
-                for i in 0..padded {
-                    weights[i] = if kept[i].is_sign_negative() { 0.0 } else { kept[i] * scale };
-                }
-                let mean = sum(padded, |i| weights[i] * slopes[i]);
-                for i in 0..padded {
-                    let slope = weights[i] * slopes[i] - kept[i].abs() * mean;
-                    slopes[i] = slope;
-                    total[i] += slope;
-                }
+                pass_row(scale, kept, weights);
+                let mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
+                of_row(kept, mean, weights, slopes, &mut total[..padded]);
             }
         },
     );
+}
+
+/// The weights as dropout left them.
+#[inline(always)]
+pub(crate) fn pass_row(scale: f32, kept: &[f32], weights: &mut [f32]) {
+    for (weight, kept) in weights.iter_mut().zip(kept) {
+        *weight = passed(scale, *kept);
+    }
 }

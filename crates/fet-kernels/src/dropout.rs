@@ -41,10 +41,9 @@ impl Dropout {
         self.scale
     }
 
-    /// Which values of a mask stay: those whose number is not below the threshold.
-    #[inline(always)]
-    pub(crate) fn keeps(&self, number: u16) -> bool {
-        number >= self.threshold
+    /// Which values stay, for loops over them.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate { threshold: self.threshold, scale: self.scale }
     }
 
     /// The numbers `first..` of the tensor that follows `before`, into `numbers`.
@@ -62,16 +61,55 @@ impl Dropout {
     }
 }
 
+/// Which values stay: those whose number is not below the threshold. It chooses by masks of bits: which way a branch goes could not
+/// be foreseen.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Gate {
+    threshold: u16,
+    scale: f32,
+}
+
+impl Gate {
+    /// All ones if the value stays.
+    #[inline(always)]
+    fn mask(self, number: u16) -> u32 {
+        0u32.wrapping_sub(u32::from(number >= self.threshold))
+    }
+
+    /// The value scaled, or 0.
+    #[inline(always)]
+    pub(crate) fn pass(self, number: u16, value: f32) -> f32 {
+        f32::from_bits((value * self.scale).to_bits() & self.mask(number))
+    }
+
+    /// The value, which is not negative, with a sign if it does not stay.
+    #[inline(always)]
+    pub(crate) fn sign(self, number: u16, value: f32) -> f32 {
+        f32::from_bits(value.to_bits() | (!self.mask(number) & SIGN))
+    }
+}
+
+const SIGN: u32 = 1 << 31;
+
+/// What [`Gate::sign`] was given, scaled, or 0 if it got a sign.
+#[inline(always)]
+pub(crate) fn passed(scale: f32, signed: f32) -> f32 {
+    let stays = (signed.to_bits() >> 31).wrapping_sub(1);
+    f32::from_bits((signed * scale).to_bits() & stays)
+}
+
 /// Zeroes or scales each value by its number.
 pub(crate) fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]) {
-    let scale = dropout.scale();
+    #[inline(always)]
+    fn each(gate: Gate, numbers: &[u16], values: &mut [f32]) {
+        for (value, &number) in values.iter_mut().zip(numbers) {
+            *value = gate.pass(number, *value);
+        }
+    }
+    let gate = dropout.gate();
     vectorised(
         #[inline(always)]
-        || {
-            for (value, &number) in values.iter_mut().zip(numbers) {
-                *value = if dropout.keeps(number) { *value * scale } else { 0.0 };
-            }
-        },
+        move || each(gate, numbers, values),
     );
 }
 

@@ -97,26 +97,30 @@ pub(crate) fn backward(
 }
 
 fn activate(hidden: &[f32], active: &mut [f32]) {
+    #[inline(always)]
+    fn each(hidden: &[f32], active: &mut [f32]) {
+        for (out, &x) in active.iter_mut().zip(hidden) {
+            *out = gelu(x);
+        }
+    }
     vectorised(
         #[inline(always)]
-        || {
-            for (out, &x) in active.iter_mut().zip(hidden) {
-                *out = gelu(x);
-            }
-        },
+        move || each(hidden, active),
     );
 }
 
 /// `active` becomes GELU of `hidden`; `gradient`, the gradient of that, becomes the one of `hidden`.
 fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
+    #[inline(always)]
+    fn each(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
+        for ((&x, out), slope) in hidden.iter().zip(active).zip(gradient) {
+            let (value, derivative) = gelu_with_slope(x);
+            *out = value;
+            *slope *= derivative;
+        }
+    }
     vectorised(
         #[inline(always)]
-        || {
-            for ((&x, out), slope) in hidden.iter().zip(active.iter_mut()).zip(gradient.iter_mut()) {
-                let (value, derivative) = gelu_with_slope(x);
-                *out = value;
-                *slope *= derivative;
-            }
-        },
+        move || each(hidden, active, gradient),
     );
 }

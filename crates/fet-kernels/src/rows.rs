@@ -22,23 +22,24 @@ pub(crate) fn fill_rows(target: &mut [f32], row: &[f32]) {
 pub(crate) fn add(target: &mut [f32], values: &[f32]) {
     vectorised(
         #[inline(always)]
-        || {
-            for (place, value) in target.iter_mut().zip(values) {
-                *place += value;
-            }
-        },
+        move || add_row(target, values),
     );
+}
+
+#[inline(always)]
+fn add_row(target: &mut [f32], values: &[f32]) {
+    for (place, value) in target.iter_mut().zip(values) {
+        *place += value;
+    }
 }
 
 /// `row` is added to every row of `target`.
 pub(crate) fn add_to_rows(target: &mut [f32], row: &[f32]) {
     vectorised(
         #[inline(always)]
-        || {
+        move || {
             for place in target.chunks_exact_mut(row.len()) {
-                for (value, more) in place.iter_mut().zip(row) {
-                    *value += more;
-                }
+                add_row(place, row);
             }
         },
     );
@@ -48,11 +49,9 @@ pub(crate) fn add_to_rows(target: &mut [f32], row: &[f32]) {
 pub(crate) fn add_rows(total: &mut [f32], rows: &[f32]) {
     vectorised(
         #[inline(always)]
-        || {
+        move || {
             for row in rows.chunks_exact(total.len()) {
-                for (place, value) in total.iter_mut().zip(row) {
-                    *place += value;
-                }
+                add_row(total, row);
             }
         },
     );
@@ -61,22 +60,26 @@ pub(crate) fn add_rows(total: &mut [f32], rows: &[f32]) {
 #[inline(always)]
 fn moments(row: &[f32]) -> (f32, f32) {
     let scale = 1.0 / row.len() as f32;
-    let mean = sum(row.len(), |i| row[i]) * scale;
-    let variance = sum(row.len(), |i| (row[i] - mean) * (row[i] - mean)) * scale;
+    let mean = sum([row], |[x]| x) * scale;
+    let variance = sum([row], |[x]| (x - mean) * (x - mean)) * scale;
     (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
 /// Layer norm of each row.
 pub(crate) fn normalise(input: &[f32], gain: &[f32], bias: &[f32], output: &mut [f32]) {
+    #[inline(always)]
+    fn of_row(row: &[f32], gain: &[f32], bias: &[f32], out: &mut [f32]) {
+        let (mean, rate) = moments(row);
+        for (((out, x), gain), bias) in out.iter_mut().zip(row).zip(gain).zip(bias) {
+            *out = (x - mean) * rate * gain + bias;
+        }
+    }
     let width = gain.len();
     vectorised(
         #[inline(always)]
-        || {
+        move || {
             for (row, out) in input.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
-                let (mean, rate) = moments(row);
-                for i in 0..width {
-                    out[i] = (row[i] - mean) * rate * gain[i] + bias[i];
-                }
+                of_row(row, gain, bias, out);
             }
         },
     );
@@ -96,23 +99,29 @@ pub(crate) fn normalise_back(
     input_gradient: &mut [f32],
     parameters: NormGradient<'_>,
 ) {
+    #[inline(always)]
+    fn of_row(row: &[f32], gain: &[f32], above: &[f32], below: &mut [f32], to: [&mut [f32]; 2]) {
+        let scale = 1.0 / row.len() as f32;
+        let (mean, rate) = moments(row);
+        let along = sum([above, gain], |[above, gain]| above * gain) * scale;
+        let across = sum([above, gain, row], |[above, gain, x]| above * gain * (x - mean)) * rate * scale;
+        let [gain_gradient, bias_gradient] = to;
+        let to = below.iter_mut().zip(gain_gradient).zip(bias_gradient);
+        for ((((below, to_gain), to_bias), above), (x, gain)) in to.zip(above).zip(row.iter().zip(gain)) {
+            let normal = (x - mean) * rate;
+            *below += rate * (above * gain - along - normal * across);
+            *to_gain += above * normal;
+            *to_bias += above;
+        }
+    }
     let width = gain.len();
-    let scale = 1.0 / width as f32;
-    let (gain_gradient, bias_gradient) = (&mut parameters.gain[..width], &mut parameters.bias[..width]);
+    let NormGradient { gain: gain_gradient, bias: bias_gradient } = parameters;
     vectorised(
         #[inline(always)]
-        || {
+        move || {
             let rows = input.chunks_exact(width).zip(output_gradient.chunks_exact(width));
             for ((row, above), below) in rows.zip(input_gradient.chunks_exact_mut(width)) {
-                let (mean, rate) = moments(row);
-                let along = sum(width, |i| above[i] * gain[i]) * scale;
-                let across = sum(width, |i| above[i] * gain[i] * (row[i] - mean)) * rate * scale;
-                for i in 0..width {
-                    let normal = (row[i] - mean) * rate;
-                    below[i] += rate * (above[i] * gain[i] - along - normal * across);
-                    gain_gradient[i] += above[i] * normal;
-                    bias_gradient[i] += above[i];
-                }
+                of_row(row, gain, above, below, [&mut *gain_gradient, &mut *bias_gradient]);
             }
         },
     );

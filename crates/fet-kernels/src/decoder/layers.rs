@@ -84,7 +84,7 @@ pub(super) fn leave_back(
 /// Zeroes or scales each head by its number.
 pub(super) fn drop_heads(dropout: &Dropout, numbers: &[u16], head: usize, values: &mut [f32]) {
     for (values, &number) in values.chunks_exact_mut(head).zip(numbers) {
-        let factor = if dropout.keeps(number) { dropout.scale() } else { 0.0 };
+        let factor = dropout.gate().pass(number, 1.0);
         values.iter_mut().for_each(|value| *value *= factor);
     }
 }

@@ -1,5 +1,6 @@
 //! Attention of each sample's absorbed queries to its memory, sample by sample while the memory lies in cache.
 
+use crate::attention::{drop_row, pass_row};
 use crate::feed_forward::Drawn;
 use crate::math::{exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
@@ -83,34 +84,32 @@ fn softmax(
     kept: &mut [f32],
     weights: &mut [f32],
 ) -> f32 {
-    let count = logits.len();
+    #[inline(always)]
+    fn of_row(logits: &[f32], kept: &mut [f32]) {
+        let top = largest([logits], |[logit]| logit);
+        for (kept, logit) in kept.iter_mut().zip(logits) {
+            *kept = exp(logit - top);
+        }
+        let scale = 1.0 / sum([kept], |[weight]| weight);
+        for weight in kept.iter_mut() {
+            *weight *= scale;
+        }
+    }
+    let drawn = drawn.map(|(dropout, numbers)| (dropout.gate(), numbers));
     vectorised(
         #[inline(always)]
-        || {
-            let (kept, weights) = (&mut kept[..count], &mut weights[..count]);
+        move || {
             if let Some(mask) = mask {
                 for (logit, more) in logits.iter_mut().zip(mask) {
                     *logit += more;
                 }
             }
-            let top = largest(count, |i| logits[i]);
-            for i in 0..count {
-                kept[i] = exp(logits[i] - top);
+            of_row(logits, kept);
+            match drawn {
+                Some((gate, numbers)) => drop_row(gate, numbers, kept, weights),
+                None => weights.copy_from_slice(kept),
             }
-            let scale = 1.0 / sum(count, |i| kept[i]);
-            for weight in kept.iter_mut() {
-                *weight *= scale;
-            }
-            weights.copy_from_slice(kept);
-            if let Some((dropout, numbers)) = drawn {
-                let scale = dropout.scale();
-                for i in 0..count {
-                    let keep = dropout.keeps(numbers[i]);
-                    weights[i] = if keep { kept[i] * scale } else { 0.0 };
-                    kept[i] = if keep { kept[i] } else { -kept[i] };
-                }
-            }
-            sum(count, |i| weights[i])
+            sum([weights], |[weight]| weight)
         },
     )
 }
@@ -158,19 +157,19 @@ pub(super) fn attend_back<'s>(
 /// `slopes` holds the gradient of the dropped weights, `total` that of their sum; it becomes that of the logits.
 /// `weights` becomes the dropped weights.
 fn softmax_back(scale: f32, total: f32, kept: &[f32], slopes: &mut [f32], weights: &mut [f32]) {
-    let count = kept.len();
+    #[inline(always)]
+    fn of_row(kept: &[f32], mean: f32, weights: &[f32], slopes: &mut [f32]) {
+        for ((slope, weight), kept) in slopes.iter_mut().zip(weights).zip(kept) {
+            *slope = weight * *slope - kept.abs() * mean;
+        }
+    }
     vectorised(
         #[inline(always)]
-        || {
-            let (slopes, weights) = (&mut slopes[..count], &mut weights[..count]);
-            for i in 0..count {
-                weights[i] = if kept[i].is_sign_negative() { 0.0 } else { kept[i] * scale };
-                slopes[i] += total;
-            }
-            let mean = sum(count, |i| weights[i] * slopes[i]);
-            for i in 0..count {
-                slopes[i] = weights[i] * slopes[i] - kept[i].abs() * mean;
-            }
+        move || {
+            pass_row(scale, kept, weights);
+            slopes.iter_mut().for_each(|slope| *slope += total);
+            let mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
+            of_row(kept, mean, weights, slopes);
         },
     );
 }
