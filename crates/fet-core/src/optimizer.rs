@@ -84,12 +84,14 @@ pub struct Moments {
 pub struct Optimizer {
     settings: OptimizerSettings,
     moments: Moments,
+    /// Room for the update of a segment.
+    update: Vec<f32>,
 }
 
 impl Optimizer {
     /// A new optimiser.
     pub fn new(settings: OptimizerSettings) -> Self {
-        Self { settings, moments: Moments::default() }
+        Self { settings, moments: Moments::default(), update: Vec::new() }
     }
 
     /// The state, for a checkpoint.
@@ -119,7 +121,7 @@ impl Optimizer {
                 second: &mut moments.second[range],
             };
             match self.settings.kind {
-                OptimizerKind::Lamb => lamb(&self.settings, learning_rate, part),
+                OptimizerKind::Lamb => lamb(&self.settings, learning_rate, part, &mut self.update),
                 OptimizerKind::Adam => adam(&self.settings, learning_rate, moments.steps[index], part),
                 OptimizerKind::AdamW => {
                     let kept = 1.0 - (learning_rate * self.settings.weight_decay) as f32;
@@ -140,24 +142,35 @@ struct Part<'a> {
     second: &'a mut [f32],
 }
 
-fn lamb(settings: &OptimizerSettings, learning_rate: f64, part: Part<'_>) {
-    let (beta1, beta2) = (settings.beta1 as f32, settings.beta2 as f32);
-    let (epsilon, decay) = (settings.epsilon as f32, settings.weight_decay as f32);
+fn lamb(settings: &OptimizerSettings, learning_rate: f64, part: Part<'_>, update: &mut Vec<f32>) {
+    let Part { values, gradient, first, second } = part;
+    update.resize(values.len(), 0.0);
+    lamb_update(settings, (values, gradient), (first, second), update);
     let (mut weight_norm, mut update_norm) = (0.0f64, 0.0f64);
-    for i in 0..part.values.len() {
-        let (w, g) = (part.values[i], part.gradient[i]);
-        part.first[i] = beta1 * part.first[i] + (1.0 - beta1) * g;
-        part.second[i] = beta2 * part.second[i] + (1.0 - beta2) * g * g;
-        let update = part.first[i] / (part.second[i].sqrt() + epsilon) + decay * w;
+    for (&w, &u) in values.iter().zip(update.iter()) {
         weight_norm += f64::from(w) * f64::from(w);
-        update_norm += f64::from(update) * f64::from(update);
+        update_norm += f64::from(u) * f64::from(u);
     }
     let (weight_norm, update_norm) = (weight_norm.sqrt().min(10.0), update_norm.sqrt());
     let trust = if weight_norm == 0.0 || update_norm == 0.0 { 1.0 } else { weight_norm / update_norm };
     let rate = (learning_rate * trust) as f32;
-    for i in 0..part.values.len() {
-        let update = part.first[i] / (part.second[i].sqrt() + epsilon) + decay * part.values[i];
-        part.values[i] -= rate * update;
+    values.iter_mut().zip(update.iter()).for_each(|(value, update)| *value -= rate * update);
+}
+
+/// The moments of a step and its direction. The norms are sums in one order, and apart, so that this loop becomes vector instructions.
+fn lamb_update(
+    settings: &OptimizerSettings,
+    (values, gradient): (&[f32], &[f32]),
+    (first, second): (&mut [f32], &mut [f32]),
+    update: &mut [f32],
+) {
+    let (beta1, beta2) = (settings.beta1 as f32, settings.beta2 as f32);
+    let (epsilon, decay) = (settings.epsilon as f32, settings.weight_decay as f32);
+    let moments = first.iter_mut().zip(second);
+    for (((update, w), g), (first, second)) in update.iter_mut().zip(values).zip(gradient).zip(moments) {
+        *first = beta1 * *first + (1.0 - beta1) * g;
+        *second = beta2 * *second + (1.0 - beta2) * g * g;
+        *update = *first / (second.sqrt() + epsilon) + decay * w;
     }
 }
 
