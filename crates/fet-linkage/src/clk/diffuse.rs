@@ -46,9 +46,9 @@ mod tests {
                 let mut table = BitTable::zeros(2, bits);
                 let base: Vec<bool> = (0..bits).map(|_| rng.random_bool(0.18)).collect();
                 let other: Vec<usize> = sample(&mut rng, bits, d).into_vec();
-                for at in 0..bits {
-                    let flipped = base[at] ^ other.contains(&at);
-                    for (row, one) in [base[at], flipped].into_iter().enumerate() {
+                for (at, &bit) in base.iter().enumerate() {
+                    let flipped = bit ^ other.contains(&at);
+                    for (row, one) in [bit, flipped].into_iter().enumerate() {
                         if one {
                             set(table.row_mut(row), at);
                         }
