@@ -76,8 +76,8 @@ impl Pairs {
 pub struct Weights {
     /// ln(m/u) of each level of each field; never less for more similar values.
     levels: Vec<[f64; LEVELS]>,
-    /// ln(u) of equality in each field.
-    equal: Vec<f64>,
+    /// ln of the share of the matches that are of each level or a more similar one, in each field.
+    reach: Vec<[f64; LEVELS]>,
     /// The share of the rows that have a match.
     matched: f64,
     /// The records among which it is.
@@ -97,11 +97,13 @@ impl Weights {
         sum
     }
 
-    /// A value that is nearly the record's says no more than one that is equal.
+    /// Equality says what the share of the value among the records tells. A level that is less says no more than that share allows, since
+    /// those with the very value are among all that are as near or nearer.
     fn of_field(&self, field: usize, level: u8, rarity: f32) -> f64 {
-        let levels = &self.levels[field];
-        let equal = levels[EQUAL] + self.equal[field] + f64::from(rarity);
-        if usize::from(level) == EQUAL { equal } else { levels[usize::from(level)].min(equal) }
+        let (levels, reach) = (&self.levels[field], &self.reach[field]);
+        let at_most = |level: usize| reach[level] + f64::from(rarity);
+        let level = usize::from(level);
+        if level == EQUAL { at_most(EQUAL) } else { levels[level].min(at_most(level)) }
     }
 
     /// ln(m/u) of the levels of a field, the least similar first.

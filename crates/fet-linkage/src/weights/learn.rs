@@ -1,9 +1,9 @@
 //! Match weights by expectation-maximisation, without truth.
 //!
-//! The expectation is each candidate's probability under the weights so far; the maximisation counts levels by them. Four guards keep the
-//! two classes what their names say. Others are counted among all pairs, or a random sample, so that they cannot become the matches; m
-//! begins with half of the matches equal, and keeps a few such in its counts; weights do not fall as similarity rises; and what passes for
-//! a match among decoys, rows of one table of which none belong together, beyond what the weights know to be chance, is taken off what
+//! The expectation is each candidate's probability under the weights so far; the maximisation counts levels by them. It begins with what
+//! rows' best candidates are beyond their best decoys. Four guards keep the two classes what their names say. Others are counted among all
+//! pairs, or a random sample, so that they cannot become the matches; m keeps a few matches in its counts of which half are equal; weights
+//! do not fall as similarity rises; and what passes for a match among decoys, rows of one table of which none belong together, beyond what the weights know to be chance, is taken off what
 //! passes for one among the candidates: fields that go together (city and telephone) would be taken for it.
 
 use rayon::prelude::*;
@@ -43,8 +43,7 @@ const CHUNK: usize = 128;
 
 /// Learns the weights. The same on any number of threads.
 pub fn learn(evidence: &Evidence<'_>) -> Weights {
-    let fields = evidence.all.len();
-    let mut state = State { m: vec![assumed(); fields], matched: 0.5, taken: vec![[0.0; LEVELS]; fields] };
+    let mut state = State::from(&first(evidence), evidence);
     let mut weights = state.weights(evidence);
     for round in 0..ROUNDS {
         let mut found = Counts::of(&weights, evidence.candidates);
@@ -60,6 +59,46 @@ pub fn learn(evidence: &Evidence<'_>) -> Weights {
         }
     }
     weights
+}
+
+/// What passes for matches before there are weights. Of the rows' best candidates a share m are matches and the others like best decoys: in
+/// each field a share any = m + (1 - m)·own reaches a level that a share `own` of the best decoys reaches, and m is at least what any level
+/// of any field says. The levels of matches are what best candidates have beyond 1 - m of the best decoys.
+fn first(evidence: &Evidence<'_>) -> Counts {
+    let fields = evidence.all.len();
+    let (best, own) = (bests(evidence.candidates, fields), bests(evidence.decoys, fields));
+    let share = |counts: &[f64; LEVELS], level: usize| {
+        counts[level..].iter().sum::<f64>() / counts.iter().sum::<f64>().max(1.0)
+    };
+    let mut matched = 0.0f64;
+    for (best, own) in best.iter().zip(&own) {
+        for level in 1..LEVELS {
+            let (any, own) = (share(best, level), share(own, level));
+            matched = matched.max((any - own) / (1.0 - own).max(f64::EPSILON));
+        }
+    }
+    let rows = evidence.candidates.rows() as f64;
+    let mut found = Counts::none(fields);
+    found.matches = matched * rows;
+    for (field, (best, own)) in best.iter().zip(&own).enumerate() {
+        let (known, others) = (best.iter().sum::<f64>(), own.iter().sum::<f64>().max(1.0));
+        found.levels[field] = std::array::from_fn(|level| {
+            (best[level] - (1.0 - matched) * own[level] / others * known).max(0.0)
+        });
+    }
+    found
+}
+
+/// The levels of each row's first pair, in each field.
+fn bests(pairs: &Pairs, fields: usize) -> Vec<[f64; LEVELS]> {
+    let mut counts = vec![[0.0; LEVELS]; fields];
+    for row in 0..pairs.rows() {
+        let Some((levels, _)) = pairs.of_row(row).next() else { continue };
+        for (counts, &level) in counts.iter_mut().zip(levels).filter(|(_, level)| **level != MISSING) {
+            counts[usize::from(level)] += 1.0;
+        }
+    }
+    counts
 }
 
 /// Of each level half as many as of the next more similar one.
@@ -108,7 +147,11 @@ impl State {
         let u: Vec<[f64; LEVELS]> = evidence.all.iter().zip(&self.taken).map(rest).collect();
         Weights {
             levels: self.m.iter().zip(&u).map(|(m, u)| rising(m, u)).collect(),
-            equal: u.iter().map(|u| u[EQUAL].ln()).collect(),
+            reach: self
+                .m
+                .iter()
+                .map(|m| std::array::from_fn(|level| m[level..].iter().sum::<f64>().ln()))
+                .collect(),
             matched: self.matched,
             records: evidence.records.max(1) as f64,
         }

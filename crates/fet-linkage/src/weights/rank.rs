@@ -37,9 +37,6 @@ const DECOYED: usize = 2_000;
 const DECOYS: usize = 20;
 /// Pairs among which others are counted, at most.
 const COUNTED: usize = 500_000;
-/// What a value weighs that nobody else has: half of one more.
-const ALONE: f32 = 0.5;
-
 /// How many candidates of each query are compared by field where `take` are wanted, of so many records.
 pub fn candidates(take: usize, records: usize) -> usize {
     (4 * take).max(50).min(records)
@@ -149,15 +146,30 @@ impl Rarities {
                 known += 1;
             }
         }
+        let alone = alone(counts.values().flatten().copied());
         // One of either table may be the match, or the row itself.
         let rarity = |row: &[u64]| {
             let [queries, records] = counts.get(row).copied().unwrap_or_default();
             let others = queries.saturating_sub(1) + records.saturating_sub(1);
-            -((others as f32 + ALONE) / known.max(1) as f32).ln()
+            -((others as f32 + alone) / known.max(1) as f32).ln()
         };
         let of = |table: &BitTable| (0..table.rows()).map(|row| rarity(table.row(row))).collect();
         (of(queries), of(records))
     }
+}
+
+/// How many more are expected to have a value that nobody else has, by how many values of one table two have and one has (Good 1953); half
+/// of a value more has two, so that it is never nothing, and it is at most half of one.
+fn alone(counts: impl Iterator<Item = u32>) -> f32 {
+    let (mut one, mut two) = (0.0f32, 0.5f32);
+    for count in counts {
+        match count {
+            1 => one += 1.0,
+            2 => two += 1.0,
+            _ => {}
+        }
+    }
+    (2.0 * two / (one + 1.0)).min(0.5)
 }
 
 /// Rows of the primary with those of its own rows that are most like each.
