@@ -3,13 +3,16 @@
 //! Weights are kept for the way back with the sign saying whether dropout let them through: they are not negative
 //! themselves. Their rows are padded to whole vectors with positions that nothing attends to.
 
-use crate::dropout::{Dropout, Gate, passed};
+use crate::dropout::{Dropout, Gate, Numbers, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
-use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::matrix::{Into, View, ViewMut, lay, multiply};
 use crate::shape::Shape;
 
 /// A logit that no softmax sees.
 const NOWHERE: f32 = -1e30;
+
+/// Rows of weights that are worked on at a time, so that they stay in the first cache.
+const ROWS: usize = 24;
 
 /// What attention works in.
 #[derive(Default)]
@@ -17,7 +20,9 @@ pub(crate) struct Scratch {
     logits: Vec<f32>,
     weights: Vec<f32>,
     mask: Vec<f32>,
-    numbers: Vec<u16>,
+    /// Keys or values of a head, as columns.
+    turned: Vec<f32>,
+    numbers: Numbers,
 }
 
 impl Shape {
@@ -66,9 +71,12 @@ pub(crate) fn forward(
     scratch: &mut Scratch,
 ) {
     let (positions, padded) = (shape.positions, shape.padded());
-    let Scratch { logits, weights, mask: bias, numbers } = scratch;
-    logits.resize(positions * padded, NOWHERE);
-    weights.resize(positions * padded, 0.0);
+    let Scratch { logits, weights, mask: bias, turned, numbers } = scratch;
+    let rows = ROWS.min(positions);
+    logits.clear();
+    logits.resize(rows * padded, NOWHERE);
+    weights.clear();
+    weights.resize(rows * padded, 0.0);
     bias.clear();
     bias.resize(padded, NOWHERE);
     match mask {
@@ -80,26 +88,30 @@ pub(crate) fn forward(
         dropout.draw(before, sequence * count, numbers, count);
     }
     for head in 0..shape.heads {
+        lay(part(shape, projected, 1, head).transposed(), turned);
+        let keys = View::new(&turned[..shape.head() * positions], positions);
         let queries = part(shape, projected, 0, head);
-        let keys = part(shape, projected, 1, head).transposed();
-        let target = ViewMut::strided(logits, positions, positions, padded);
-        multiply(shape.factor(), queries, keys, Into::Set, target);
+        let values = part(shape, projected, 2, head);
         let kept = &mut kept[head * positions * padded..(head + 1) * positions * padded];
-        softmax(padded, logits, bias, kept);
-        let drawn = draw.map(|(dropout, ..)| {
-            (dropout, &numbers[head * positions * positions..(head + 1) * positions * positions])
-        });
-        let attended = match drawn {
-            Some((dropout, numbers)) => {
-                drop_weights(dropout, numbers, (positions, padded), kept, weights);
-                &*weights
-            }
-            None => &*kept,
-        };
-        let attended = View::strided(attended, positions, positions, padded);
-        let head_context = &mut context[head * shape.head()..];
-        let target = ViewMut::strided(head_context, positions, shape.head(), shape.width);
-        multiply(1.0, attended, part(shape, projected, 2, head), Into::Set, target);
+        for (first, kept) in (0..positions).step_by(rows).zip(kept.chunks_mut(rows * padded)) {
+            let count = kept.len() / padded;
+            let target = ViewMut::strided(logits, count, positions, padded);
+            multiply(shape.factor(), queries.rows(first, count), keys, Into::Set, target);
+            softmax(padded, &logits[..kept.len()], bias, kept);
+            let attended = match draw {
+                Some((dropout, ..)) => {
+                    let place = (head * positions + first) * positions;
+                    let numbers = &numbers[place..place + count * positions];
+                    drop_weights(dropout, numbers, (positions, padded), kept, weights);
+                    &*weights
+                }
+                None => &*kept,
+            };
+            let attended = View::strided(attended, count, positions, padded);
+            let place = first * shape.width + head * shape.head();
+            let target = ViewMut::strided(&mut context[place..], count, shape.head(), shape.width);
+            multiply(1.0, attended, values, Into::Set, target);
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! One block, for one sequence: x ← x + Drop(MHA(LN₁ x, +M)); x ← x + FFN(LN₂ x).
 
-use crate::dropout::{Dropout, drop_values, words};
-use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::dropout::{Dropout, Numbers, drop_values, words};
+use crate::matrix::{Into, View, ViewMut, lay, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, add, add_rows, fill_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, add, add_rows, normalise, normalise_back, sized};
 use crate::shape::Shape;
 use crate::{attention, feed_forward};
 
@@ -45,11 +45,54 @@ impl BlockGradient {
     }
 }
 
+/// The weights of one block with rows as columns, laid out once for all sequences.
+pub(crate) struct Turned {
+    width: usize,
+    projection: Vec<f32>,
+    output: Vec<f32>,
+    hidden: Vec<f32>,
+    contraction: Vec<f32>,
+}
+
+impl Turned {
+    pub(crate) fn new(width: usize, weights: &BlockWeights<'_>) -> Self {
+        let laid = |values: &[f32], columns: usize| {
+            let mut out = Vec::new();
+            lay(View::new(values, columns).transposed(), &mut out);
+            out
+        };
+        Self {
+            width,
+            projection: laid(weights.attention.projection, 3 * width),
+            output: laid(weights.attention.output, width),
+            hidden: laid(weights.feed_forward.hidden, 2 * width),
+            contraction: laid(weights.feed_forward.contraction, width),
+        }
+    }
+
+    /// [3H, H].
+    pub(crate) fn projection(&self) -> View<'_> {
+        View::new(&self.projection, self.width)
+    }
+
+    /// [H, H].
+    fn output(&self) -> View<'_> {
+        View::new(&self.output, self.width)
+    }
+
+    fn feed_forward(&self) -> feed_forward::Turned<'_> {
+        feed_forward::Turned {
+            hidden: View::new(&self.hidden, self.width),
+            contraction: View::new(&self.contraction, 2 * self.width),
+        }
+    }
+}
+
 /// What one sequence leaves behind in one block for the way back.
 pub(crate) struct Trace<'a> {
     /// x before the block, [K, H]; not used by the first block, whose input the chain can make again.
     pub(crate) input: &'a mut [f32],
-    /// Queries, keys and values, [K, 3H].
+    /// Queries, keys and values, [K, 3H]; not used by the first block, which gathers those of the records.
     pub(crate) projected: &'a mut [f32],
     /// Attention weights, [heads, K, padded].
     pub(crate) weights: &'a mut [f32],
@@ -58,6 +101,14 @@ pub(crate) struct Trace<'a> {
     /// x between attention and feed-forward, [K, H].
     pub(crate) middle: &'a mut [f32],
     /// The feed-forward layer before its GELU, [K, 2H].
+    pub(crate) hidden: &'a mut [f32],
+}
+
+/// Where [`forward`] leaves what the way back wants.
+pub(crate) struct Saved<'a> {
+    pub(crate) weights: &'a mut [f32],
+    pub(crate) context: &'a mut [f32],
+    pub(crate) middle: &'a mut [f32],
     pub(crate) hidden: &'a mut [f32],
 }
 
@@ -88,7 +139,7 @@ impl Masks<'_> {
     }
 
     /// The numbers of mask `index` (1: after attention, 2: within the feed-forward layer) for this sequence.
-    fn draw(&self, shape: &Shape, index: usize, numbers: &mut Vec<u16>) {
+    fn draw(&self, shape: &Shape, index: usize, numbers: &mut Numbers) {
         let count = shape.positions * shape.width * index;
         self.dropout.draw(self.before(shape, index), self.sequence * count, numbers, count);
     }
@@ -102,10 +153,23 @@ pub(crate) struct Scratch {
     normed: Vec<f32>,
     narrow: Vec<f32>,
     projected_gradient: Vec<f32>,
-    numbers: Vec<u16>,
+    numbers: Numbers,
+    gathered: Vec<f32>,
 }
 
 impl Scratch {
+    /// Room for gathered projections, which is to be given back.
+    pub(crate) fn take_gathered(&mut self) -> Vec<f32> {
+        std::mem::take(&mut self.gathered)
+    }
+
+    /// Takes that room back, where it was taken.
+    pub(crate) fn return_gathered(&mut self, gathered: Vec<f32>) {
+        if !gathered.is_empty() {
+            self.gathered = gathered;
+        }
+    }
+
     /// Room for normalised rows.
     pub(crate) fn normed(&mut self) -> &mut Vec<f32> {
         &mut self.normed
@@ -127,15 +191,15 @@ pub(crate) fn project(
 ) {
     let normed = sized(normed, rows.len());
     normalise(rows, weights.gain, weights.bias, normed);
-    fill_rows(out, weights.projection_bias);
     let (left, right) = (View::new(normed, width), View::new(weights.projection, 3 * width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(out, 3 * width));
+    multiply(1.0, left, right, Into::Row(weights.projection_bias), ViewMut::new(out, 3 * width));
 }
 
 /// Back through [`project`]: adds to the rows' gradient and to that of the parameters.
 pub(crate) fn project_back(
     width: usize,
     weights: &AttentionWeights<'_>,
+    turned: View<'_>,
     rows: &[f32],
     projected_gradient: &[f32],
     scratch: (&mut Vec<f32>, &mut Vec<f32>),
@@ -148,37 +212,27 @@ pub(crate) fn project_back(
     let target = ViewMut::new(&mut gradient.projection, 3 * width);
     multiply(1.0, View::new(normed, width).transposed(), above, Into::Add, target);
     add_rows(&mut gradient.projection_bias, projected_gradient);
-    let right = View::new(weights.projection, 3 * width).transposed();
-    multiply(1.0, above, right, Into::Set, ViewMut::new(normed_gradient, width));
+    multiply(1.0, above, turned, Into::Set, ViewMut::new(normed_gradient, width));
     let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
     normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
 }
 
-/// The block after its projection: `x` [K, H] becomes its result.
+/// The block after its projection [K, 3H]: `x` [K, H] becomes its result.
 pub(crate) fn forward(
     shape: &Shape,
     weights: &BlockWeights<'_>,
-    x: &mut [f32],
+    (x, projected): (&mut [f32], &[f32]),
     mask: Option<&[f32]>,
     masks: Option<Masks<'_>>,
-    trace: &mut Trace<'_>,
+    trace: Saved<'_>,
     scratch: &mut Scratch,
 ) {
     let width = shape.width;
     let draw = masks.map(|masks| (masks.dropout, masks.before(shape, 0), masks.sequence));
-    attention::forward(
-        shape,
-        trace.projected,
-        mask,
-        draw,
-        trace.weights,
-        trace.context,
-        &mut scratch.attention,
-    );
+    attention::forward(shape, projected, mask, draw, trace.weights, trace.context, &mut scratch.attention);
     let attended = sized(&mut scratch.narrow, x.len());
-    fill_rows(attended, weights.attention.output_bias);
     let (left, right) = (View::new(trace.context, width), View::new(weights.attention.output, width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(attended, width));
+    multiply(1.0, left, right, Into::Row(weights.attention.output_bias), ViewMut::new(attended, width));
     if let Some(masks) = masks {
         masks.draw(shape, 1, &mut scratch.numbers);
         drop_values(masks.dropout, &scratch.numbers, attended);
@@ -188,7 +242,7 @@ pub(crate) fn forward(
 
     let drawn = masks.map(|masks| {
         masks.draw(shape, 2, &mut scratch.numbers);
-        (masks.dropout, scratch.numbers.as_slice())
+        (masks.dropout, &*scratch.numbers)
     });
     let room = &mut scratch.feed_forward;
     feed_forward::forward(width, &weights.feed_forward, x, trace.hidden, drawn, room);
@@ -207,9 +261,9 @@ pub(crate) struct Gradients<'a> {
 /// Back through [`forward`]; the gradient of the projection stays in the scratch.
 pub(crate) fn backward(
     shape: &Shape,
-    weights: &BlockWeights<'_>,
+    (weights, turned): (&BlockWeights<'_>, &Turned),
     masks: Option<Masks<'_>>,
-    trace: &Trace<'_>,
+    (trace, projected): (&Trace<'_>, &[f32]),
     gradients: Gradients<'_>,
     scratch: &mut Scratch,
 ) {
@@ -217,11 +271,12 @@ pub(crate) fn backward(
     let width = shape.width;
     let drawn = masks.map(|masks| {
         masks.draw(shape, 2, &mut scratch.numbers);
-        (masks.dropout, scratch.numbers.as_slice())
+        (masks.dropout, &*scratch.numbers)
     });
     feed_forward::backward(
         width,
         &weights.feed_forward,
+        turned.feed_forward(),
         feed_forward::Saved { x: trace.middle, hidden: trace.hidden, drawn },
         feed_forward::Gradients { x: x_gradient, parameters: &mut gradient.feed_forward },
         &mut scratch.feed_forward,
@@ -240,12 +295,11 @@ pub(crate) fn backward(
     let target = ViewMut::new(&mut gradient.attention.output, width);
     multiply(1.0, View::new(trace.context, width).transposed(), above, Into::Add, target);
     add_rows(&mut gradient.attention.output_bias, narrow);
-    let right = View::new(weights.attention.output, width).transposed();
-    multiply(1.0, above, right, Into::Set, ViewMut::new(normed, width));
+    multiply(1.0, above, turned.output(), Into::Set, ViewMut::new(normed, width));
     let scale = masks.map_or(1.0, |masks| masks.dropout.scale());
     attention::backward(
         shape,
-        attention::Saved { projected: trace.projected, scale, kept: trace.weights },
+        attention::Saved { projected, scale, kept: trace.weights },
         normed,
         attention::Gradients { projected: projected_gradient, mask: mask_gradient },
         &mut scratch.attention,
@@ -255,7 +309,7 @@ pub(crate) fn backward(
 /// Back from the gradient of the projection, which [`backward`] left, to that of the block's input.
 pub(crate) fn input_back(
     shape: &Shape,
-    weights: &BlockWeights<'_>,
+    (weights, turned): (&BlockWeights<'_>, &Turned),
     trace: &Trace<'_>,
     x_gradient: &mut [f32],
     gradient: &mut BlockGradient,
@@ -264,5 +318,6 @@ pub(crate) fn input_back(
     let Scratch { normed, narrow, projected_gradient, .. } = scratch;
     let room = (normed, narrow);
     let (weights, gradient) = (&weights.attention, &mut gradient.attention);
-    project_back(shape.width, weights, trace.input, projected_gradient, room, gradient, x_gradient);
+    let turned = turned.projection();
+    project_back(shape.width, weights, turned, trace.input, projected_gradient, room, gradient, x_gradient);
 }

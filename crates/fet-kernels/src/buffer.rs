@@ -7,7 +7,7 @@ static IDLE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
 
 /// A slice of floats whose memory is kept for the next buffer of about its size.
 #[derive(Debug, Default)]
-pub(crate) struct Buffer {
+pub struct Buffer {
     values: Vec<f32>,
     length: usize,
 }
@@ -33,6 +33,20 @@ impl Buffer {
         let mut buffer = Self::any(length);
         buffer.fill(0.0);
         buffer
+    }
+}
+
+impl Clone for Buffer {
+    fn clone(&self) -> Self {
+        let mut copy = Self::any(self.length);
+        copy.copy_from_slice(self);
+        copy
+    }
+}
+
+impl PartialEq for Buffer {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
     }
 }
 

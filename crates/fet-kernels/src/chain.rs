@@ -6,7 +6,9 @@
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use crate::block::{self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, masks_of_a_chain};
+use crate::block::{
+    self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, Turned, masks_of_a_chain,
+};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights};
@@ -34,6 +36,8 @@ pub struct ChainInput<'a> {
 #[derive(Debug)]
 pub struct Tape {
     dropout: Option<Dropout>,
+    /// Queries, keys and values of each distinct record in the first block, [U, 3H].
+    projected: Buffer,
     blocks: Vec<BlockTape>,
 }
 
@@ -64,7 +68,7 @@ impl BlockTape {
         let own = |length: usize| Buffer::any(if first { 0 } else { length });
         Self {
             input: own(tokens * shape.width),
-            projected: Buffer::any(3 * tokens * shape.width),
+            projected: own(3 * tokens * shape.width),
             weights: Buffer::any(sequences * shape.weights()),
             context: Buffer::any(tokens * shape.width),
             middle: Buffer::any(tokens * shape.width),
@@ -136,7 +140,7 @@ pub fn forward(
     }
     let rng =
         dropout.as_ref().map(|dropout| dropout.after(&masks_of_a_chain(shape, sequences, blocks.len())));
-    Forward { values, tape: taped.then_some(Tape { dropout, blocks: tapes }), rng }
+    Forward { values, tape: taped.then_some(Tape { dropout, projected, blocks: tapes }), rng }
 }
 
 /// Back from the gradient [B, K, H] of a chain's result.
@@ -159,6 +163,7 @@ pub fn backward(
     let mut mask_gradient = vec![0.0f32; sequences * shape.positions];
     let mut projected_gradient = Buffer::any(3 * sequences * length);
     let portion = sequences.div_ceil(PORTIONS);
+    let turned: Vec<Turned> = blocks.iter().map(|weights| Turned::new(shape.width, weights)).collect();
     let mut each = traces(&mut tape.blocks, sequences);
     let portions: Vec<Vec<BlockGradient>> = gradient
         .par_chunks_mut(portion * length)
@@ -168,7 +173,7 @@ pub fn backward(
         .enumerate()
         .map(|(index, (((x, projected), mask), traces))| {
             let mut total = zeros(shape, blocks);
-            let mut scratch = Scratch::default();
+            let (mut scratch, mut gathered) = (Scratch::default(), Vec::new());
             let rows = x.chunks_exact_mut(length).zip(projected.chunks_exact_mut(3 * length));
             let rows = rows.zip(mask.chunks_exact_mut(shape.positions)).zip(traces);
             for (within, (((x, projected), mask), traces)) in rows.enumerate() {
@@ -178,7 +183,14 @@ pub fn backward(
                     let masks = dropout.as_ref();
                     let masks = masks.map(|dropout| Masks { dropout, block, sequence, sequences });
                     let gradients = Gradients { x: &mut *x, mask: &mut *mask, parameters: &mut *gradient };
-                    block::backward(shape, weights, masks, trace, gradients, &mut scratch);
+                    let weights = (weights, &turned[block]);
+                    let passed = if block == 0 {
+                        let place = sequence * shape.positions..(sequence + 1) * shape.positions;
+                        gather_projected(shape, &tape.projected, &input.slots[place], &mut gathered)
+                    } else {
+                        &*trace.projected
+                    };
+                    block::backward(shape, weights, masks, (trace, passed), gradients, &mut scratch);
                     if block == 0 {
                         projected.copy_from_slice(scratch.projected_gradient());
                     } else {
@@ -195,7 +207,7 @@ pub fn backward(
         total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
     }
     let records = {
-        let (first, sum) = (&blocks[0].attention, &mut total[0].attention);
+        let (first, sum) = ((&blocks[0].attention, &turned[0]), &mut total[0].attention);
         records_back(shape, first, &input, &gradient, &projected_gradient, sum)
     };
     ChainGradient { records, mask: input.mask.map(|_| mask_gradient), blocks: total }
@@ -267,18 +279,41 @@ impl Way<'_> {
         scratch: &mut Scratch,
     ) {
         let (shape, weights) = (self.shape, &self.blocks[index]);
-        if index == 0 {
-            gather(self.projected, self.slots(sequence), 3 * shape.width, trace.projected);
+        let mut gathered = Vec::new();
+        let projected = if index == 0 {
+            gathered = scratch.take_gathered();
+            gather_projected(shape, self.projected, self.slots(sequence), &mut gathered)
         } else {
             trace.input.copy_from_slice(x);
             block::project(shape.width, &weights.attention, x, scratch.normed(), trace.projected);
-        }
+            &*trace.projected
+        };
         let positions = sequence * shape.positions..(sequence + 1) * shape.positions;
         let mask = self.input.mask.map(|mask| &mask[positions]);
         let sequences = self.sequences;
         let masks = self.dropout.map(|dropout| Masks { dropout, block: index, sequence, sequences });
-        block::forward(shape, weights, x, mask, masks, trace, scratch);
+        let saved = block::Saved {
+            weights: &mut *trace.weights,
+            context: &mut *trace.context,
+            middle: &mut *trace.middle,
+            hidden: &mut *trace.hidden,
+        };
+        block::forward(shape, weights, (x, projected), mask, masks, saved, scratch);
+        scratch.return_gathered(gathered);
     }
+}
+
+/// The first block's queries, keys and values of a sequence, [K, 3H].
+fn gather_projected<'a>(
+    shape: &Shape,
+    projected: &[f32],
+    slots: &[u32],
+    room: &'a mut Vec<f32>,
+) -> &'a [f32] {
+    let width = 3 * shape.width;
+    room.resize(slots.len() * width, 0.0);
+    gather(projected, slots, width, room);
+    room
 }
 
 fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
@@ -300,7 +335,7 @@ fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, records: &[f32
 /// From the gradients at the slots to those of the records, directly and by way of the first projection.
 fn records_back(
     shape: &Shape,
-    weights: &AttentionWeights<'_>,
+    (weights, turned): (&AttentionWeights<'_>, &Turned),
     input: &ChainInput<'_>,
     direct: &[f32],
     projected: &[f32],
@@ -328,7 +363,8 @@ fn records_back(
             let mut parameters = AttentionGradient::zeros(width);
             let (mut normed, mut narrow) = (Vec::new(), Vec::new());
             let scratch = (&mut normed, &mut narrow);
-            block::project_back(width, weights, records, &above, scratch, &mut parameters, gradient);
+            let turned = turned.projection();
+            block::project_back(width, weights, turned, records, &above, scratch, &mut parameters, gradient);
             parameters
         })
         .collect();

@@ -1,8 +1,10 @@
 //! Dropout masks from a stream that can be entered anywhere, so that sequences draw theirs in any order.
 
-use rand::Rng;
+use std::ops::Deref;
+
 use rand_chacha::ChaCha8Rng;
 
+use crate::keystream;
 use crate::math::vectorised;
 
 /// Inverted dropout: a value is zero with probability `rate`, else divided by `1 - rate`.
@@ -47,17 +49,31 @@ impl Dropout {
     }
 
     /// The numbers `first..` of the tensor that follows `before`, into `numbers`.
-    pub(crate) fn draw(&self, before: u128, first: usize, numbers: &mut Vec<u16>, count: usize) {
+    pub(crate) fn draw(&self, before: u128, first: usize, numbers: &mut Numbers, count: usize) {
         // The stream is addressed in words of two numbers: an odd start draws one number more.
         let skip = first % 2;
-        numbers.resize(count + skip, 0);
-        let mut rng = self.rng.clone();
-        rng.set_word_pos(self.start + before + (first / 2) as u128);
-        rng.fill_bytes(bytemuck::cast_slice_mut(numbers));
+        let from = self.start + before + (first / 2) as u128;
+        let place = keystream::words(&self.rng, from, (count + skip).div_ceil(2), &mut numbers.words);
+        (numbers.first, numbers.count) = (2 * place + skip, count);
         if cfg!(target_endian = "big") {
-            numbers.iter_mut().for_each(|number| *number = number.swap_bytes());
+            numbers.words.iter_mut().for_each(|word| *word = word.rotate_left(16));
         }
-        numbers.drain(..skip);
+    }
+}
+
+/// Random numbers that were drawn.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    words: Vec<u32>,
+    first: usize,
+    count: usize,
+}
+
+impl Deref for Numbers {
+    type Target = [u16];
+
+    fn deref(&self) -> &[u16] {
+        &bytemuck::cast_slice(&self.words)[self.first..self.first + self.count]
     }
 }
 
@@ -120,7 +136,7 @@ pub(crate) fn words(tensors: &[usize]) -> u128 {
 
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
+    use rand::{Rng, SeedableRng};
 
     use super::*;
 
@@ -132,10 +148,10 @@ mod tests {
         let mut bytes = vec![0u8; 2 * 1001];
         rng.fill_bytes(&mut bytes);
         let whole: Vec<u16> = bytes.as_chunks::<2>().0.iter().map(|pair| u16::from_le_bytes(*pair)).collect();
-        let mut part = Vec::new();
+        let mut part = Numbers::default();
         for (first, count) in [(0, 1001), (0, 4), (3, 10), (500, 501), (1000, 1)] {
             dropout.draw(0, first, &mut part, count);
-            assert_eq!(part, whole[first..first + count], "{count} from {first}");
+            assert_eq!(*part, whole[first..first + count], "{count} from {first}");
         }
         // The next tensor begins at the next word, as drawing one mask after another has it.
         assert_eq!(dropout.after(&[1001]).next_u32(), rng.next_u32());

@@ -4,7 +4,7 @@ use crate::dropout::{Dropout, drop_values};
 use crate::math::{gelu, gelu_with_slope, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{FeedForwardGradient, FeedForwardWeights};
-use crate::rows::{NormGradient, add_rows, add_to_rows, fill_rows, normalise, normalise_back, sized};
+use crate::rows::{NormGradient, add_rows, add_to_rows, normalise, normalise_back, sized};
 
 /// What the layer works in.
 #[derive(Default)]
@@ -28,6 +28,25 @@ pub(crate) struct Saved<'a> {
     pub(crate) drawn: Drawn<'a>,
 }
 
+/// The weights with rows as columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Turned<'a> {
+    /// [2H, H].
+    pub(crate) hidden: View<'a>,
+    /// [H, 2H].
+    pub(crate) contraction: View<'a>,
+}
+
+impl<'a> Turned<'a> {
+    /// Views that are laid out where they are needed.
+    pub(crate) fn lazily(width: usize, weights: &FeedForwardWeights<'a>) -> Self {
+        Self {
+            hidden: View::new(weights.hidden, 2 * width).transposed(),
+            contraction: View::new(weights.contraction, width).transposed(),
+        }
+    }
+}
+
 /// What the way back leaves.
 pub(crate) struct Gradients<'a> {
     /// That of the result, [n, H], which becomes that of x.
@@ -47,9 +66,8 @@ pub(crate) fn forward(
 ) {
     let normed = sized(&mut scratch.normed, x.len());
     normalise(x, weights.gain, weights.bias, normed);
-    fill_rows(hidden, weights.hidden_bias);
     let (left, right) = (View::new(normed, width), View::new(weights.hidden, 2 * width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(hidden, 2 * width));
+    multiply(1.0, left, right, Into::Row(weights.hidden_bias), ViewMut::new(hidden, 2 * width));
     let active = sized(&mut scratch.wide, 2 * x.len());
     activate(hidden, active);
     if let Some((dropout, numbers)) = drawn {
@@ -64,6 +82,7 @@ pub(crate) fn forward(
 pub(crate) fn backward(
     width: usize,
     weights: &FeedForwardWeights<'_>,
+    turned: Turned<'_>,
     saved: Saved<'_>,
     gradients: Gradients<'_>,
     scratch: &mut Scratch,
@@ -74,8 +93,7 @@ pub(crate) fn backward(
     let wide_gradient = sized(&mut scratch.wide_gradient, hidden.len());
     let normed = sized(&mut scratch.normed, x.len());
     let above = View::new(x_gradient, width);
-    let right = View::new(weights.contraction, width).transposed();
-    multiply(1.0, above, right, Into::Set, ViewMut::new(wide_gradient, 2 * width));
+    multiply(1.0, above, turned.contraction, Into::Set, ViewMut::new(wide_gradient, 2 * width));
     activate_back(hidden, wide, wide_gradient);
     if let Some((dropout, numbers)) = drawn {
         drop_values(dropout, numbers, wide);
@@ -89,9 +107,8 @@ pub(crate) fn backward(
     let target = ViewMut::new(&mut gradient.hidden, 2 * width);
     multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
     add_rows(&mut gradient.hidden_bias, wide_gradient);
-    let right = View::new(weights.hidden, 2 * width).transposed();
     // The norm's result is not needed any more: its place takes its gradient.
-    multiply(1.0, slopes, right, Into::Set, ViewMut::new(normed, width));
+    multiply(1.0, slopes, turned.hidden, Into::Set, ViewMut::new(normed, width));
     let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
     normalise_back(x, weights.gain, normed, x_gradient, parameters);
 }

@@ -19,14 +19,18 @@ mod decoder;
 
 mod dropout;
 mod feed_forward;
+mod keystream;
 mod math;
 mod matrix;
 mod parameters;
 mod peak;
+mod product;
 mod rows;
 mod shape;
+mod turn;
 
 pub use block::{BlockGradient, BlockWeights};
+pub use buffer::Buffer;
 pub use chain::{ChainGradient, ChainInput, Forward, Tape, backward, forward};
 pub use decoder::{
     DecoderBlockGradient, DecoderBlockWeights, DecoderForward, DecoderGradient, DecoderInput, DecoderTape,

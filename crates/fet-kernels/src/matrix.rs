@@ -1,8 +1,13 @@
 //! Strided views of matrices, and their product.
 //!
-//! The only unsafe code of the crate is the call of the `gemm` library, behind checked bounds.
+//! What is unsafe in the crate stands behind the checked bounds here: the products of `product.rs`.
 
-use gemm::Parallelism;
+use std::cell::RefCell;
+
+use pulp::Arch;
+
+use crate::product::{After, Product};
+use crate::turn::turn;
 
 /// A matrix that is read.
 #[derive(Clone, Copy)]
@@ -39,6 +44,12 @@ impl<'a> View<'a> {
         Self { values, columns: count, ..self }
     }
 
+    /// The rows `start..start + count`.
+    pub(crate) fn rows(self, start: usize, count: usize) -> Self {
+        let values = &self.values[start * self.row_stride..];
+        Self { values, rows: count, ..self }
+    }
+
     /// Rows as columns.
     pub(crate) fn transposed(self) -> Self {
         Self {
@@ -65,19 +76,53 @@ impl<'a> ViewMut<'a> {
 }
 
 /// How a product meets what its place holds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Into {
+#[derive(Clone, Copy)]
+pub(crate) enum Into<'a> {
     /// It replaces it.
     Set,
     /// It is added to it.
     Add,
+    /// It replaces it, with this row added to each.
+    Row(&'a [f32]),
+}
+
+thread_local! {
+    /// Room for a right factor whose columns do not lie side by side.
+    static TURNED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
 /// `target` ← `factor` · `left` · `right`, or that much more.
 ///
 /// # Panics
 /// If the shapes do not fit, or a view reaches beyond its values.
-pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into, target: ViewMut<'_>) {
+pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
+    if right.column_stride == 1 {
+        return multiply_rows(factor, left, right, into, target);
+    }
+    TURNED.with_borrow_mut(|turned| {
+        lay(right, turned);
+        let right = View::new(&turned[..right.rows * right.columns], right.columns);
+        multiply_rows(factor, left, right, into, target);
+    });
+}
+
+/// A view's values row by row.
+pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
+    let View { values, rows, columns, row_stride, column_stride } = view;
+    if out.len() < rows * columns {
+        out.resize(rows * columns, 0.0);
+    }
+    if row_stride == 1 {
+        return turn(values, (columns, rows), column_stride, out);
+    }
+    for (row, out) in out.chunks_exact_mut(columns).take(rows).enumerate() {
+        for (column, out) in out.iter_mut().enumerate() {
+            *out = values[row * row_stride + column * column_stride];
+        }
+    }
+}
+
+fn multiply_rows(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
     let (m, n, k) = (left.rows, right.columns, left.columns);
     assert_eq!((k, m, n), (right.rows, target.rows, target.columns), "shapes of a product");
     let last = |rows: usize, row_stride: usize, columns: usize, column_stride: usize| {
@@ -85,36 +130,31 @@ pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into,
     };
     assert!(m > 0 && n > 0 && k > 0, "a product of nothing");
     assert!(last(m, left.row_stride, k, left.column_stride) < left.values.len(), "left factor");
-    assert!(last(k, right.row_stride, n, right.column_stride) < right.values.len(), "right factor");
+    assert!(right.column_stride == 1, "columns of the right factor lie side by side");
+    assert!(last(k, right.row_stride, n, 1) < right.values.len(), "right factor");
     assert!(n <= target.row_stride, "rows of a product overlap");
     assert!(last(m, target.row_stride, n, 1) < target.values.len(), "product");
-    let step = |stride: usize| stride as isize;
-    #[expect(unsafe_code, reason = "the library takes pointers; this is the one place that calls it")]
-    // SAFETY: the assertions above keep every element that the strides reach inside its slice, the elements of
-    // the target are distinct, and the target is borrowed exclusively, so that it overlaps neither factor.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            target.values.as_mut_ptr(),
-            1,
-            step(target.row_stride),
-            into == Into::Add,
-            left.values.as_ptr(),
-            step(left.column_stride),
-            step(left.row_stride),
-            right.values.as_ptr(),
-            step(right.column_stride),
-            step(right.row_stride),
-            1.0f32,
-            factor,
-            false,
-            false,
-            false,
-            Parallelism::None,
-        );
-    }
+    let after = match into {
+        Into::Set => After::Set,
+        Into::Add => After::Add,
+        Into::Row(row) => {
+            assert_eq!(row.len(), n, "the row that is added");
+            After::Row(row.as_ptr())
+        }
+    };
+    Arch::new().dispatch(Product {
+        m,
+        n,
+        k,
+        factor,
+        left: left.values.as_ptr(),
+        left_strides: (left.row_stride, left.column_stride),
+        right: right.values.as_ptr(),
+        right_stride: right.row_stride,
+        target: target.values.as_mut_ptr(),
+        target_stride: target.row_stride,
+        after,
+    });
 }
 
 #[cfg(test)]

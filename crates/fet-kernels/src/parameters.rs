@@ -2,6 +2,7 @@
 //!
 //! Matrices are [inputs, outputs], row by row. Where they lie in a model is not known here.
 
+use crate::buffer::Buffer;
 use crate::rows::add;
 
 macro_rules! parameters {
@@ -12,7 +13,7 @@ macro_rules! parameters {
 
         /// The gradients of their namesakes.
         #[derive(Debug, Clone, PartialEq)]
-        pub struct $gradient { $($(#[$field])* pub $name: Vec<f32>,)* }
+        pub struct $gradient { $($(#[$field])* pub $name: Buffer,)* }
 
         impl $weights<'_> {
             /// # Panics
@@ -24,7 +25,7 @@ macro_rules! parameters {
 
         impl $gradient {
             pub(crate) fn zeros(width: usize) -> Self {
-                Self { $($name: vec![0.0; $size(width)],)* }
+                Self { $($name: Buffer::zeros($size(width)),)* }
             }
 
             pub(crate) fn add(&mut self, other: &Self) {

@@ -11,13 +11,6 @@ pub(crate) fn sized(values: &mut Vec<f32>, length: usize) -> &mut [f32] {
     values
 }
 
-/// Every row becomes a copy of `row`.
-pub(crate) fn fill_rows(target: &mut [f32], row: &[f32]) {
-    for place in target.chunks_exact_mut(row.len()) {
-        place.copy_from_slice(row);
-    }
-}
-
 /// `target` += `values`.
 pub(crate) fn add(target: &mut [f32], values: &[f32]) {
     vectorised(

@@ -3,7 +3,7 @@
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::{NormGradient, add_rows, fill_rows, normalise, normalise_back};
+use crate::rows::{NormGradient, add_rows, normalise, normalise_back};
 
 /// Some columns of queries (`part` 0), keys (1) or values (2) in the stacked projection.
 pub(super) fn stacked<'w>(
@@ -29,9 +29,9 @@ pub(super) fn stacked_mut(
 /// Queries (`part` 0) or values (2) of normed rows.
 pub(super) fn affine(normed: &[f32], weights: &AttentionWeights<'_>, part: usize, out: &mut [f32]) {
     let width = weights.gain.len();
-    fill_rows(out, &weights.projection_bias[part * width..(part + 1) * width]);
+    let bias = Into::Row(&weights.projection_bias[part * width..(part + 1) * width]);
     let right = stacked(weights, part, 0, width);
-    multiply(1.0, View::new(normed, width), right, Into::Add, ViewMut::new(out, width));
+    multiply(1.0, View::new(normed, width), right, bias, ViewMut::new(out, width));
 }
 
 /// Back through [`affine`] and the norm before it.
@@ -59,9 +59,8 @@ pub(super) fn affine_back(
 /// What follows the heads.
 pub(super) fn leave(heads: &[f32], weights: &AttentionWeights<'_>, out: &mut [f32]) {
     let width = weights.gain.len();
-    fill_rows(out, weights.output_bias);
     let (left, right) = (View::new(heads, width), View::new(weights.output, width));
-    multiply(1.0, left, right, Into::Add, ViewMut::new(out, width));
+    multiply(1.0, left, right, Into::Row(weights.output_bias), ViewMut::new(out, width));
 }
 
 /// Back through [`leave`].

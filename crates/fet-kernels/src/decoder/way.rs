@@ -1,7 +1,7 @@
 //! The way of a portion of samples through a decoder's blocks, and back.
 
 use crate::buffer::Buffer;
-use crate::dropout::{Dropout, drop_values, words};
+use crate::dropout::{Dropout, Numbers, drop_values, words};
 use crate::feed_forward;
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::rows::{add, normalise, sized};
@@ -70,7 +70,7 @@ pub(super) struct Scratch {
     normed: Vec<f32>,
     narrow: Vec<f32>,
     other: Vec<f32>,
-    numbers: Vec<u16>,
+    numbers: Numbers,
 }
 
 /// What the way back through one block leaves for a portion of n samples.
@@ -98,7 +98,7 @@ impl<'a> Way<'a> {
         &self,
         (block, index): (usize, usize),
         (first, n): (usize, usize),
-        numbers: &mut Vec<u16>,
+        numbers: &mut Numbers,
     ) -> Option<&'a Dropout> {
         let dropout = self.dropout?;
         let sizes = masks(self.shape, self.samples);
@@ -156,7 +156,7 @@ impl<'a> Way<'a> {
             let target = ViewMut::strided(&mut trace.absorbed[h * width..], n, width, heads * width);
             multiply(1.0, queries, stacked(part, 1, h * head, head).transposed(), Into::Set, target);
         }
-        let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        let drawn = self.draw((block, 2), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         let saved =
             memory::Saved { kept: &mut trace.weights, context: &mut trace.context, total: &mut trace.total };
         memory::attend(self.shape, self.memory(first, n), &trace.absorbed, drawn, saved, memory);
@@ -179,7 +179,7 @@ impl<'a> Way<'a> {
         add(x, narrow);
         trace.middle.copy_from_slice(x);
 
-        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         feed_forward::forward(width, &weights.feed_forward, x, &mut trace.hidden, drawn, feed_forward);
         trace
     }
@@ -201,10 +201,11 @@ impl<'a> Way<'a> {
         let (normed, narrow, other) =
             (sized(normed, n * width), sized(narrow, n * width), sized(other, n * width));
 
-        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, numbers.as_slice()));
+        let drawn = self.draw((block, 4), (first, n), numbers).map(|dropout| (dropout, &**numbers));
         feed_forward::backward(
             width,
             &weights.feed_forward,
+            feed_forward::Turned::lazily(width, &weights.feed_forward),
             feed_forward::Saved { x: &trace.middle, hidden: &trace.hidden, drawn },
             feed_forward::Gradients { x: &mut *x_gradient, parameters: &mut gradient.feed_forward },
             room,

@@ -3,7 +3,7 @@
 //! The names are those that the modules of `block.rs` and `decoder.rs` give them.
 
 use burn::module::Module;
-use fet_kernels::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
+use fet_kernels::{AttentionGradient, AttentionWeights, Buffer, FeedForwardGradient, FeedForwardWeights};
 
 use fet_core::parameters::Parameters;
 use fet_core::trainable::Trainable;
@@ -88,7 +88,7 @@ pub(crate) fn add_feed_forward<M: Module>(
     add(trainable, names(trainable.flat(), place, FEED_FORWARD, index), parts);
 }
 
-fn add<M: Module>(trainable: &mut Trainable<M>, names: [String; 6], parts: [&Vec<f32>; 6]) {
+fn add<M: Module>(trainable: &mut Trainable<M>, names: [String; 6], parts: [&Buffer; 6]) {
     for (name, values) in names.iter().zip(parts) {
         trainable.add_to_gradient(name, values);
     }

@@ -1,0 +1,150 @@
+//! Products of matrices of a hundred rows: tiles of the result lie in registers, and neither factor is copied.
+//!
+//! A tile is M rows by N vectors. Each step along the sum loads N vectors of the right factor and M numbers of the left, one after another,
+//! and adds M·N products. Every element is one sum in order, with fused multiply-adds where the processor has them: it depends neither on
+//! the width of vectors nor on how many rows stand beside it.
+
+use pulp::{MemMask, Simd, WithSimd};
+
+/// What a product does with its place.
+#[derive(Clone, Copy)]
+pub(crate) enum After {
+    /// It replaces it.
+    Set,
+    /// It is added to it.
+    Add,
+    /// It replaces it with the same row added everywhere; as many values as columns follow the pointer.
+    Row(*const f32),
+}
+
+/// A product of [m, k] and [k, n] whose pointers and strides reach nothing else.
+pub(crate) struct Product {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) factor: f32,
+    pub(crate) left: *const f32,
+    /// From row to row, and from column to column.
+    pub(crate) left_strides: (usize, usize),
+    pub(crate) right: *const f32,
+    /// From row to row; columns lie side by side.
+    pub(crate) right_stride: usize,
+    pub(crate) target: *mut f32,
+    pub(crate) target_stride: usize,
+    pub(crate) after: After,
+}
+
+impl WithSimd for Product {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let mut column = 0;
+        let mut vectors = self.n.div_ceil(S::F32_LANES);
+        while vectors > 0 {
+            // Panels of about the same width, so that the last is no thin one.
+            let most = if S::REGISTER_COUNT >= 32 { 4 } else { 2 };
+            let panel = vectors.div_ceil(vectors.div_ceil(most));
+            match panel {
+                1 => self.panel::<S, 1>(simd, column),
+                2 => self.panel::<S, 2>(simd, column),
+                3 => self.panel::<S, 3>(simd, column),
+                _ => self.panel::<S, 4>(simd, column),
+            }
+            column += panel * S::F32_LANES;
+            vectors -= panel;
+        }
+    }
+}
+
+impl Product {
+    /// N vectors of columns, all rows.
+    #[inline(always)]
+    fn panel<S: Simd, const N: usize>(&self, simd: S, column: usize) {
+        let left = (self.n - column).min(N * S::F32_LANES) - (N - 1) * S::F32_LANES;
+        let mask = MemMask::new(simd.mask_between_m32s(0, left as u32).mask());
+        let mut row = 0;
+        macro_rules! rows {
+            ($m:literal) => {
+                while self.m - row >= $m {
+                    self.tile::<S, $m, N>(simd, row, column, mask);
+                    row += $m;
+                }
+            };
+        }
+        match (S::REGISTER_COUNT >= 32, N) {
+            (true, 1) => rows!(16),
+            (true, 2) => rows!(12),
+            (true, 3) => rows!(8),
+            (false, 1) => rows!(8),
+            _ => rows!(6),
+        }
+        rows!(4);
+        rows!(2);
+        rows!(1);
+    }
+
+    /// M rows of N vectors.
+    #[inline(always)]
+    fn tile<S: Simd, const M: usize, const N: usize>(
+        &self,
+        simd: S,
+        row: usize,
+        column: usize,
+        mask: MemMask<S::m32s>,
+    ) {
+        let lanes = S::F32_LANES;
+        let (down, along) = self.left_strides;
+        let mut sums = [[simd.splat_f32s(0.0); N]; M];
+        #[expect(unsafe_code, reason = "bounds are checked once for the whole product, where it is made")]
+        // SAFETY: `Product` promises that rows and columns below m, n and k lie within what the pointers may reach; the last vector of a
+        // panel is read and written through a mask that ends with the columns, the others are whole.
+        unsafe {
+            let mut left = self.left.add(row * down);
+            let mut right = self.right.add(column);
+            for _ in 0..self.k {
+                let mut values = [simd.splat_f32s(0.0); N];
+                for (j, value) in values.iter_mut().enumerate() {
+                    *value = if j + 1 < N {
+                        right.add(j * lanes).cast::<S::f32s>().read_unaligned()
+                    } else {
+                        simd.mask_load_ptr_f32s(mask, right.add(j * lanes))
+                    };
+                }
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    let number = simd.splat_f32s(*left.add(i * down));
+                    for (sum, value) in sums.iter_mut().zip(values) {
+                        *sum = simd.mul_add_e_f32s(number, value, *sum);
+                    }
+                }
+                left = left.wrapping_add(along);
+                right = right.wrapping_add(self.right_stride);
+            }
+            let factor = simd.splat_f32s(self.factor);
+            for (i, sums) in sums.iter().enumerate() {
+                let place = self.target.add((row + i) * self.target_stride + column);
+                for (j, sum) in sums.iter().enumerate() {
+                    let place = place.add(j * lanes);
+                    let read = |place: *const f32| {
+                        if j + 1 < N {
+                            place.cast::<S::f32s>().read_unaligned()
+                        } else {
+                            simd.mask_load_ptr_f32s(mask, place)
+                        }
+                    };
+                    let mut value = simd.mul_f32s(*sum, factor);
+                    match self.after {
+                        After::Set => {}
+                        After::Add => value = simd.add_f32s(read(place), value),
+                        After::Row(row) => value = simd.add_f32s(read(row.add(column + j * lanes)), value),
+                    }
+                    if j + 1 < N {
+                        place.cast::<S::f32s>().write_unaligned(value);
+                    } else {
+                        simd.mask_store_ptr_f32s(mask, place, value);
+                    }
+                }
+            }
+        }
+    }
+}
