@@ -2,6 +2,8 @@
 //!
 //! `Module` is not object-safe, so `dyn Encoder` and `dyn Primary` erase this owner instead.
 
+use std::cell::OnceCell;
+
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
 
@@ -76,7 +78,10 @@ impl Learner for Nothing {
 /// A trained module.
 #[derive(Debug)]
 pub struct Trainable<M> {
-    module: M,
+    /// The module with the current parameters, once somebody asks for it after they changed.
+    module: OnceCell<M>,
+    /// The module as it was.
+    earlier: M,
     parameters: Parameters,
     gradient: FlatGradient,
     optimizer: Optimizer,
@@ -88,17 +93,19 @@ impl<M: Module> Trainable<M> {
     pub fn new(module: M, optimizer: OptimizerSettings, device: &Device) -> Self {
         let parameters = Parameters::of(&module);
         let optimizer = Optimizer::new(optimizer);
-        Self { module, parameters, gradient: FlatGradient::default(), optimizer, device: device.clone() }
+        let (module, earlier) = (OnceCell::from(module.clone()), module);
+        let gradient = FlatGradient::default();
+        Self { module, earlier, parameters, gradient, optimizer, device: device.clone() }
     }
 
     /// The module, whose parameters are tracked.
     pub fn module(&self) -> &M {
-        &self.module
+        self.module.get_or_init(|| self.parameters.write(self.earlier.clone(), &self.device))
     }
 
     /// The module with untracked parameters, for evaluation.
     pub fn untracked(&self) -> M {
-        self.module.valid()
+        self.module().valid()
     }
 
     /// Runs backward from a scalar and keeps the gradients of the module's parameters. `other` are further leaves of
@@ -106,7 +113,7 @@ impl<M: Module> Trainable<M> {
     pub fn backward(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let mut gradients = scalar.backward();
         let wanted = other.and_then(|leaf| leaf.grad_remove(&mut gradients));
-        self.gradient = gradients_of(&self.module, gradients);
+        self.gradient = gradients_of(self.module(), gradients);
         wanted
     }
 
@@ -123,6 +130,15 @@ impl<M: Module> Trainable<M> {
         &self.parameters
     }
 
+    /// Forgets the gradient of the last backward pass: no parameter has one.
+    pub fn forget_gradient(&mut self) {
+        let FlatGradient { values, present } = &mut self.gradient;
+        values.clear();
+        values.resize(self.parameters.values().len(), 0.0);
+        present.clear();
+        present.resize(self.parameters.segments().len(), false);
+    }
+
     /// Adds a gradient computed outside the graph to that of the parameter `name`.
     ///
     /// # Panics
@@ -137,8 +153,11 @@ impl<M: Module> Trainable<M> {
         place.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
     }
 
+    /// Whoever computes on the host never asks for the module: it is made of the parameters only when somebody does.
     fn refresh(&mut self) {
-        self.module = self.parameters.write(self.module.clone(), &self.device);
+        if let Some(module) = self.module.take() {
+            self.earlier = module;
+        }
     }
 }
 

@@ -36,6 +36,22 @@ impl Buffer {
     }
 }
 
+impl From<Vec<f32>> for Buffer {
+    /// Takes the memory, which the next buffer of about its size will get.
+    fn from(values: Vec<f32>) -> Self {
+        Self { length: values.len(), values }
+    }
+}
+
+impl Buffer {
+    /// The values, to be kept by another owner.
+    pub(crate) fn into_vec(mut self) -> Vec<f32> {
+        let mut values = std::mem::take(&mut self.values);
+        values.truncate(self.length);
+        values
+    }
+}
+
 impl Clone for Buffer {
     fn clone(&self) -> Self {
         let mut copy = Self::any(self.length);

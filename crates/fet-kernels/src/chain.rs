@@ -55,7 +55,7 @@ struct BlockTape {
 #[derive(Debug)]
 pub struct ChainGradient {
     /// Of the distinct records, [U, H].
-    pub records: Vec<f32>,
+    pub records: Buffer,
     /// Of the mask, [B, K], where there was one.
     pub mask: Option<Vec<f32>>,
     /// Of each block's parameters.
@@ -115,7 +115,7 @@ pub fn forward(
     let length = shape.positions * shape.width;
     let projected = project_records(shape, &blocks[0].attention, input.records);
     let way = Way { shape, blocks, input, projected: &projected, sequences, dropout: dropout.as_ref() };
-    let mut values = vec![0.0f32; sequences * length];
+    let mut values = Buffer::any(sequences * length);
     let mut tapes = Vec::new();
     if taped {
         tapes = (0..blocks.len()).map(|index| BlockTape::new(shape, sequences, index == 0)).collect();
@@ -140,7 +140,11 @@ pub fn forward(
     }
     let rng =
         dropout.as_ref().map(|dropout| dropout.after(&masks_of_a_chain(shape, sequences, blocks.len())));
-    Forward { values, tape: taped.then_some(Tape { dropout, projected, blocks: tapes }), rng }
+    Forward {
+        values: values.into_vec(),
+        tape: taped.then_some(Tape { dropout, projected, blocks: tapes }),
+        rng,
+    }
 }
 
 /// Back from the gradient [B, K, H] of a chain's result.
@@ -152,8 +156,9 @@ pub fn backward(
     blocks: &[BlockWeights<'_>],
     input: ChainInput<'_>,
     mut tape: Tape,
-    mut gradient: Vec<f32>,
+    gradient: Vec<f32>,
 ) -> ChainGradient {
+    let mut gradient = Buffer::from(gradient);
     check(shape, blocks, &input);
     let sequences = input.slots.len() / shape.positions;
     let length = shape.positions * shape.width;
@@ -316,7 +321,7 @@ fn gather_projected<'a>(
     room
 }
 
-fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
+pub(crate) fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
     for (row, &slot) in out.chunks_exact_mut(width).zip(slots) {
         row.copy_from_slice(&table[slot as usize * width..(slot as usize + 1) * width]);
     }
@@ -340,11 +345,11 @@ fn records_back(
     direct: &[f32],
     projected: &[f32],
     total: &mut AttentionGradient,
-) -> Vec<f32> {
+) -> Buffer {
     let width = shape.width;
     let count = input.records.len() / width;
     let places = Places::of(input.slots, count);
-    let mut gradient = vec![0.0f32; count * width];
+    let mut gradient = Buffer::zeros(count * width);
     let portion = count.div_ceil(PORTIONS);
     let portions: Vec<AttentionGradient> = gradient
         .par_chunks_mut(portion * width)

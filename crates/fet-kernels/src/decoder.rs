@@ -12,6 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
 use self::way::{Gradients, Scratch, Trace, Way, masks};
+use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 use crate::shape::Shape;
@@ -146,7 +147,7 @@ pub fn decode_back(
     assert_eq!(gradient.len(), input.x.len(), "the gradient of the decoder's result");
     let portion = samples.div_ceil(PORTIONS);
     let mut x = gradient;
-    let mut memory = vec![0.0f32; input.memory.len()];
+    let mut memory = Buffer::zeros(input.memory.len());
     let way = Way { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
     let portions: Vec<Vec<DecoderBlockGradient>> = x
         .par_chunks_mut(portion * shape.width)
@@ -167,7 +168,7 @@ pub fn decode_back(
     for portion in &portions {
         total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
     }
-    DecoderGradient { x, memory, blocks: total }
+    DecoderGradient { x, memory: memory.into_vec(), blocks: total }
 }
 
 /// The number of samples.

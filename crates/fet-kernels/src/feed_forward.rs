@@ -113,7 +113,7 @@ pub(crate) fn backward(
     normalise_back(x, weights.gain, normed, x_gradient, parameters);
 }
 
-fn activate(hidden: &[f32], active: &mut [f32]) {
+pub(crate) fn activate(hidden: &[f32], active: &mut [f32]) {
     #[inline(always)]
     fn each(hidden: &[f32], active: &mut [f32]) {
         for (out, &x) in active.iter_mut().zip(hidden) {
@@ -127,7 +127,7 @@ fn activate(hidden: &[f32], active: &mut [f32]) {
 }
 
 /// `active` becomes GELU of `hidden`; `gradient`, the gradient of that, becomes the one of `hidden`.
-fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
+pub(crate) fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
     #[inline(always)]
     fn each(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
         for ((&x, out), slope) in hidden.iter().zip(active).zip(gradient) {

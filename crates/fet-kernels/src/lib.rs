@@ -18,12 +18,16 @@ mod chain;
 mod decoder;
 
 mod dropout;
+mod embedding;
 mod feed_forward;
 mod keystream;
+mod linear;
+mod mask;
 mod math;
 mod matrix;
 mod parameters;
 mod peak;
+mod perceptron;
 mod product;
 mod rows;
 mod shape;
@@ -37,6 +41,12 @@ pub use decoder::{
     decode, decode_back,
 };
 pub use dropout::Dropout;
+pub use embedding::{
+    EmbeddingGradient, EmbeddingTape, EmbeddingWeights, PositionWeights, Records, embed, embed_back,
+};
+pub use linear::{linear, linear_back};
+pub use mask::{MaskInput, MaskTape, mask, mask_back};
 pub use parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
 pub use peak::peak;
+pub use perceptron::{PerceptronGradient, PerceptronWeights};
 pub use shape::Shape;

@@ -77,6 +77,35 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < -87.0 { 0.0 } else { result }
 }
 
+/// sin x and cos x, within 1.5e-7, for |x| up to 10⁹.
+#[inline(always)]
+pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
+    // x = n π/2 + r, in 64 bits: frequencies times keys make angles of thousands, of which a 32-bit rest would be wrong. Adding 1.5 · 2⁵²
+    // rounds to a whole number, whose lowest bits say which quadrant.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let wide = f64::from(x);
+    let shifted = wide * std::f64::consts::FRAC_2_PI + ROUND;
+    let r = (wide - (shifted - ROUND) * std::f64::consts::FRAC_PI_2) as f32;
+    let quadrant = shifted.to_bits() as u32;
+    let s = r * r;
+    // The polynomials of Cephes' sinf and cosf, for |r| up to π/4.
+    let mut p = -1.951_529_6e-4;
+    p = p * s + 8.332_161e-3;
+    p = p * s - 1.666_665_5e-1;
+    let sin = p * s * r + r;
+    let mut q = 2.443_315_7e-5;
+    q = q * s - 1.388_731_6e-3;
+    q = q * s + 4.166_664_6e-2;
+    let cos = q * s * s - 0.5 * s + 1.0;
+    let odd = quadrant & 1 == 1;
+    let (a, b) = if odd { (cos, sin) } else { (sin, cos) };
+    let sign = |bits: u32| (bits & 2) << 30;
+    (
+        f32::from_bits(a.to_bits() ^ sign(quadrant)),
+        f32::from_bits(b.to_bits() ^ sign(quadrant.wrapping_add(1))),
+    )
+}
+
 /// Φ(x), the standard normal distribution function, within 2e-7.
 #[inline(always)]
 fn phi(x: f32) -> f32 {
@@ -143,6 +172,21 @@ mod tests {
             let exact = cumulative + wide * density;
             assert!((f64::from(slope) - exact).abs() < 1e-6, "gelu'({x}) = {slope}, not {exact}");
         }
+    }
+
+    #[test]
+    fn sines_and_cosines_are_accurate() {
+        for step in -200_000i32..200_000 {
+            // Steps of two sizes, both far from multiples of π/2.
+            for x in [step as f32 * 1.3e-4, step as f32 * 0.37] {
+                let (sin, cos) = sin_cos(x);
+                let wide = f64::from(x);
+                assert!((f64::from(sin) - wide.sin()).abs() < 1.5e-7, "sin {x} = {sin}");
+                assert!((f64::from(cos) - wide.cos()).abs() < 1.5e-7, "cos {x} = {cos}");
+            }
+        }
+        assert_eq!(sin_cos(0.0), (0.0, 1.0));
+        assert!(sin_cos(f32::INFINITY).0.is_nan(), "a model that diverges must not be hidden");
     }
 
     #[test]

@@ -27,5 +27,5 @@ pub use grid::GridEncoding;
 pub use init::Init;
 pub use key_encoding::{Grid, Inputs, KeyEncoding};
 pub use linear::{Linear, apply, linear};
-pub use mask::{DynamicMask, padding_mask};
+pub use mask::{DynamicMask, padding, padding_mask};
 pub use perceptron::Perceptron;

@@ -1,9 +1,12 @@
-//! Converts a chain's parameters, found by name, for `fet-kernels`, and its gradients back.
+//! Converts a model's parameters, found by name, for `fet-kernels`, and its gradients back.
 //!
-//! The names are those that the modules of `block.rs` and `decoder.rs` give them.
+//! The names are those that the modules of `embedding.rs`, `mask.rs`, `block.rs` and `decoder.rs` give them.
 
 use burn::module::Module;
-use fet_kernels::{AttentionGradient, AttentionWeights, Buffer, FeedForwardGradient, FeedForwardWeights};
+use fet_kernels::{
+    AttentionGradient, AttentionWeights, Buffer, EmbeddingGradient, EmbeddingWeights, FeedForwardGradient,
+    FeedForwardWeights, PerceptronGradient, PerceptronWeights, PositionWeights,
+};
 
 use fet_core::parameters::Parameters;
 use fet_core::trainable::Trainable;
@@ -15,6 +18,61 @@ pub(crate) struct Place {
     pub(crate) layer: &'static str,
     /// The field of the chain.
     pub(crate) norms: &'static str,
+}
+
+/// The embedding of a model's records.
+pub(crate) fn embedding(parameters: &Parameters) -> EmbeddingWeights<'_> {
+    let position = parameters.get(FREQUENCIES).map(|frequencies| PositionWeights {
+        frequencies,
+        perceptron: perceptron(parameters, "embedding.position"),
+    });
+    let [input, input_bias] = INPUT.map(|name| value(parameters, name));
+    EmbeddingWeights { input, input_bias, position }
+}
+
+const INPUT: [&str; 2] = ["embedding.input.weight", "embedding.input.bias"];
+const FREQUENCIES: &str = "embedding.position.frequencies";
+
+/// Adds the gradient of [`embedding`] to that of a model.
+pub(crate) fn add_embedding<M: Module>(trainable: &mut Trainable<M>, gradient: &EmbeddingGradient) {
+    let [weight, bias] = INPUT;
+    trainable.add_to_gradient(weight, &gradient.input);
+    trainable.add_to_gradient(bias, &gradient.input_bias);
+    if let Some((frequencies, perceptron)) = &gradient.position {
+        trainable.add_to_gradient(FREQUENCIES, frequencies);
+        add_perceptron(trainable, "embedding.position", perceptron);
+    }
+}
+
+/// The weight and the bias of the layer at `path`.
+pub(crate) fn layer<'p>(parameters: &'p Parameters, path: &str) -> [&'p [f32]; 2] {
+    ["weight", "bias"].map(|leaf| value(parameters, &format!("{path}.{leaf}")))
+}
+
+/// The two layers at `path`: hidden, and output.
+pub(crate) fn perceptron<'p>(parameters: &'p Parameters, path: &str) -> PerceptronWeights<'p> {
+    let [hidden, hidden_bias, output, output_bias] = layers(path).map(|name| value(parameters, &name));
+    PerceptronWeights { hidden, hidden_bias, output, output_bias }
+}
+
+/// Adds the gradient of [`perceptron`] to that of a model.
+pub(crate) fn add_perceptron<M: Module>(
+    trainable: &mut Trainable<M>,
+    path: &str,
+    gradient: &PerceptronGradient,
+) {
+    let PerceptronGradient { hidden, hidden_bias, output, output_bias } = gradient;
+    for (name, values) in layers(path).iter().zip([hidden, hidden_bias, output, output_bias]) {
+        trainable.add_to_gradient(name, values);
+    }
+}
+
+fn layers(path: &str) -> [String; 4] {
+    ["hidden.weight", "hidden.bias", "output.weight", "output.bias"].map(|leaf| format!("{path}.{leaf}"))
+}
+
+fn value<'p>(parameters: &'p Parameters, name: &str) -> &'p [f32] {
+    parameters.get(name).unwrap_or_else(|| panic!("the model has the parameter `{name}`"))
 }
 
 /// How many blocks the chain has.
@@ -42,9 +100,7 @@ fn names(parameters: &Parameters, place: Place, layers: [&str; 2], index: usize)
 }
 
 fn values<'p>(parameters: &'p Parameters, names: &[String; 6]) -> [&'p [f32]; 6] {
-    names.each_ref().map(|name| {
-        parameters.get(name).unwrap_or_else(|| panic!("a chain of blocks has the parameter `{name}`"))
-    })
+    names.each_ref().map(|name| value(parameters, name))
 }
 
 const ATTENTION: [&str; 2] = ["projection", "output"];

@@ -37,10 +37,13 @@ const PADDED: f32 = -1e9;
 
 /// The mask that excludes positions from `available` on, [rows, positions]; nothing if all are real.
 pub fn padding_mask(rows: usize, positions: usize, available: usize, device: &Device) -> Option<Tensor<2>> {
-    if available == positions {
-        return None;
-    }
-    let row: Vec<f32> = (0..positions).map(|k| if k < available { 0.0 } else { PADDED }).collect();
+    let row = padding(positions, available)?;
     let mask = Tensor::<2>::from_data(TensorData::new(row, [1, positions]), device);
     Some(mask.repeat_dim(0, rows))
+}
+
+/// One row of that mask.
+pub fn padding(positions: usize, available: usize) -> Option<Vec<f32>> {
+    (available < positions)
+        .then(|| (0..positions).map(|k| if k < available { 0.0 } else { PADDED }).collect())
 }

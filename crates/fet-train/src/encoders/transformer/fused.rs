@@ -1,14 +1,17 @@
-//! The transformer with its blocks computed by `fet-kernels`, on the host.
+//! The transformer computed by `fet-kernels`, on the host: embedding, mask and blocks.
 //!
-//! Embedding and mask remain Burn modules; the graph is cut between them and the blocks, as it is at a party's
-//! boundary. The parameters, their names and the random numbers are those of [`Transformer`], which remains the
+//! No graph is made of it. The parameters, their names and the random numbers are those of [`Transformer`], which remains the
 //! definition: a test compares the two.
 
 use burn::tensor::{Tensor, TensorData};
-use fet_kernels::{BlockWeights, ChainInput, Dropout, Shape, Tape};
+use fet_kernels::{
+    BlockWeights, Buffer, ChainInput, Dropout, EmbeddingTape, MaskInput, MaskTape, PerceptronWeights,
+    Records, Shape, Tape,
+};
 
 use super::Transformer;
 use crate::model::kernels::{self, Place};
+use crate::model::padding;
 use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
 use fet_core::model::Pass;
 use fet_core::parameters::{Parameters, host};
@@ -16,11 +19,13 @@ use fet_core::trainable::{Learner, Trainable};
 
 const ATTENTION: Place = Place { layer: "attention", norms: "attention_norms" };
 const FEED_FORWARD: Place = Place { layer: "feed_forward", norms: "feed_forward_norms" };
+const MASK: &str = "mask";
 
-/// A [`Transformer`] that computes its blocks on the host.
+/// A [`Transformer`] that computes on the host.
 #[derive(Debug)]
 pub(super) struct FusedTransformer {
     trainable: Trainable<Transformer>,
+    masked: bool,
     heads: usize,
     dropout: f64,
     recompute: bool,
@@ -35,33 +40,58 @@ enum Pending {
     Inputs(Box<(NeighbourBatch, Pass)>),
 }
 
-/// A forward pass: the cuts of the graph, and the saved state of the blocks.
+/// A forward pass: what went in, and what the way back wants.
 #[derive(Debug)]
 struct Passed {
     entrance: Entrance,
+    embedding: EmbeddingTape,
+    mask: Option<MaskTape>,
     tape: Option<Tape>,
 }
 
-/// What goes into the blocks.
+/// What goes into the model, and into the blocks.
 #[derive(Debug)]
 struct Entrance {
-    records: Tensor<2>,
-    mask: Option<Tensor<2>>,
-    record_values: Vec<f32>,
-    mask_values: Option<Vec<f32>>,
+    keys: Vec<f32>,
+    key_columns: usize,
+    features: Vec<f32>,
+    feature_columns: usize,
     slots: Vec<u32>,
+    /// The embedded records, [U, H].
+    records: Buffer,
+    /// [B, K].
+    mask: Option<Vec<f32>>,
     shape: Shape,
 }
 
 impl Entrance {
-    fn input(&self) -> ChainInput<'_> {
-        ChainInput { records: &self.record_values, slots: &self.slots, mask: self.mask_values.as_deref() }
+    fn records(&self) -> Records<'_> {
+        Records {
+            keys: &self.keys,
+            key_columns: self.key_columns,
+            features: &self.features,
+            feature_columns: self.feature_columns,
+        }
+    }
+
+    fn mask(&self) -> MaskInput<'_> {
+        MaskInput {
+            keys: &self.keys,
+            key_columns: self.key_columns,
+            slots: &self.slots,
+            positions: self.shape.positions,
+        }
+    }
+
+    fn chain(&self) -> ChainInput<'_> {
+        ChainInput { records: &self.records, slots: &self.slots, mask: self.mask.as_deref() }
     }
 }
 
 impl FusedTransformer {
     pub(super) fn new(module: Transformer, context: &EncoderContext<'_>) -> Self {
         Self {
+            masked: module.mask.is_some(),
             trainable: Trainable::new(module, context.optimizer.clone(), context.device),
             heads: context.shape.heads,
             dropout: context.shape.dropout,
@@ -70,31 +100,44 @@ impl FusedTransformer {
         }
     }
 
+    fn mask(&self) -> Option<PerceptronWeights<'_>> {
+        self.masked.then(|| kernels::perceptron(self.trainable.flat(), MASK))
+    }
+
     fn pass(&self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> (Tensor<3>, Passed) {
-        let (records, mask) = if tracked {
-            self.trainable.module().enter(batch)
-        } else {
-            self.trainable.untracked().enter(batch)
-        };
-        let width = records.dims()[1];
-        let entrance = Entrance {
-            record_values: host(records.clone().without_autodiff()),
-            mask_values: mask.clone().map(|mask| host(mask.without_autodiff())),
+        let parameters = self.trainable.flat();
+        let weights = kernels::embedding(parameters);
+        let width = weights.input_bias.len();
+        let mut entrance = Entrance {
+            keys: host(batch.keys.clone().without_autodiff()),
+            key_columns: batch.keys.dims()[1],
+            features: host(batch.features.clone().without_autodiff()),
+            feature_columns: batch.features.dims()[1],
             slots: batch.slots.clone().into_data().iter::<u32>().collect(),
+            records: Buffer::default(),
+            mask: padding(batch.neighbours, batch.available).map(|row| row.repeat(batch.rows)),
             shape: Shape { width, heads: self.heads, positions: batch.neighbours },
-            records,
-            mask,
         };
+        let embedding;
+        (entrance.records, embedding) = fet_kernels::embed(&weights, entrance.records());
+        let mut mask = None;
+        if let Some(weights) = self.mask() {
+            let (mut values, tape) = fet_kernels::mask(&weights, entrance.mask());
+            if let Some(padding) = &entrance.mask {
+                values.iter_mut().zip(padding).for_each(|(value, more)| *value += more);
+            }
+            (entrance.mask, mask) = (Some(values), Some(tape));
+        }
         let dropout = pass.stream().filter(|_| self.dropout > 0.0);
         let dropout = dropout.map(|rng| Dropout::new(rng.clone(), self.dropout));
-        let blocks = blocks(self.trainable.parameters());
-        let forward = fet_kernels::forward(&entrance.shape, &blocks, entrance.input(), dropout, tracked);
+        let blocks = blocks(parameters);
+        let forward = fet_kernels::forward(&entrance.shape, &blocks, entrance.chain(), dropout, tracked);
         if let Some(rng) = forward.rng {
             pass.resume(rng);
         }
         let data = TensorData::new(forward.values, [batch.rows, batch.neighbours, width]);
         let device = batch.keys.device().without_autodiff();
-        (Tensor::from_data(data, &device), Passed { entrance, tape: forward.tape })
+        (Tensor::from_data(data, &device), Passed { entrance, embedding, mask, tape: forward.tape })
     }
 }
 
@@ -127,19 +170,22 @@ impl Encoder for FusedTransformer {
                 self.pass(&batch, &mut pass, true).1
             }
         };
-        let Passed { entrance, tape } = passed;
+        let Passed { entrance, embedding, mask, tape } = passed;
         let tape = tape.expect("a tracked pass leaves a tape");
-        let blocks = blocks(self.trainable.parameters());
-        let found = fet_kernels::backward(&entrance.shape, &blocks, entrance.input(), tape, host(gradient));
-        let device = entrance.records.device();
-        let back = |leaf: &Tensor<2>, values: Vec<f32>| {
-            (leaf.clone() * Tensor::<2>::from_data(TensorData::new(values, leaf.dims()), &device)).sum()
-        };
-        let mut scalar = back(&entrance.records, found.records);
-        if let (Some(mask), Some(values)) = (&entrance.mask, found.mask) {
-            scalar = scalar + back(mask, values);
+        let parameters = self.trainable.flat();
+        let blocks = blocks(parameters);
+        let found = fet_kernels::backward(&entrance.shape, &blocks, entrance.chain(), tape, host(gradient));
+        let records = entrance.records();
+        let embedding =
+            fet_kernels::embed_back(&kernels::embedding(parameters), records, &embedding, &found.records);
+        let mask = self.mask().zip(mask).zip(found.mask).map(|((weights, tape), gradient)| {
+            fet_kernels::mask_back(&weights, entrance.mask(), &tape, &gradient)
+        });
+        self.trainable.forget_gradient();
+        kernels::add_embedding(&mut self.trainable, &embedding);
+        if let Some(mask) = mask {
+            kernels::add_perceptron(&mut self.trainable, MASK, &mask);
         }
-        self.trainable.backward(&scalar, None);
         for (index, block) in found.blocks.iter().enumerate() {
             kernels::add_attention(&mut self.trainable, ATTENTION, index, &block.attention);
             kernels::add_feed_forward(&mut self.trainable, FEED_FORWARD, index, &block.feed_forward);

@@ -1,14 +1,15 @@
-//! The primary's half with its decoder's blocks computed by `fet-kernels`, on the host.
+//! The primary's half computed by `fet-kernels`, on the host: embedding, blocks and output layer.
 //!
-//! Embedding, output layer and loss remain Burn modules; the graph is cut before and after the blocks, as at a party's
-//! boundary. Parameters, names and random numbers are those of [`Decoder`], which remains the definition: a test
-//! compares the two.
+//! The loss remains a graph, from the outputs on, as does a layer that narrows the memory. Parameters, names and random numbers are those
+//! of [`Decoder`], which remains the definition: a test compares the two.
 
 use burn::tensor::{Tensor, TensorData};
-use fet_kernels::{DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, Shape};
+use fet_kernels::{
+    Buffer, DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, EmbeddingTape, Records, Shape,
+};
 
 use crate::model::kernels::{self, Place};
-use crate::model::{Decoder, apply, padding_mask};
+use crate::model::{Decoder, padding};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, TrainOutcome};
 use fet_core::model::{ModelShape, Pass};
 use fet_core::objective::Objective;
@@ -19,27 +20,47 @@ use fet_core::trainable::{Learner, Trainable};
 const ITSELF: Place = Place { layer: "self_attention", norms: "self_norms" };
 const MEMORY: Place = Place { layer: "memory_attention", norms: "memory_norms" };
 const FEED_FORWARD: Place = Place { layer: "feed_forward", norms: "feed_forward_norms" };
+const OUTPUT: &str = "output";
 
-/// A [`Decoder`] that computes its blocks on the host.
+/// A [`Decoder`] that computes on the host.
 #[derive(Debug)]
 pub(super) struct FusedDecoder {
     trainable: Trainable<Decoder>,
+    /// Whether a layer narrows the memory.
+    wide: bool,
     objective: Objective,
     heads: usize,
     dropout: f64,
 }
 
-/// The inputs and outputs of the blocks.
+/// What went in, what came out of the blocks, and what the way back wants.
 struct Passed {
+    keys: Vec<f32>,
+    key_columns: usize,
+    features: Vec<f32>,
+    feature_columns: usize,
     shape: Shape,
-    x: Vec<f32>,
-    memory: Vec<f32>,
+    embedding: EmbeddingTape,
+    /// [B, H].
+    x: Buffer,
+    /// [B, K, H].
+    memory: Buffer,
     mask: Option<Vec<f32>>,
-    values: Tensor<3>,
+    /// [B, H].
+    values: Vec<f32>,
     tape: Option<DecoderTape>,
 }
 
 impl Passed {
+    fn records(&self) -> Records<'_> {
+        Records {
+            keys: &self.keys,
+            key_columns: self.key_columns,
+            features: &self.features,
+            feature_columns: self.feature_columns,
+        }
+    }
+
     fn input(&self) -> DecoderInput<'_> {
         DecoderInput { x: &self.x, memory: &self.memory, mask: self.mask.as_deref() }
     }
@@ -53,6 +74,7 @@ impl FusedDecoder {
         context: &PrimaryContext<'_>,
     ) -> Self {
         Self {
+            wide: decoder.memory.is_some(),
             trainable: Trainable::new(decoder, optimizer.clone(), context.device),
             objective: context.objective,
             heads: shape.heads,
@@ -60,36 +82,51 @@ impl FusedDecoder {
         }
     }
 
-    /// Through the blocks: `embedded` [B, H] and `memory` [B, K, H], of which the first `available` are real.
+    /// Through embedding and blocks, which see the first `available` positions of `memory` [B, K, H].
     fn pass(
         &self,
-        embedded: &Tensor<2>,
+        batch: &PrimaryBatch,
         memory: Tensor<3>,
         available: usize,
         pass: &mut Pass,
         taped: bool,
     ) -> Passed {
         let [rows, positions, width] = memory.dims();
-        let device = memory.device().without_autodiff();
-        let mask = padding_mask(rows, positions, available, &device).map(host);
+        let parameters = self.trainable.flat();
+        let (keys, features) = (host(batch.keys.clone().without_autodiff()), batch.features.clone());
+        let features = host(features.without_autodiff());
+        let (key_columns, feature_columns) = (batch.keys.dims()[1], batch.features.dims()[1]);
+        let records = Records { keys: &keys, key_columns, features: &features, feature_columns };
+        let (x, embedding) = fet_kernels::embed(&kernels::embedding(parameters), records);
         let mut passed = Passed {
             shape: Shape { width, heads: self.heads, positions },
-            x: host(embedded.clone().without_autodiff()),
-            memory: host(memory.without_autodiff()),
-            mask,
-            values: Tensor::empty([rows, 1, width], &device),
+            keys,
+            key_columns,
+            features,
+            feature_columns,
+            embedding,
+            x,
+            memory: host(memory.without_autodiff()).into(),
+            mask: padding(positions, available).map(|row| row.repeat(rows)),
+            values: Vec::new(),
             tape: None,
         };
         let dropout = pass.stream().filter(|_| self.dropout > 0.0);
         let dropout = dropout.map(|rng| Dropout::new(rng.clone(), self.dropout));
-        let blocks = blocks(self.trainable.parameters());
-        let forward = fet_kernels::decode(&passed.shape, &blocks, passed.input(), dropout, taped);
+        let forward = fet_kernels::decode(&passed.shape, &blocks(parameters), passed.input(), dropout, taped);
         if let Some(rng) = forward.rng {
             pass.resume(rng);
         }
-        passed.values = Tensor::from_data(TensorData::new(forward.values, [rows, 1, width]), &device);
-        passed.tape = forward.tape;
+        (passed.values, passed.tape) = (forward.values, forward.tape);
         passed
+    }
+
+    /// What the output layer makes of the blocks' values, not activated, [B, outputs].
+    fn output(&self, values: &[f32]) -> TensorData {
+        let [weight, bias] = kernels::layer(self.trainable.flat(), OUTPUT);
+        let output = fet_kernels::linear(values, weight, bias);
+        let outputs = bias.len();
+        TensorData::new(output, [values.len() * outputs / weight.len(), outputs])
     }
 }
 
@@ -104,41 +141,46 @@ impl Primary for FusedDecoder {
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
-        let decoder = self.trainable.module();
-        let embedded = decoder.embedding.forward(batch.keys.clone(), batch.features.clone());
-        // Where the memory is wider than the model, the graph goes on to it through a layer.
-        let wider = decoder.memory.as_ref().map(|layer| {
+        // Where the memory is wider than the model, a graph goes on to it through a layer.
+        let wider = self.wide.then(|| {
+            let layer = self.trainable.module().memory.as_ref().expect("the module has the layer");
             let leaf = memory.tensor.clone().autodiff().require_grad();
             (leaf.clone(), layer.forward(leaf))
         });
         let narrow = wider.as_ref().map_or(memory.tensor, |(_, projected)| projected.clone());
-        let mut passed = self.pass(&embedded, narrow, memory.available, pass, true);
-        let [rows, _, width] = passed.values.dims();
+        let mut passed = self.pass(batch, narrow, memory.available, pass, true);
 
-        let leaf = passed.values.clone().autodiff().require_grad();
-        let output = apply(&self.trainable.module().output, leaf.clone().reshape([rows, width]));
-        let output = self.objective.activate(output);
+        let device = batch.keys.device().without_autodiff();
+        let leaf = Tensor::<2>::from_data(self.output(&passed.values), &device);
+        let leaf = leaf.autodiff().require_grad();
+        let output = self.objective.activate(leaf.clone());
         let loss = self.objective.loss(output.clone(), &batch.labels, &batch.weights);
-        let gradient = self.trainable.backward(&loss, Some(&leaf)).expect("the loss depends on the blocks");
+        let gradient = leaf.grad_remove(&mut loss.backward()).expect("the loss depends on the outputs");
 
         let tape = passed.tape.take().expect("a training pass leaves a tape");
-        let blocks = blocks(self.trainable.parameters());
-        let found = fet_kernels::decode_back(&passed.shape, &blocks, passed.input(), tape, host(gradient));
-        let tracked = embedded.device();
-        let shape = [rows, passed.shape.positions, width];
-        let x_gradient = Tensor::from_data(TensorData::new(found.x, [rows, width]), &tracked);
-        let mut scalar = (embedded * x_gradient).sum();
+        let parameters = self.trainable.flat();
+        let [weight, bias] = kernels::layer(parameters, OUTPUT);
+        let (to_weight, to_bias, below) =
+            fet_kernels::linear_back(&passed.values, weight, &host(gradient), bias.len());
+        let found = fet_kernels::decode_back(&passed.shape, &blocks(parameters), passed.input(), tape, below);
+        let records = passed.records();
+        let embedding =
+            fet_kernels::embed_back(&kernels::embedding(parameters), records, &passed.embedding, &found.x);
+        let shape = [batch.labels.len(), passed.shape.positions, passed.shape.width];
         let memory_gradient = TensorData::new(found.memory, shape);
         let memory_gradient = match wider {
             None => {
-                self.trainable.backward_more(&scalar, None);
-                Some(Tensor::from_data(memory_gradient, &tracked.without_autodiff()))
+                self.trainable.forget_gradient();
+                Some(Tensor::from_data(memory_gradient, &device))
             }
             Some((leaf, projected)) => {
-                scalar = scalar + (projected * Tensor::<3>::from_data(memory_gradient, &tracked)).sum();
-                self.trainable.backward_more(&scalar, Some(&leaf))
+                let gradient = Tensor::<3>::from_data(memory_gradient, &device.autodiff());
+                self.trainable.backward(&(projected * gradient).sum(), Some(&leaf))
             }
         };
+        kernels::add_embedding(&mut self.trainable, &embedding);
+        self.trainable.add_to_gradient(&format!("{OUTPUT}.weight"), &to_weight);
+        self.trainable.add_to_gradient(&format!("{OUTPUT}.bias"), &to_bias);
         for (index, block) in found.blocks.iter().enumerate() {
             kernels::add_attention(&mut self.trainable, ITSELF, index, &block.itself);
             kernels::add_attention(&mut self.trainable, MEMORY, index, &block.memory);
@@ -150,15 +192,13 @@ impl Primary for FusedDecoder {
 
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2> {
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
-        let decoder = self.trainable.untracked();
-        let embedded = decoder.embedding.forward(batch.keys.clone(), batch.features.clone());
-        let narrow = match &decoder.memory {
+        let narrow = match self.wide.then(|| self.trainable.untracked().memory).flatten() {
             Some(layer) => layer.forward(memory.tensor),
             None => memory.tensor,
         };
-        let passed = self.pass(&embedded, narrow, memory.available, &mut Pass::evaluation(), false);
-        let [rows, _, width] = passed.values.dims();
-        self.objective.activate(apply(&decoder.output, passed.values.reshape([rows, width])))
+        let passed = self.pass(batch, narrow, memory.available, &mut Pass::evaluation(), false);
+        let device = batch.keys.device().without_autodiff();
+        self.objective.activate(Tensor::from_data(self.output(&passed.values), &device))
     }
 }
 

@@ -1,0 +1,289 @@
+//! A party's embedding of its distinct records: e = W [key, features] + b + PE(key), and PE of learnable Fourier features:
+//! W₂ GELU(W₁ f), f = [cos r, sin r]/√H, r = key·Wr (Li et al. 2021).
+
+use rayon::prelude::*;
+
+use crate::buffer::Buffer;
+use crate::math::{sin_cos, vectorised};
+use crate::matrix::{Into, View, ViewMut, multiply};
+use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Turned};
+use crate::rows::{add, add_rows, sized};
+
+/// Records are worked on so many at a time: both factors of a sum over them stay in cache.
+const RECORDS: usize = 128;
+/// Sums over records are made in so many portions, whatever the number of threads.
+const PORTIONS: usize = 8;
+
+/// The parameters of a positional encoding.
+#[derive(Debug, Clone, Copy)]
+pub struct PositionWeights<'a> {
+    /// Wr, [m, H/2].
+    pub frequencies: &'a [f32],
+    /// W₁ and W₂, H → 2H → H.
+    pub perceptron: PerceptronWeights<'a>,
+}
+
+/// The parameters of an embedding.
+#[derive(Debug, Clone, Copy)]
+pub struct EmbeddingWeights<'a> {
+    /// W, [m + d, H].
+    pub input: &'a [f32],
+    /// b, H values.
+    pub input_bias: &'a [f32],
+    /// PE, where there is one.
+    pub position: Option<PositionWeights<'a>>,
+}
+
+/// Their gradients.
+#[derive(Debug)]
+pub struct EmbeddingGradient {
+    /// Of W, [m + d, H].
+    pub input: Buffer,
+    /// Of b, H values.
+    pub input_bias: Buffer,
+    /// Of Wr and of the perceptron, where there is an encoding.
+    pub position: Option<(Buffer, PerceptronGradient)>,
+}
+
+/// Records that are embedded.
+#[derive(Debug, Clone, Copy)]
+pub struct Records<'a> {
+    /// [U, m].
+    pub keys: &'a [f32],
+    /// m.
+    pub key_columns: usize,
+    /// [U, d].
+    pub features: &'a [f32],
+    /// d.
+    pub feature_columns: usize,
+}
+
+/// What a forward pass leaves for the way back.
+#[derive(Debug)]
+pub struct EmbeddingTape {
+    /// f, [U, H].
+    features: Buffer,
+    /// The perceptron before its GELU, [U, 2H].
+    hidden: Buffer,
+}
+
+impl EmbeddingWeights<'_> {
+    fn width(&self) -> usize {
+        self.input_bias.len()
+    }
+
+    fn check(&self, records: Records<'_>) {
+        let width = self.width();
+        assert_eq!(self.input.len(), (records.key_columns + records.feature_columns) * width, "W");
+        if let Some(position) = &self.position {
+            assert!(width.is_multiple_of(2), "an even width");
+            assert_eq!(position.frequencies.len(), records.key_columns * width / 2, "the frequencies");
+            position.perceptron.check(width, width);
+        }
+    }
+}
+
+impl Records<'_> {
+    fn count(&self) -> usize {
+        self.keys.len() / self.key_columns
+    }
+
+    fn columns(&self) -> usize {
+        self.key_columns + self.feature_columns
+    }
+
+    fn keys(&self, first: usize, count: usize) -> &[f32] {
+        &self.keys[first * self.key_columns..(first + count) * self.key_columns]
+    }
+
+    /// Keys and features of some records side by side, [n, m + d].
+    fn joined<'a>(&self, first: usize, count: usize, room: &'a mut Vec<f32>) -> &'a [f32] {
+        room.clear();
+        for record in first..first + count {
+            room.extend_from_slice(self.keys(record, 1));
+            room.extend_from_slice(
+                &self.features[record * self.feature_columns..(record + 1) * self.feature_columns],
+            );
+        }
+        room
+    }
+}
+
+/// What some records are worked on in.
+#[derive(Default)]
+struct Scratch {
+    perceptron: perceptron::Scratch,
+    joined: Vec<f32>,
+    angles: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+/// The embedded records [U, H], and what the way back wants.
+///
+/// # Panics
+/// If sizes do not fit, or a record has no key.
+pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, EmbeddingTape) {
+    weights.check(records);
+    let (width, count) = (weights.width(), records.count());
+    let mut values = Buffer::any(count * width);
+    let encoded = if weights.position.is_some() { count * width } else { 0 };
+    // Without an encoding its parts are empty.
+    let mut tape = EmbeddingTape { features: Buffer::any(encoded), hidden: Buffer::any(2 * encoded) };
+    let part = |wide: usize| (RECORDS * wide).max(1);
+    let rows = values.par_chunks_mut(part(width)).enumerate();
+    if weights.position.is_none() {
+        rows.for_each_init(Scratch::default, |scratch, (index, out)| {
+            let x = records.joined(index * RECORDS, out.len() / width, &mut scratch.joined);
+            let right = View::new(weights.input, width);
+            let bias = Into::Row(weights.input_bias);
+            multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
+        });
+        return (values, tape);
+    }
+    rows.zip(tape.features.par_chunks_mut(part(width)))
+        .zip(tape.hidden.par_chunks_mut(part(2 * width)))
+        .for_each_init(Scratch::default, |scratch, (((index, out), features), hidden)| {
+            let Some(position) = &weights.position else { return };
+            let (first, count) = (index * RECORDS, out.len() / width);
+            let x = records.joined(first, count, &mut scratch.joined);
+            scratch.bias.clear();
+            scratch.bias.extend_from_slice(weights.input_bias);
+            add(&mut scratch.bias, position.perceptron.output_bias);
+            let right = View::new(weights.input, width);
+            let bias = Into::Row(&scratch.bias);
+            multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
+            let angles = sized(&mut scratch.angles, count * width / 2);
+            let keys = View::new(records.keys(first, count), records.key_columns);
+            let right = View::new(position.frequencies, width / 2);
+            multiply(1.0, keys, right, Into::Set, ViewMut::new(angles, width / 2));
+            waves(angles, width, features);
+            let room = &mut scratch.perceptron;
+            perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
+        });
+    (values, tape)
+}
+
+/// [cos r, sin r]/√H of each row of angles.
+fn waves(angles: &[f32], width: usize, features: &mut [f32]) {
+    let scale = 1.0 / (width as f32).sqrt();
+    #[inline(always)]
+    fn of_row(scale: f32, angles: &[f32], cosines: &mut [f32], sines: &mut [f32]) {
+        for ((angle, cosine), sine) in angles.iter().zip(cosines).zip(sines) {
+            let (sin, cos) = sin_cos(*angle);
+            *cosine = cos * scale;
+            *sine = sin * scale;
+        }
+    }
+    vectorised(
+        #[inline(always)]
+        move || {
+            for (angles, out) in angles.chunks_exact(width / 2).zip(features.chunks_exact_mut(width)) {
+                let (cosines, sines) = out.split_at_mut(width / 2);
+                of_row(scale, angles, cosines, sines);
+            }
+        },
+    );
+}
+
+/// The gradient of angles from that of `features`, which are [cos r, sin r]/√H.
+fn waves_back(features: &[f32], gradient: &[f32], width: usize, angles: &mut [f32]) {
+    #[inline(always)]
+    fn of_row([cosines, sines, of_cosines, of_sines]: [&[f32]; 4], angles: &mut [f32]) {
+        let waves = cosines.iter().zip(sines);
+        for ((angle, (cosine, sine)), (of_cosine, of_sine)) in
+            angles.iter_mut().zip(waves).zip(of_cosines.iter().zip(of_sines))
+        {
+            *angle = cosine * of_sine - sine * of_cosine;
+        }
+    }
+    vectorised(
+        #[inline(always)]
+        move || {
+            let rows = features.chunks_exact(width).zip(gradient.chunks_exact(width));
+            for ((features, gradient), angles) in rows.zip(angles.chunks_exact_mut(width / 2)) {
+                let (cosines, sines) = features.split_at(width / 2);
+                let (of_cosines, of_sines) = gradient.split_at(width / 2);
+                of_row([cosines, sines, of_cosines, of_sines], angles);
+            }
+        },
+    );
+}
+
+/// The gradient of an embedding's parameters from that of the embedded records, [U, H].
+///
+/// # Panics
+/// If the tape is not that of the same records.
+pub fn embed_back(
+    weights: &EmbeddingWeights<'_>,
+    records: Records<'_>,
+    tape: &EmbeddingTape,
+    gradient: &[f32],
+) -> EmbeddingGradient {
+    weights.check(records);
+    let (width, count) = (weights.width(), records.count());
+    assert_eq!(gradient.len(), count * width, "the gradient of the embedded records");
+    let turned = weights.position.as_ref().map(|position| Turned::new(&position.perceptron));
+    let portion = count.div_ceil(PORTIONS);
+    let portions: Vec<EmbeddingGradient> = gradient
+        .par_chunks(portion * width)
+        .enumerate()
+        .map(|(index, gradient)| {
+            let mut found = EmbeddingGradient::zeros(weights);
+            let (mut scratch, mut features_gradient) = (Scratch::default(), Vec::new());
+            for (within, above) in gradient.chunks(RECORDS * width).enumerate() {
+                let (first, count) = (index * portion + within * RECORDS, above.len() / width);
+                let x = records.joined(first, count, &mut scratch.joined);
+                let above_view = View::new(above, width);
+                let target = ViewMut::new(&mut found.input, width);
+                multiply(1.0, View::new(x, records.columns()).transposed(), above_view, Into::Add, target);
+                add_rows(&mut found.input_bias, above);
+                let (Some(position), Some(turned)) = (&weights.position, &turned) else { continue };
+                let Some((frequencies, perceptron)) = &mut found.position else { continue };
+                let features = &tape.features[first * width..(first + count) * width];
+                let hidden = &tape.hidden[2 * first * width..2 * (first + count) * width];
+                let below = sized(&mut features_gradient, count * width);
+                let room = &mut scratch.perceptron;
+                perceptron::backward(
+                    &position.perceptron,
+                    turned,
+                    (features, hidden, above),
+                    perceptron,
+                    Some(&mut *below),
+                    room,
+                );
+                let angles = sized(&mut scratch.angles, count * width / 2);
+                waves_back(features, below, width, angles);
+                let keys = View::new(records.keys(first, count), records.key_columns);
+                let target = ViewMut::new(frequencies, width / 2);
+                multiply(1.0, keys.transposed(), View::new(angles, width / 2), Into::Add, target);
+            }
+            found
+        })
+        .collect();
+    let mut total = EmbeddingGradient::zeros(weights);
+    portions.iter().for_each(|portion| total.add(portion));
+    total
+}
+
+impl EmbeddingGradient {
+    fn zeros(weights: &EmbeddingWeights<'_>) -> Self {
+        Self {
+            input: Buffer::zeros(weights.input.len()),
+            input_bias: Buffer::zeros(weights.input_bias.len()),
+            position: weights.position.as_ref().map(|position| {
+                let frequencies = Buffer::zeros(position.frequencies.len());
+                (frequencies, PerceptronGradient::zeros(&position.perceptron))
+            }),
+        }
+    }
+
+    fn add(&mut self, other: &Self) {
+        add(&mut self.input, &other.input);
+        add(&mut self.input_bias, &other.input_bias);
+        if let (Some((frequencies, perceptron)), Some((more, others))) = (&mut self.position, &other.position)
+        {
+            add(frequencies, more);
+            perceptron.add(others);
+        }
+    }
+}

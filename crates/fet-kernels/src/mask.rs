@@ -1,0 +1,85 @@
+//! The dynamic mask: a perceptron on the keys of a sequence's K records, one number for each position.
+
+use rayon::prelude::*;
+
+use crate::buffer::Buffer;
+use crate::chain::gather;
+use crate::matrix::Into;
+use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Scratch, Turned};
+use crate::rows::sized;
+
+/// Sequences are worked on so many at a time, whatever the number of threads.
+const SEQUENCES: usize = 16;
+
+/// What a mask is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct MaskInput<'a> {
+    /// The keys of distinct records, [U, m].
+    pub keys: &'a [f32],
+    /// m.
+    pub key_columns: usize,
+    /// Which record stands where, [B·K].
+    pub slots: &'a [u32],
+    /// K.
+    pub positions: usize,
+}
+
+/// What a forward pass leaves for the way back.
+#[derive(Debug)]
+pub struct MaskTape {
+    hidden: Buffer,
+}
+
+/// The mask [B, K], and its tape.
+///
+/// # Panics
+/// If sizes do not fit.
+pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>, MaskTape) {
+    let MaskInput { keys, key_columns, slots, positions } = input;
+    weights.check(positions * key_columns, positions);
+    let sequences = slots.len() / positions;
+    let mut values = vec![0.0f32; slots.len()];
+    let mut hidden = Buffer::any(sequences * weights.wide());
+    let parts = values
+        .par_chunks_mut(SEQUENCES * positions)
+        .zip(hidden.par_chunks_mut(SEQUENCES * weights.wide()))
+        .zip(slots.par_chunks(SEQUENCES * positions));
+    parts.for_each_init(
+        Default::default,
+        |(x, scratch): &mut (Vec<f32>, Scratch), ((out, hidden), slots)| {
+            let x = sized(x, slots.len() * key_columns);
+            gather(keys, slots, key_columns, x);
+            perceptron::forward(weights, x, hidden, out, Into::Row(weights.output_bias), scratch);
+        },
+    );
+    (values, MaskTape { hidden })
+}
+
+/// The gradient of the mask's parameters from that of the mask, [B, K].
+///
+/// # Panics
+/// If the tape is not that of the same mask.
+pub fn mask_back(
+    weights: &PerceptronWeights<'_>,
+    input: MaskInput<'_>,
+    tape: &MaskTape,
+    gradient: &[f32],
+) -> PerceptronGradient {
+    let MaskInput { keys, key_columns, slots, positions } = input;
+    let turned = Turned::new(weights);
+    let parts: Vec<PerceptronGradient> = gradient
+        .par_chunks(SEQUENCES * positions)
+        .zip(tape.hidden.par_chunks(SEQUENCES * weights.wide()))
+        .zip(slots.par_chunks(SEQUENCES * positions))
+        .map_init(Default::default, |(x, scratch): &mut (Vec<f32>, Scratch), ((above, hidden), slots)| {
+            let x = sized(x, slots.len() * key_columns);
+            gather(keys, slots, key_columns, x);
+            let mut found = PerceptronGradient::zeros(weights);
+            perceptron::backward(weights, &turned, (x, hidden, above), &mut found, None, scratch);
+            found
+        })
+        .collect();
+    let mut total = PerceptronGradient::zeros(weights);
+    parts.iter().for_each(|part| total.add(part));
+    total
+}

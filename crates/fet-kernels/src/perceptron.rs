@@ -1,0 +1,144 @@
+//! y = W₂ GELU(W₁ x + b₁) + b₂, for any number of rows: the dynamic mask, and what follows the features of a positional encoding.
+
+use crate::buffer::Buffer;
+use crate::feed_forward::{activate, activate_back};
+use crate::matrix::{Into, View, ViewMut, lay, multiply};
+use crate::rows::{add, add_rows, sized};
+
+/// The parameters of a perceptron of one hidden layer. Matrices are [inputs, outputs], row by row.
+#[derive(Debug, Clone, Copy)]
+pub struct PerceptronWeights<'a> {
+    /// [I, J].
+    pub hidden: &'a [f32],
+    /// J values.
+    pub hidden_bias: &'a [f32],
+    /// [J, O].
+    pub output: &'a [f32],
+    /// O values.
+    pub output_bias: &'a [f32],
+}
+
+/// Their gradients.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PerceptronGradient {
+    /// [I, J].
+    pub hidden: Buffer,
+    /// J values.
+    pub hidden_bias: Buffer,
+    /// [J, O].
+    pub output: Buffer,
+    /// O values.
+    pub output_bias: Buffer,
+}
+
+impl PerceptronWeights<'_> {
+    /// I.
+    pub(crate) fn inputs(&self) -> usize {
+        self.hidden.len() / self.wide()
+    }
+
+    /// J.
+    pub(crate) fn wide(&self) -> usize {
+        self.hidden_bias.len()
+    }
+
+    /// O.
+    pub(crate) fn outputs(&self) -> usize {
+        self.output_bias.len()
+    }
+
+    /// # Panics
+    /// If the matrices do not follow each other.
+    pub(crate) fn check(&self, inputs: usize, outputs: usize) {
+        assert_eq!(self.hidden.len(), inputs * self.wide(), "the hidden layer's weights");
+        assert_eq!(self.outputs(), outputs, "the outputs");
+        assert_eq!(self.output.len(), self.wide() * outputs, "the output layer's weights");
+    }
+}
+
+impl PerceptronGradient {
+    pub(crate) fn zeros(weights: &PerceptronWeights<'_>) -> Self {
+        Self {
+            hidden: Buffer::zeros(weights.hidden.len()),
+            hidden_bias: Buffer::zeros(weights.hidden_bias.len()),
+            output: Buffer::zeros(weights.output.len()),
+            output_bias: Buffer::zeros(weights.output_bias.len()),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        add(&mut self.hidden, &other.hidden);
+        add(&mut self.hidden_bias, &other.hidden_bias);
+        add(&mut self.output, &other.output);
+        add(&mut self.output_bias, &other.output_bias);
+    }
+}
+
+/// The matrices with rows as columns, laid out once for all rows.
+pub(crate) struct Turned {
+    /// [J, I].
+    hidden: Vec<f32>,
+    /// [O, J].
+    output: Vec<f32>,
+}
+
+impl Turned {
+    pub(crate) fn new(weights: &PerceptronWeights<'_>) -> Self {
+        let (mut hidden, mut output) = (Vec::new(), Vec::new());
+        lay(View::new(weights.hidden, weights.wide()).transposed(), &mut hidden);
+        lay(View::new(weights.output, weights.outputs()).transposed(), &mut output);
+        Self { hidden, output }
+    }
+}
+
+/// What the way back works in.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    active: Vec<f32>,
+    wide: Vec<f32>,
+}
+
+/// `x` [n, I] → `hidden` [n, J], before its GELU, and `out` [n, O].
+pub(crate) fn forward(
+    weights: &PerceptronWeights<'_>,
+    x: &[f32],
+    hidden: &mut [f32],
+    out: &mut [f32],
+    into: Into<'_>,
+    scratch: &mut Scratch,
+) {
+    let (inputs, wide, outputs) = (weights.inputs(), weights.wide(), weights.outputs());
+    let right = View::new(weights.hidden, wide);
+    multiply(1.0, View::new(x, inputs), right, Into::Row(weights.hidden_bias), ViewMut::new(hidden, wide));
+    let active = sized(&mut scratch.active, hidden.len());
+    activate(hidden, active);
+    let right = View::new(weights.output, outputs);
+    multiply(1.0, View::new(active, wide), right, into, ViewMut::new(out, outputs));
+}
+
+/// Back through [`forward`] from the gradient `above` [n, O]: adds to that of the parameters, and leaves that of `x` where it is wanted.
+pub(crate) fn backward(
+    weights: &PerceptronWeights<'_>,
+    turned: &Turned,
+    (x, hidden, above): (&[f32], &[f32], &[f32]),
+    gradient: &mut PerceptronGradient,
+    x_gradient: Option<&mut [f32]>,
+    scratch: &mut Scratch,
+) {
+    let (inputs, wide, outputs) = (weights.inputs(), weights.wide(), weights.outputs());
+    let active = sized(&mut scratch.active, hidden.len());
+    let slopes = sized(&mut scratch.wide, hidden.len());
+    let above_view = View::new(above, outputs);
+    multiply(1.0, above_view, View::new(&turned.output, wide), Into::Set, ViewMut::new(slopes, wide));
+    activate_back(hidden, active, slopes);
+    let target = ViewMut::new(&mut gradient.output, outputs);
+    multiply(1.0, View::new(active, wide).transposed(), above_view, Into::Add, target);
+    add_rows(&mut gradient.output_bias, above);
+    let target = ViewMut::new(&mut gradient.hidden, wide);
+    multiply(1.0, View::new(x, inputs).transposed(), View::new(slopes, wide), Into::Add, target);
+    add_rows(&mut gradient.hidden_bias, slopes);
+    if let Some(x_gradient) = x_gradient {
+        let right = View::new(&turned.hidden, inputs);
+        multiply(1.0, View::new(slopes, wide), right, Into::Set, ViewMut::new(x_gradient, inputs));
+    }
+}
