@@ -87,6 +87,8 @@ def authors(checkout, case, steps):
 def ours(summary, case, device, libtorch):
     """Rows per second and peak memory of one run of the benchmark."""
     environment = dict(os.environ, FET_BENCH_CASE=f"{case} / {device}")
+    # An allocator that the other side is given is not ours.
+    environment.pop("LD_PRELOAD", None)
     if libtorch:
         environment["LD_LIBRARY_PATH"] = libtorch
     output = subprocess.run([summary], env=environment, check=True, capture_output=True, text=True).stdout
