@@ -19,6 +19,8 @@ pub struct Evidence<'a> {
     pub decoys: &'a Pairs,
     /// How many of all pairs of a row and a record are of each level, in each field.
     pub all: &'a [[f64; LEVELS]],
+    /// The same of pairs of two rows of the primary, which are none of the matches unless it holds things twice.
+    pub own: &'a [[f64; LEVELS]],
     /// How many pairs one stands for that was counted.
     pub each: f64,
     /// How many rows one stands for that has candidates here.
@@ -141,10 +143,17 @@ impl State {
     }
 
     fn weights(&self, evidence: &Evidence<'_>) -> Weights {
-        let rest = |(all, taken): (&[f64; LEVELS], &[f64; LEVELS])| {
-            normal(std::array::from_fn(|level| (all[level] - taken[level]).max(0.0) + UNSEEN * evidence.each))
+        // What is left of all pairs is none of the matches, if these were found; a row and another of its own table are none in any case.
+        let rest = |((all, own), taken): ((&[f64; LEVELS], &[f64; LEVELS]), &[f64; LEVELS])| {
+            let (pairs, owns) = (all.iter().sum::<f64>(), own.iter().sum::<f64>());
+            normal(std::array::from_fn(|level| {
+                let least = (all[level] - taken[level]).max(0.0);
+                let like_own = if owns > 0.0 { own[level] * pairs / owns } else { least };
+                least.min(like_own) + UNSEEN * evidence.each
+            }))
         };
-        let u: Vec<[f64; LEVELS]> = evidence.all.iter().zip(&self.taken).map(rest).collect();
+        let both = evidence.all.iter().zip(evidence.own);
+        let u: Vec<[f64; LEVELS]> = both.zip(&self.taken).map(rest).collect();
         Weights {
             levels: self.m.iter().zip(&u).map(|(m, u)| rising(m, u)).collect(),
             reach: self

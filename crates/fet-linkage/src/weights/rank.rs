@@ -63,13 +63,15 @@ pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: us
                 .map(move |(rarities, level)| (level, rarities[record]))
         }));
     }
-    let (all, each) = count(fields, seed);
+    let (all, each) = count(fields, seed, false);
+    let (own, _) = count(Fields { queries: fields.queries, records: fields.queries }, seed, true);
     let decoys = decoys(queries, fields.queries, &rarities);
     let records = fields.records.first().map_or(1, BitTable::rows);
     let weights = learn(&Evidence {
         candidates: &candidates,
         decoys: &decoys,
         all: &all,
+        own: &own,
         each,
         each_row: rows as f64 / candidates.rows().max(1) as f64,
         records,
@@ -196,8 +198,9 @@ fn decoys(queries: &BitTable, fields: &[BitTable], rarities: &Rarities) -> Pairs
     pairs
 }
 
-/// How many of all pairs have each level of each field, by counting all or a random sample; and how many pairs one counted stands for.
-fn count(fields: Fields<'_>, seed: u64) -> (Vec<[f64; LEVELS]>, f64) {
+/// How many of all pairs have each level of each field, by counting all or a random sample; and how many pairs one counted stands for. Pairs
+/// of a row with itself are left out where both tables are one.
+fn count(fields: Fields<'_>, seed: u64, is_one: bool) -> (Vec<[f64; LEVELS]>, f64) {
     let rows = |tables: &[BitTable]| tables.first().map_or(0, BitTable::rows);
     let (queries, records) = (rows(fields.queries), rows(fields.records));
     let pairs = queries * records;
@@ -211,6 +214,9 @@ fn count(fields: Fields<'_>, seed: u64) -> (Vec<[f64; LEVELS]>, f64) {
     };
     let count = |mut counts: Vec<[u64; LEVELS]>, at: usize| {
         let (query, record) = place(at);
+        if is_one && query == record {
+            return counts;
+        }
         for (counts, level) in counts.iter_mut().zip(fields.levels(query, record)) {
             if level != MISSING {
                 counts[usize::from(level)] += 1;

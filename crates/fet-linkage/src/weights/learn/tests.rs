@@ -85,7 +85,9 @@ fn drawn(mixture: &Mixture, seed: u64) -> Drawn {
 fn learned(drawn: &Drawn) -> Weights {
     let (candidates, decoys, all) = (&drawn.candidates, &drawn.decoys, &drawn.all[..]);
     let (records, others) = (DRAWN, DRAWN);
-    learn(&Evidence { candidates, decoys, all, each: 1.0, each_row: 1.0, records, others })
+    // Nothing is known of pairs within the primary.
+    let own = vec![[0.0; LEVELS]; all.len()];
+    learn(&Evidence { candidates, decoys, all, own: &own, each: 1.0, each_row: 1.0, records, others })
 }
 
 /// Of each candidate its probability, and whether it is the match: the first of a row that has one.
