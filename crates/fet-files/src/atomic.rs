@@ -2,7 +2,7 @@
 //!
 //! Readers see the old file or the new one, never a part. Two processes or threads that write the same file do not
 //! disturb each other: each has a temporary file of its own, and the last rename wins. A process that is killed while it
-//! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it.
+//! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it, and [`sweep`] removes it.
 //!
 //! A symbolic link is followed: the file that it names is replaced, not the link. What is no file, such as a device or a FIFO, stays;
 //! [`write_with`] writes to it as it is.
@@ -135,6 +135,25 @@ fn fill_and_rename<T>(
     Ok(result)
 }
 
+/// Removes what killed processes left of files that they were writing into `folder`: for whoever alone writes there. What cannot be removed
+/// stays, and does no harm.
+pub fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        if name.to_str().and_then(writer).is_some_and(|process| process != std::process::id()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The process that a temporary file's name tells.
+fn writer(name: &str) -> Option<u32> {
+    let (process, number) = name.strip_suffix(".part")?.rsplit_once('.')?.1.split_once('-')?;
+    number.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
 /// A new file beside `path`. Its name is unique among the threads of this process and the processes of this machine; a
 /// name that a process of another machine has taken on a shared folder is skipped.
 fn create_beside(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
@@ -175,6 +194,26 @@ mod tests {
             .collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_nothing_else() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let own = format!("model.{}-3.part", std::process::id());
+        let kept = ["model", "a.part", "a.7.part", "a.x-1.part", "a.7-x.part", own.as_str()];
+        for name in kept.into_iter().chain(["model.safetensors.1-0.part", ".1-22.part"]) {
+            fs::write(folder.path().join(name), b"x").expect("writable");
+        }
+        sweep(folder.path());
+        let mut left: Vec<String> = fs::read_dir(folder.path())
+            .expect("a folder")
+            .map(|entry| entry.expect("an entry").file_name().into_string().expect("a name"))
+            .collect();
+        left.sort();
+        let mut kept = kept.map(String::from);
+        kept.sort();
+        assert_eq!(left, kept);
+        sweep(&folder.path().join("nowhere"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod names;
 mod streams;
 mod whole;
 
-pub use atomic::{check_writable, leave, write, write_private, write_with};
+pub use atomic::{check_writable, leave, sweep, write, write_private, write_with};
 pub use checksum::{hex, sha256, sha256_of_file};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use names::{did_you_mean, experiment, similar_experiment};

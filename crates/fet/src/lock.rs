@@ -47,8 +47,10 @@ pub(crate) fn is_held(folder: &Path) -> bool {
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }
 
-/// Removes the file of a lock that is still held, once the run is complete: from then on the report protects it.
+/// Removes what killed processes left in the folder, and the file of a lock that is still held, once the run is complete: from then on the
+/// report protects it.
 pub(crate) fn leave(folder: &Path) {
+    fet_files::sweep(folder);
     // A file that cannot be removed does no harm.
     let _ = std::fs::remove_file(folder.join(LOCK));
 }

@@ -118,7 +118,7 @@ impl Session {
         Ok(self.store.finish(&model.to_bytes(self.best.clone()))?)
     }
 
-    /// Removes the states saved during the run.
+    /// Removes the states saved during the run, and what a killed process left of one.
     pub(super) fn forget(&mut self) {
         match &mut self.store {
             Store::Memory(kept) => kept.clear(),
@@ -126,6 +126,7 @@ impl Session {
                 for epoch in epochs(folder) {
                     let _ = fs::remove_file(folder.join(file_name(epoch)));
                 }
+                fet_files::sweep(folder);
             }
         }
     }
