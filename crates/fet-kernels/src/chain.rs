@@ -208,9 +208,9 @@ pub fn backward(
         .collect();
     drop(each);
     let mut total = zeros(shape, blocks);
-    for portion in &portions {
-        total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
-    }
+    total.par_iter_mut().enumerate().for_each(|(block, sum)| {
+        portions.iter().for_each(|portion| sum.add(&portion[block]));
+    });
     let records = {
         let (first, sum) = ((&blocks[0].attention, &turned[0]), &mut total[0].attention);
         records_back(shape, first, &input, &gradient, &projected_gradient, sum)

@@ -147,7 +147,7 @@ pub fn decode_back(
     assert_eq!(gradient.len(), input.x.len(), "the gradient of the decoder's result");
     let portion = samples.div_ceil(PORTIONS);
     let mut x = gradient;
-    let mut memory = Buffer::zeros(input.memory.len());
+    let mut memory = Buffer::any(input.memory.len());
     let way = Way { shape, blocks, input, samples, dropout: tape.dropout.as_ref() };
     let portions: Vec<Vec<DecoderBlockGradient>> = x
         .par_chunks_mut(portion * shape.width)
@@ -165,9 +165,9 @@ pub fn decode_back(
         })
         .collect();
     let mut total: Vec<_> = blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
-    for portion in &portions {
-        total.iter_mut().zip(portion).for_each(|(sum, part)| sum.add(part));
-    }
+    total.par_iter_mut().enumerate().for_each(|(block, sum)| {
+        portions.iter().for_each(|portion| sum.add(&portion[block]));
+    });
     DecoderGradient { x, memory: memory.into_vec(), blocks: total }
 }
 

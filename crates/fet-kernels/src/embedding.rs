@@ -261,7 +261,7 @@ pub fn embed_back(
         })
         .collect();
     let mut total = EmbeddingGradient::zeros(weights);
-    portions.iter().for_each(|portion| total.add(portion));
+    total.add_all(&portions);
     total
 }
 
@@ -277,13 +277,15 @@ impl EmbeddingGradient {
         }
     }
 
-    fn add(&mut self, other: &Self) {
-        add(&mut self.input, &other.input);
-        add(&mut self.input_bias, &other.input_bias);
-        if let (Some((frequencies, perceptron)), Some((more, others))) = (&mut self.position, &other.position)
-        {
-            add(frequencies, more);
-            perceptron.add(others);
+    /// Adds all others, in their order.
+    fn add_all(&mut self, others: &[Self]) {
+        for other in others {
+            add(&mut self.input, &other.input);
+            add(&mut self.input_bias, &other.input_bias);
         }
+        let Some((frequencies, perceptron)) = &mut self.position else { return };
+        let parts: Vec<_> = others.iter().filter_map(|other| other.position.as_ref()).collect();
+        parts.iter().for_each(|(part, _)| add(frequencies, part));
+        perceptron.add_all(&parts.iter().map(|(_, part)| part).collect::<Vec<_>>());
     }
 }

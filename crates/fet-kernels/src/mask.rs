@@ -80,6 +80,6 @@ pub fn mask_back(
         })
         .collect();
     let mut total = PerceptronGradient::zeros(weights);
-    parts.iter().for_each(|part| total.add(part));
+    total.add_all(&parts.iter().collect::<Vec<_>>());
     total
 }

@@ -66,11 +66,15 @@ impl PerceptronGradient {
         }
     }
 
-    pub(crate) fn add(&mut self, other: &Self) {
-        add(&mut self.hidden, &other.hidden);
-        add(&mut self.hidden_bias, &other.hidden_bias);
-        add(&mut self.output, &other.output);
-        add(&mut self.output_bias, &other.output_bias);
+    /// Adds all others, in their order.
+    pub(crate) fn add_all(&mut self, others: &[&Self]) {
+        let Self { hidden, hidden_bias, output, output_bias } = self;
+        let layer = |sum: &mut Buffer, of: fn(&Self) -> &Buffer| {
+            others.iter().for_each(|other| add(sum, of(other)));
+        };
+        rayon::join(|| layer(hidden, |other| &other.hidden), || layer(output, |other| &other.output));
+        layer(hidden_bias, |other| &other.hidden_bias);
+        layer(output_bias, |other| &other.output_bias);
     }
 }
 

@@ -114,29 +114,31 @@ fn softmax(
     )
 }
 
-/// Back from the gradients of context and total, left in the scratch, to those of the memory, to which it adds, and
-/// of the absorbed queries.
+/// Back from the gradients of context and total, left in the scratch, to those of the memory, which it replaces or adds to, and of the absorbed
+/// queries.
 pub(super) fn attend_back<'s>(
     shape: &Shape,
     memory: Memory<'_>,
     absorbed: &[f32],
-    scale: f32,
-    kept: &[f32],
-    memory_gradient: &mut [f32],
+    (scale, kept): (f32, &[f32]),
+    (memory_gradient, into): (&mut [f32], Into<'_>),
     scratch: &'s mut Scratch,
 ) -> &'s [f32] {
     let Shape { width, heads, positions } = *shape;
-    let slopes = sized(&mut scratch.logits, heads * positions);
-    let weights = sized(&mut scratch.weights, heads * positions);
+    // Slopes and weights one after another, and what each is multiplied with: one product makes both parts of the memory's gradient.
+    let both = sized(&mut scratch.logits, 2 * heads * positions);
+    let with = sized(&mut scratch.weights, 2 * heads * width);
     let absorbed_gradient = sized(&mut scratch.absorbed_gradient, absorbed.len());
     let samples = memory.values.chunks_exact(positions * width);
     for (sample, (values, gradient)) in
         samples.zip(memory_gradient.chunks_exact_mut(positions * width)).enumerate()
     {
         let rows = sample * heads * width..(sample + 1) * heads * width;
-        let above = View::new(&scratch.context_gradient[rows.clone()], width);
+        let (slopes, weights) = both.split_at_mut(heads * positions);
+        let above = &scratch.context_gradient[rows.clone()];
         let right = View::new(values, width);
-        multiply(1.0, above, right.transposed(), Into::Set, ViewMut::new(slopes, positions));
+        let target = ViewMut::new(slopes, positions);
+        multiply(1.0, View::new(above, width), right.transposed(), Into::Set, target);
         for head in 0..heads {
             let place = head * positions..(head + 1) * positions;
             let start = sample * heads * positions;
@@ -144,12 +146,12 @@ pub(super) fn attend_back<'s>(
             let total = scratch.total_gradient[sample * heads + head];
             softmax_back(scale, total, kept, &mut slopes[place.clone()], &mut weights[place]);
         }
-        let weights = View::new(weights, positions);
-        multiply(1.0, weights.transposed(), above, Into::Add, ViewMut::new(gradient, width));
-        let slopes = View::new(slopes, positions);
-        let queries = View::new(&absorbed[rows.clone()], width);
-        multiply(1.0, slopes.transposed(), queries, Into::Add, ViewMut::new(gradient, width));
-        multiply(1.0, slopes, right, Into::Set, ViewMut::new(&mut absorbed_gradient[rows], width));
+        let target = ViewMut::new(&mut absorbed_gradient[rows.clone()], width);
+        multiply(1.0, View::new(slopes, positions), right, Into::Set, target);
+        with[..heads * width].copy_from_slice(&absorbed[rows]);
+        with[heads * width..].copy_from_slice(above);
+        let left = View::new(both, positions).transposed();
+        multiply(1.0, left, View::new(with, width), into, ViewMut::new(gradient, width));
     }
     absorbed_gradient
 }

@@ -77,7 +77,7 @@ pub(super) struct Scratch {
 pub(super) struct Gradients<'a> {
     /// That of the block's result, [n, H], which becomes that of `x`.
     pub(super) x: &'a mut [f32],
-    /// Of the memory, [n, K, H], to which it adds.
+    /// Of the memory, [n, K, H], which the last block replaces and others add to.
     pub(super) memory: &'a mut [f32],
     /// Those of the parameters, to which it adds.
     pub(super) parameters: &'a mut DecoderBlockGradient,
@@ -195,7 +195,7 @@ impl<'a> Way<'a> {
     ) {
         let Gradients { x: x_gradient, memory: memory_gradient, parameters: gradient } = gradients;
         let Shape { width, heads, .. } = *self.shape;
-        let weights = &self.blocks[block];
+        let (weights, last) = (&self.blocks[block], block + 1 == self.blocks.len());
         let (n, head) = (x_gradient.len() / width, width / heads);
         let Scratch { feed_forward: room, memory, normed, narrow, other, numbers } = scratch;
         let (normed, narrow, other) =
@@ -242,9 +242,8 @@ impl<'a> Way<'a> {
             self.shape,
             values,
             &trace.absorbed,
-            scale,
-            &trace.weights,
-            memory_gradient,
+            (scale, &trace.weights),
+            (memory_gradient, if last { Into::Set } else { Into::Add }),
             memory,
         );
         for h in 0..heads {
