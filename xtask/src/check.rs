@@ -1,4 +1,4 @@
-//! `test`, `check` and `bench`: one way to call cargo for people and for CI.
+//! `test` and `check`, and what `bench` shares with them: one way to call cargo for people and for CI.
 //!
 //! What needs LibTorch is included exactly where LibTorch is set up, and the commands say which it is.
 //! Nothing here installs anything; `cargo xtask libtorch` does.
@@ -31,11 +31,6 @@ pub(crate) struct Arguments {
 /// `cargo xtask test`.
 pub(crate) fn test(passed: &Passed) -> Result<ExitCode> {
     pass_on(TEST, passed)
-}
-
-/// `cargo xtask bench`.
-pub(crate) fn bench(passed: &Passed) -> Result<ExitCode> {
-    pass_on(&["bench", "--package", "fet-bench"], passed)
 }
 
 /// `cargo xtask check`.
@@ -97,12 +92,17 @@ fn words(parts: &[&[&str]]) -> Vec<String> {
     parts.concat().iter().map(ToString::to_string).collect()
 }
 
-fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
-    let workspace = Workspace::find()?;
-    let mut cargo = libtorch::cargo(&workspace, arguments)?;
-    if announce(&workspace)? {
+/// A call of cargo that includes LibTorch where it is set up, and says so.
+pub(crate) fn cargo_with_devices(workspace: &Workspace, arguments: &[&str]) -> Result<Command> {
+    let mut cargo = libtorch::cargo(workspace, arguments)?;
+    if announce(workspace)? {
         cargo.args(["--features", FEATURE]);
     }
+    Ok(cargo)
+}
+
+fn pass_on(arguments: &[&str], passed: &Passed) -> Result<ExitCode> {
+    let mut cargo = cargo_with_devices(&Workspace::find()?, arguments)?;
     let status = cargo.args(&passed.arguments).status().context("cannot run cargo")?;
     Ok(exit_code(status))
 }

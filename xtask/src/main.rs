@@ -4,6 +4,7 @@
 //! and the `fet` command.
 
 mod ablate;
+mod bench;
 mod check;
 mod libtorch;
 mod output;
@@ -47,8 +48,8 @@ enum Command {
     Test(check::Passed),
     /// Check format, lints, feature sets, documentation and tests; stops at the first failure.
     Check(check::Arguments),
-    /// Run the benchmarks.
-    Bench(check::Passed),
+    /// Run the benchmarks, or take turns with the authors' program.
+    Bench(bench::Arguments),
     /// Make a site of the guides, with mdBook, which is compiled for it.
     Site,
 }
@@ -60,7 +61,7 @@ fn main() -> ExitCode {
         Command::Libtorch(arguments) => libtorch::libtorch(&arguments),
         Command::Test(passed) => check::test(&passed),
         Command::Check(arguments) => check::check(&arguments),
-        Command::Bench(passed) => check::bench(&passed),
+        Command::Bench(arguments) => bench::bench(&arguments),
         Command::Site => site::site(),
     };
     outcome.unwrap_or_else(|error| {
