@@ -1,6 +1,5 @@
 //! The table of whole figures: for each preset and device, rows per second, time per phase, operations per second and
-//! their share of this machine's own product of large matrices, and peak memory; then the cost as parties,
-//! neighbours and rows grow, and the start of a run.
+//! their share of this machine's own product of large matrices, peak memory, and the start of a run. What grows with what is in `growth.rs`.
 //!
 //! Each figure is the median of five portions of one run; each case runs in a process of its own, one after another.
 //! Raw figures go to `benches/runs/DATE-MACHINE/summary.json`, or the file that `FET_BENCH_OUT` names. Arguments choose
@@ -99,30 +98,13 @@ fn place() -> PathBuf {
 fn cases() -> Vec<(Workload, Vec<&'static str>)> {
     let both = vec!["flex", "libtorch"];
     let every = vec!["flex", "ndarray", "libtorch"];
-    let quick = ["method.hidden=64", "linker.neighbours=20"];
-    let mut cases = vec![
+    vec![
         (Workload::hdb(1_500), every),
         (Workload::hdb(1_000).with("hdb, operation by operation", &["train.kernels=tensor"]), both.clone()),
         (Workload::house(750), both.clone()),
         (Workload::mnist(10, 750), both.clone()),
         (Workload::mnist(50, 400), both.clone()),
-    ];
-    let flex = || vec!["flex"];
-    for parties in [2, 4, 8, 16] {
-        let workload = Workload::mnist(parties, 1_500).with(&format!("{parties} parties"), &quick);
-        cases.push((workload.with(&format!("parties: {parties}"), &["method.party_dropout=0"]), flex()));
-    }
-    for k in [25, 50, 100, 200] {
-        let set = format!("linker.neighbours={k}");
-        cases.push((
-            Workload::house(750).with(&format!("neighbours: {k}"), &[&set, "encoder.blocks=1"]),
-            flex(),
-        ));
-    }
-    for rows in [1_000, 2_000, 4_000, 8_000] {
-        cases.push((Workload::hdb(rows).with(&format!("rows: {rows}"), &quick), flex()));
-    }
-    cases
+    ]
 }
 
 /// Runs one case and prints its figures.
@@ -158,7 +140,9 @@ fn one(case: &str) -> Result<()> {
     }
     let split = trainer.split();
     let steps = (split.train.len() as f64 / 128.0).ceil() * PORTIONS as f64;
-    let evaluated = (split.validation.len() * PORTIONS) as f64;
+    // Each epoch evaluates the validation rows, and the test rows where these are better than before.
+    let tested = trainer.progress().epochs.iter().skip(1).filter(|epoch| epoch.test.is_some()).count();
+    let evaluated = (split.validation.len() * PORTIONS + split.test.len() * tested) as f64;
     let after = trainer.phases();
     let each = |after: f64, before: f64, count: f64| (after - before) / count * 1e3;
     let phases = Phases {

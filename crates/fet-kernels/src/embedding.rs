@@ -61,8 +61,6 @@ pub struct Records<'a> {
 /// What a forward pass leaves for the way back.
 #[derive(Debug)]
 pub struct EmbeddingTape {
-    /// f, [U, H].
-    features: Buffer,
     /// The perceptron before its GELU, [U, 2H].
     hidden: Buffer,
 }
@@ -115,6 +113,7 @@ struct Scratch {
     perceptron: perceptron::Scratch,
     joined: Vec<f32>,
     angles: Vec<f32>,
+    features: Vec<f32>,
     bias: Vec<f32>,
 }
 
@@ -127,8 +126,8 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
     let (width, count) = (weights.width(), records.count());
     let mut values = Buffer::any(count * width);
     let encoded = if weights.position.is_some() { count * width } else { 0 };
-    // Without an encoding its parts are empty.
-    let mut tape = EmbeddingTape { features: Buffer::any(encoded), hidden: Buffer::any(2 * encoded) };
+    // Without an encoding it is empty.
+    let mut tape = EmbeddingTape { hidden: Buffer::any(2 * encoded) };
     let part = |wide: usize| (RECORDS * wide).max(1);
     let rows = values.par_chunks_mut(part(width)).enumerate();
     if weights.position.is_none() {
@@ -140,27 +139,38 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
         });
         return (values, tape);
     }
-    rows.zip(tape.features.par_chunks_mut(part(width)))
-        .zip(tape.hidden.par_chunks_mut(part(2 * width)))
-        .for_each_init(Scratch::default, |scratch, (((index, out), features), hidden)| {
-            let Some(position) = &weights.position else { return };
-            let (first, count) = (index * RECORDS, out.len() / width);
-            let x = records.joined(first, count, &mut scratch.joined);
-            scratch.bias.clear();
-            scratch.bias.extend_from_slice(weights.input_bias);
-            add(&mut scratch.bias, position.perceptron.output_bias);
-            let right = View::new(weights.input, width);
-            let bias = Into::Row(&scratch.bias);
-            multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
-            let angles = sized(&mut scratch.angles, count * width / 2);
-            let keys = View::new(records.keys(first, count), records.key_columns);
-            let right = View::new(position.frequencies, width / 2);
-            multiply(1.0, keys, right, Into::Set, ViewMut::new(angles, width / 2));
-            waves(angles, width, features);
-            let room = &mut scratch.perceptron;
-            perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
-        });
+    let rows = rows.zip(tape.hidden.par_chunks_mut(part(2 * width)));
+    rows.for_each_init(Scratch::default, |scratch, ((index, out), hidden)| {
+        let Some(position) = &weights.position else { return };
+        let (first, count) = (index * RECORDS, out.len() / width);
+        let x = records.joined(first, count, &mut scratch.joined);
+        scratch.bias.clear();
+        scratch.bias.extend_from_slice(weights.input_bias);
+        add(&mut scratch.bias, position.perceptron.output_bias);
+        let right = View::new(weights.input, width);
+        let bias = Into::Row(&scratch.bias);
+        multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
+        let (angles, features) = (&mut scratch.angles, &mut scratch.features);
+        let features = encode(position, records, (first, count), (angles, features));
+        let room = &mut scratch.perceptron;
+        perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
+    });
     (values, tape)
+}
+
+/// f of some records, [n, H]; the way back makes it again, which takes less than keeping it.
+fn encode<'a>(
+    position: &PositionWeights<'_>,
+    records: Records<'_>,
+    (first, count): (usize, usize),
+    (angles, features): (&mut Vec<f32>, &'a mut Vec<f32>),
+) -> &'a [f32] {
+    let half = position.frequencies.len() / records.key_columns;
+    let (angles, features) = (sized(angles, count * half), sized(features, 2 * count * half));
+    let keys = View::new(records.keys(first, count), records.key_columns);
+    multiply(1.0, keys, View::new(position.frequencies, half), Into::Set, ViewMut::new(angles, half));
+    waves(angles, 2 * half, features);
+    features
 }
 
 /// [cos r, sin r]/√H of each row of angles.
@@ -239,7 +249,8 @@ pub fn embed_back(
                 add_rows(&mut found.input_bias, above);
                 let (Some(position), Some(turned)) = (&weights.position, &turned) else { continue };
                 let Some((frequencies, perceptron)) = &mut found.position else { continue };
-                let features = &tape.features[first * width..(first + count) * width];
+                let room = (&mut scratch.angles, &mut scratch.features);
+                let features = encode(position, records, (first, count), room);
                 let hidden = &tape.hidden[2 * first * width..2 * (first + count) * width];
                 let below = sized(&mut features_gradient, count * width);
                 let room = &mut scratch.perceptron;
