@@ -121,12 +121,20 @@ def one(arguments):
     print(json.dumps({"rows_per_second": rate, "memory": memory}))
 
 
+def figures_of(command, environment):
+    """What a side prints last; ends with what it said where it failed."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    if done.returncode != 0:
+        said = done.stderr.strip() or ("no memory was left" if done.returncode == -9 else "nothing")
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}: {said}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
 def theirs(arguments, case, setting):
     environment = {"OMP_WAIT_POLICY": "passive"} | os.environ | SETTINGS[setting]
     command = [sys.executable, __file__, arguments.checkout, arguments.summary, "--one", case]
     command += ["--threads", str(arguments.threads)]
-    output = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
-    return json.loads(output.strip().splitlines()[-1])
+    return figures_of(command, environment)
 
 
 def ours(arguments, case):
@@ -134,8 +142,7 @@ def ours(arguments, case):
     environment["RAYON_NUM_THREADS"] = str(arguments.threads)
     if arguments.libtorch:
         environment["LD_LIBRARY_PATH"] = arguments.libtorch
-    output = subprocess.run([arguments.summary], env=environment, check=True, capture_output=True, text=True).stdout
-    figures = json.loads(output.strip().splitlines()[-1])
+    figures = figures_of([arguments.summary], environment)
     return {"rows_per_second": statistics.median(figures["rows_per_second"]), "memory": figures["peak_memory_bytes"]}
 
 
@@ -204,13 +211,14 @@ def main():
     print("| case | device | the authors' best setting | authors, rows/s | fet, rows/s | ratio | authors, memory | fet, memory | share |")
     print("|---|---|---|---|---|---|---|---|---|")
     results = []
+    out = arguments.out or place()
+    out.parent.mkdir(parents=True, exist_ok=True)
     for case in arguments.case or CASES:
         results.append(measure(arguments, case))
         print(row(results[-1]), flush=True)
-    out = arguments.out or place()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    raw = {"machine": machine(), "threads": arguments.threads, "torch": torch.__version__, "results": results}
-    out.write_text(json.dumps(raw, indent=2) + "\n")
+        # After each case: the next may take hours, or all memory.
+        raw = {"machine": machine(), "threads": arguments.threads, "torch": torch.__version__, "results": results}
+        out.write_text(json.dumps(raw, indent=2) + "\n")
     print(f"\nraw figures: {out}")
 
 

@@ -64,13 +64,14 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
 /// A Python with the authors' packages. What an interrupted set-up left is made anew.
 fn environment(folder: &Path) -> Result<PathBuf> {
     let (python, done) = (folder.join("bin/python"), folder.join("complete"));
-    if done.is_file() {
+    let packages = PACKAGES.join("\n");
+    if std::fs::read_to_string(&done).is_ok_and(|made| made == packages) {
         return Ok(python);
     }
     eprintln!("making a Python environment with PyTorch in {}", folder.display());
     run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(folder))?;
     run(Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES))?;
-    std::fs::write(&done, PACKAGES.join("\n")).with_context(|| format!("cannot write {}", done.display()))?;
+    std::fs::write(&done, packages).with_context(|| format!("cannot write {}", done.display()))?;
     Ok(python)
 }
 

@@ -174,9 +174,9 @@ where
     }
 
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
-        self.parameters.overwrite(parameters)?;
+        // Some may be overwritten before another is refused.
         self.refresh();
-        Ok(())
+        self.parameters.overwrite(parameters)
     }
 
     fn step(&mut self, learning_rate: f64) {

@@ -141,17 +141,18 @@ pub fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if name.to_str().and_then(writer).is_some_and(|process| process != std::process::id()) {
+        // In a container every process has the same number: what this one writes is known to it.
+        if name.to_str().is_some_and(is_temporary) && !under_way().contains(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// The process that a temporary file's name tells.
-fn writer(name: &str) -> Option<u32> {
-    let (process, number) = name.strip_suffix(".part")?.rsplit_once('.')?.1.split_once('-')?;
-    number.parse::<u64>().ok()?;
-    process.parse().ok()
+/// Whether a name is one that [`create_beside`] gives.
+fn is_temporary(name: &str) -> bool {
+    let numbers = name.strip_suffix(".part").and_then(|name| name.rsplit_once('.'));
+    let numbers = numbers.and_then(|(_, numbers)| numbers.split_once('-'));
+    numbers.is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u64>().is_ok())
 }
 
 /// A new file beside `path`. Its name is unique among the threads of this process and the processes of this machine; a
@@ -199,9 +200,10 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_swept_and_nothing_else() {
         let folder = tempfile::tempdir().expect("a folder");
-        let own = format!("model.{}-3.part", std::process::id());
-        let kept = ["model", "a.part", "a.7.part", "a.x-1.part", "a.7-x.part", own.as_str()];
-        for name in kept.into_iter().chain(["model.safetensors.1-0.part", ".1-22.part"]) {
+        let kept = ["model", "a.part", "a.7.part", "a.x-1.part", "a.7-x.part", "under-way.1-3.part"];
+        under_way().insert(folder.path().join("under-way.1-3.part"));
+        let own = format!("model.{}-0.part", std::process::id());
+        for name in kept.into_iter().chain(["model.safetensors.1-0.part", ".1-22.part", own.as_str()]) {
             fs::write(folder.path().join(name), b"x").expect("writable");
         }
         sweep(folder.path());

@@ -198,8 +198,7 @@ pub(crate) fn project(
 /// Back through [`project`]: adds to the rows' gradient and to that of the parameters.
 pub(crate) fn project_back(
     width: usize,
-    weights: &AttentionWeights<'_>,
-    turned: View<'_>,
+    (weights, turned): (&AttentionWeights<'_>, View<'_>),
     rows: &[f32],
     projected_gradient: &[f32],
     scratch: (&mut Vec<f32>, &mut Vec<f32>),
@@ -319,5 +318,5 @@ pub(crate) fn input_back(
     let room = (normed, narrow);
     let (weights, gradient) = (&weights.attention, &mut gradient.attention);
     let turned = turned.projection();
-    project_back(shape.width, weights, turned, trace.input, projected_gradient, room, gradient, x_gradient);
+    project_back(shape.width, (weights, turned), trace.input, projected_gradient, room, gradient, x_gradient);
 }

@@ -22,7 +22,7 @@ impl Buffer {
         let fits = |values: &Vec<f32>| (length..=4 * length).contains(&values.len());
         let best = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].len());
         if let Some(index) = best {
-            return Self { values: idle.swap_remove(index), length };
+            return Self { values: idle.remove(index), length };
         }
         drop(idle);
         Self { values: vec![0.0; length], length }

@@ -369,7 +369,15 @@ fn records_back(
             let (mut normed, mut narrow) = (Vec::new(), Vec::new());
             let scratch = (&mut normed, &mut narrow);
             let turned = turned.projection();
-            block::project_back(width, weights, turned, records, &above, scratch, &mut parameters, gradient);
+            block::project_back(
+                width,
+                (weights, turned),
+                records,
+                &above,
+                scratch,
+                &mut parameters,
+                gradient,
+            );
             parameters
         })
         .collect();

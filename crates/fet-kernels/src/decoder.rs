@@ -112,7 +112,7 @@ pub fn decode(
     taped: bool,
 ) -> DecoderForward {
     let samples = check(shape, blocks, &input);
-    // Where nothing is learned a sample gives the same whatever others are beside it: products of few rows round otherwise.
+    // Where nothing is kept for the way back, a portion is what fits in cache with its memory.
     let portion = if taped { samples.div_ceil(PORTIONS) } else { EVALUATED };
     let mut values = input.x.to_vec();
     let way = Way { shape, blocks, input, samples, dropout: dropout.as_ref() };

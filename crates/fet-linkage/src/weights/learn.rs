@@ -148,8 +148,9 @@ impl State {
             let (pairs, owns) = (all.iter().sum::<f64>(), own.iter().sum::<f64>());
             normal(std::array::from_fn(|level| {
                 let least = (all[level] - taken[level]).max(0.0);
-                let like_own = if owns > 0.0 { own[level] * pairs / owns } else { least };
-                least.min(like_own) + UNSEEN * evidence.each
+                // As fine as either count is: of few own pairs a level that none has may be no rarer than one in as many.
+                let like_own = if owns > 0.0 { (own[level] + UNSEEN) * pairs / owns } else { f64::INFINITY };
+                (least + UNSEEN * evidence.each).min(like_own)
             }))
         };
         let both = evidence.all.iter().zip(evidence.own);

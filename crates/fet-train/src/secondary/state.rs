@@ -122,11 +122,12 @@ impl Session {
     pub(super) fn forget(&mut self) {
         match &mut self.store {
             Store::Memory(kept) => kept.clear(),
-            Store::Folder { run: folder, .. } => {
+            Store::Folder { run: folder, own } => {
                 for epoch in epochs(folder) {
                     let _ = fs::remove_file(folder.join(file_name(epoch)));
                 }
                 fet_files::sweep(folder);
+                fet_files::sweep(own);
             }
         }
     }
