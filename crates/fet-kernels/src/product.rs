@@ -148,3 +148,65 @@ impl Product {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pulp::Scalar;
+
+    use super::*;
+
+    /// A product in rows with gaps, done by each kind of vectors that this processor has, is its definition, and the gaps stay.
+    #[test]
+    fn every_kind_of_vectors_gives_the_product() {
+        let number = |seed: usize, at: usize| ((seed * 7 + at * 13) % 17) as f32 - 8.0;
+        let sizes = [1, 2, 3, 7, 8, 9, 15, 16, 17, 25, 31, 33, 48, 64, 65, 100];
+        for (case, &n) in sizes.iter().enumerate() {
+            let (m, k) = (sizes[(case * 5 + 3) % sizes.len()], sizes[(case * 3 + 1) % sizes.len()]);
+            for (turned, added) in [(false, 0), (true, 1), (false, 2)] {
+                let left: Vec<f32> = (0..(m + 3) * (k + 3)).map(|at| number(1, at)).collect();
+                let right: Vec<f32> = (0..k * (n + 2)).map(|at| number(2, at)).collect();
+                let before: Vec<f32> = (0..m * (n + 5)).map(|at| number(3, at)).collect();
+                let row: Vec<f32> = (0..n).map(|at| number(4, at)).collect();
+                let strides = if turned { (1, m + 3) } else { (k + 3, 1) };
+                let run = |how: &dyn Fn(Product)| {
+                    let mut target = before.clone();
+                    how(Product {
+                        m,
+                        n,
+                        k,
+                        factor: 0.5,
+                        left: left.as_ptr(),
+                        left_strides: strides,
+                        right: right.as_ptr(),
+                        right_stride: n + 2,
+                        target: target.as_mut_ptr(),
+                        target_stride: n + 5,
+                        after: [After::Set, After::Add, After::Row(row.as_ptr())][added],
+                    });
+                    for at in 0..m * (n + 5) {
+                        let (i, j) = (at / (n + 5), at % (n + 5));
+                        // Small whole numbers, whose sums have no rounding.
+                        let term = |p: usize| left[i * strides.0 + p * strides.1] * right[p * (n + 2) + j];
+                        let expected = match added {
+                            _ if j >= n => before[at],
+                            0 => 0.5 * (0..k).map(term).sum::<f32>(),
+                            1 => before[at] + 0.5 * (0..k).map(term).sum::<f32>(),
+                            _ => row[j] + 0.5 * (0..k).map(term).sum::<f32>(),
+                        };
+                        assert_eq!(target[at], expected, "[{m}, {k}] by [{k}, {n}], row {i}, column {j}");
+                    }
+                };
+                run(&|product| Scalar.vectorize(product));
+                #[cfg(target_arch = "x86_64")]
+                {
+                    if let Some(simd) = pulp::x86::V3::try_new() {
+                        run(&|product| Simd::vectorize(simd, product));
+                    }
+                    if let Some(simd) = pulp::x86::V4::try_new() {
+                        run(&|product| Simd::vectorize(simd, product));
+                    }
+                }
+            }
+        }
+    }
+}

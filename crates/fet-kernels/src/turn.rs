@@ -20,6 +20,10 @@ pub(crate) fn turn(values: &[f32], (rows, columns): (usize, usize), stride: usiz
         // SAFETY: see the reason.
         return unsafe { vectors::turn(values, (rows, columns), stride, out) };
     }
+    one_by_one(values, (rows, columns), stride, out);
+}
+
+fn one_by_one(values: &[f32], (rows, columns): (usize, usize), stride: usize, out: &mut [f32]) {
     for (row, values) in values.chunks(stride).take(rows).enumerate() {
         for (column, value) in values[..columns].iter().enumerate() {
             out[column * rows + row] = *value;
@@ -121,14 +125,20 @@ mod tests {
         {
             let stride = columns + more;
             let values: Vec<f32> = (0..rows * stride).map(|value| value as f32).collect();
-            let mut out = vec![-1.0f32; rows * columns + 1];
-            turn(&values, (rows, columns), stride, &mut out);
-            for row in 0..rows {
-                for column in 0..columns {
-                    assert_eq!(out[column * rows + row], values[row * stride + column], "{rows} x {columns}");
+            for how in [turn, one_by_one] {
+                let mut out = vec![-1.0f32; rows * columns + 1];
+                how(&values, (rows, columns), stride, &mut out);
+                for row in 0..rows {
+                    for column in 0..columns {
+                        assert_eq!(
+                            out[column * rows + row],
+                            values[row * stride + column],
+                            "{rows} x {columns}"
+                        );
+                    }
                 }
+                assert_eq!(out[rows * columns], -1.0, "nothing is written behind");
             }
-            assert_eq!(out[rows * columns], -1.0, "nothing is written behind");
         }
     }
 }
