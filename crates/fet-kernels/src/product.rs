@@ -39,35 +39,44 @@ impl WithSimd for Product {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let mut column = 0;
-        let mut vectors = self.n.div_ceil(S::F32_LANES);
+        let (lanes, many) = (S::F32_LANES, S::REGISTER_COUNT >= 32);
+        // Where registers are few a mask takes one of them: what does not fill a vector is then a panel of its own.
+        let whole = if many { self.n.div_ceil(lanes) } else { self.n / lanes };
+        let (mut column, mut vectors) = (0, whole);
         while vectors > 0 {
             // Panels of about the same width, so that the last is no thin one.
-            let most = if S::REGISTER_COUNT >= 32 { 4 } else { 2 };
-            let panel = vectors.div_ceil(vectors.div_ceil(most));
-            match panel {
-                1 => self.panel::<S, 1>(simd, column),
-                2 => self.panel::<S, 2>(simd, column),
-                3 => self.panel::<S, 3>(simd, column),
-                _ => self.panel::<S, 4>(simd, column),
+            let panel = vectors.div_ceil(vectors.div_ceil(if many { 4 } else { 2 }));
+            let is_masked = column + panel * lanes > self.n;
+            match (panel, is_masked) {
+                (1, false) => self.panel::<S, 1, false>(simd, column),
+                (2, false) => self.panel::<S, 2, false>(simd, column),
+                (3, false) => self.panel::<S, 3, false>(simd, column),
+                (_, false) => self.panel::<S, 4, false>(simd, column),
+                (1, true) => self.panel::<S, 1, true>(simd, column),
+                (2, true) => self.panel::<S, 2, true>(simd, column),
+                (3, true) => self.panel::<S, 3, true>(simd, column),
+                (_, true) => self.panel::<S, 4, true>(simd, column),
             }
-            column += panel * S::F32_LANES;
+            column += panel * lanes;
             vectors -= panel;
+        }
+        if column < self.n {
+            self.panel::<S, 1, true>(simd, column);
         }
     }
 }
 
 impl Product {
-    /// N vectors of columns, all rows.
+    /// N vectors of columns, all rows; the last vector may reach beyond the columns if it is masked.
     #[inline(always)]
-    fn panel<S: Simd, const N: usize>(&self, simd: S, column: usize) {
+    fn panel<S: Simd, const N: usize, const MASKED: bool>(&self, simd: S, column: usize) {
         let left = (self.n - column).min(N * S::F32_LANES) - (N - 1) * S::F32_LANES;
         let mask = MemMask::new(simd.mask_between_m32s(0, left as u32).mask());
         let mut row = 0;
         macro_rules! rows {
             ($m:literal) => {
                 while self.m - row >= $m {
-                    self.tile::<S, $m, N>(simd, row, column, mask);
+                    self.tile::<S, $m, N, MASKED>(simd, row, column, mask);
                     row += $m;
                 }
             };
@@ -86,7 +95,7 @@ impl Product {
 
     /// M rows of N vectors.
     #[inline(always)]
-    fn tile<S: Simd, const M: usize, const N: usize>(
+    fn tile<S: Simd, const M: usize, const N: usize, const MASKED: bool>(
         &self,
         simd: S,
         row: usize,
@@ -98,14 +107,14 @@ impl Product {
         let mut sums = [[simd.splat_f32s(0.0); N]; M];
         #[expect(unsafe_code, reason = "bounds are checked once for the whole product, where it is made")]
         // SAFETY: `Product` promises that rows and columns below m, n and k lie within what the pointers may reach; the last vector of a
-        // panel is read and written through a mask that ends with the columns, the others are whole.
+        // masked panel is read and written through a mask that ends with the columns, all others are whole.
         unsafe {
             let mut left = self.left.add(row * down);
             let mut right = self.right.add(column);
             for _ in 0..self.k {
                 let mut values = [simd.splat_f32s(0.0); N];
                 for (j, value) in values.iter_mut().enumerate() {
-                    *value = if j + 1 < N {
+                    *value = if !MASKED || j + 1 < N {
                         right.add(j * lanes).cast::<S::f32s>().read_unaligned()
                     } else {
                         simd.mask_load_ptr_f32s(mask, right.add(j * lanes))
@@ -126,7 +135,7 @@ impl Product {
                 for (j, sum) in sums.iter().enumerate() {
                     let place = place.add(j * lanes);
                     let read = |place: *const f32| {
-                        if j + 1 < N {
+                        if !MASKED || j + 1 < N {
                             place.cast::<S::f32s>().read_unaligned()
                         } else {
                             simd.mask_load_ptr_f32s(mask, place)
@@ -138,7 +147,7 @@ impl Product {
                         After::Add => value = simd.add_f32s(read(place), value),
                         After::Row(row) => value = simd.add_f32s(read(row.add(column + j * lanes)), value),
                     }
-                    if j + 1 < N {
+                    if !MASKED || j + 1 < N {
                         place.cast::<S::f32s>().write_unaligned(value);
                     } else {
                         simd.mask_store_ptr_f32s(mask, place, value);
