@@ -16,7 +16,7 @@ use crate::workspace::{Workspace, exit_code};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
-    /// Take turns with the authors' program: a checkout of https://github.com/Xtra-Computing/FeT.
+    /// Take turns with the authors' program: a checkout of github.com/Xtra-Computing/FeT.
     #[arg(long, value_name = "CHECKOUT")]
     against: Option<PathBuf>,
     /// Passed on: to cargo, as in `-- --bench summary`, or with --against to the comparison, as in `-- --case hdb`.

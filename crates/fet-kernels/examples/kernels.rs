@@ -1,4 +1,4 @@
-//! Times the kernels alone: `cargo run --release -p fet-kernels --example speed -- [hdb|house|mnist] [threads]`.
+//! Times the kernels alone: `cargo run --release -p fet-kernels --example kernels -- [hdb|house|mnist] [threads]`.
 //!
 //! For each case: milliseconds and share of the machine's large product of a forward pass with its tape, of the way back, and of an
 //! evaluation; and a hash of every output and gradient, which says whether a change keeps the bits.
