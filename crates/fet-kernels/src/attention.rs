@@ -115,18 +115,15 @@ pub(crate) fn forward(
     }
 }
 
-/// Softmax of each row of logits + bias, [`ROWS`] rows at most: each step for all rows before the next, since within a row each waits for the
-/// one before.
+/// Softmax of each row of logits + bias.
 fn softmax(padded: usize, logits: &[f32], bias: &[f32], weights: &mut [f32]) {
     #[inline(always)]
-    fn powers(row: &[f32], bias: &[f32], top: f32, out: &mut [f32]) -> f32 {
+    fn of_row(row: &[f32], bias: &[f32], out: &mut [f32]) {
+        let top = largest([row, bias], |[logit, more]| logit + more);
         for ((out, logit), more) in out.iter_mut().zip(row).zip(bias) {
             *out = exp(logit + more - top);
         }
-        sum([&*out], |[weight]| weight)
-    }
-    #[inline(always)]
-    fn scaled(out: &mut [f32], scale: f32) {
+        let scale = 1.0 / sum([out], |[weight]| weight);
         for value in out.iter_mut() {
             *value *= scale;
         }
@@ -134,17 +131,8 @@ fn softmax(padded: usize, logits: &[f32], bias: &[f32], weights: &mut [f32]) {
     vectorised(
         #[inline(always)]
         move || {
-            let bias = &bias[..padded];
-            let mut of_rows = [0.0f32; ROWS];
-            for (top, row) in of_rows.iter_mut().zip(logits.chunks_exact(padded)) {
-                *top = largest([row, bias], |[logit, more]| logit + more);
-            }
-            let rows = logits.chunks_exact(padded).zip(weights.chunks_exact_mut(padded));
-            for (of_row, (row, out)) in of_rows.iter_mut().zip(rows) {
-                *of_row = 1.0 / powers(row, bias, *of_row, out);
-            }
-            for (scale, out) in of_rows.iter().zip(weights.chunks_exact_mut(padded)) {
-                scaled(out, *scale);
+            for (row, out) in logits.chunks_exact(padded).zip(weights.chunks_exact_mut(padded)) {
+                of_row(row, &bias[..padded], out);
             }
         },
     );
@@ -257,24 +245,12 @@ fn softmax_back(
     vectorised(
         #[inline(always)]
         move || {
-            let chunk = ROWS * padded;
-            let parts = kept.chunks(chunk).zip(slopes.chunks_mut(chunk)).zip(weights.chunks_mut(chunk));
-            for ((kept, slopes), weights) in parts {
-                let mut means = [0.0f32; ROWS];
-                let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
-                for (mean, ((kept, slopes), weights)) in
-                    means.iter_mut().zip(rows.zip(weights.chunks_exact_mut(padded)))
-                {
-                    slopes[positions..].fill(0.0);
-                    pass_row(scale, kept, weights);
-                    *mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
-                }
-                let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
-                for (mean, ((kept, slopes), weights)) in
-                    means.iter().zip(rows.zip(weights.chunks_exact(padded)))
-                {
-                    of_row(kept, *mean, weights, slopes, &mut total[..padded]);
-                }
+            let rows = kept.chunks_exact(padded).zip(slopes.chunks_exact_mut(padded));
+            for ((kept, slopes), weights) in rows.zip(weights.chunks_exact_mut(padded)) {
+                slopes[positions..].fill(0.0);
+                pass_row(scale, kept, weights);
+                let mean = sum([&*weights, &*slopes], |[weight, slope]| weight * slope);
+                of_row(kept, mean, weights, slopes, &mut total[..padded]);
             }
         },
     );

@@ -50,31 +50,19 @@ pub(crate) fn add_rows(total: &mut [f32], rows: &[f32]) {
     );
 }
 
-/// Rows whose moments are computed before any is used: within a row each step waits for the one before.
-const TOGETHER: usize = 16;
-
-/// The mean of each row, and one over its standard deviation; as many as there are rows, [`TOGETHER`] at most.
 #[inline(always)]
-fn moments(rows: &[f32], width: usize) -> [(f32, f32); TOGETHER] {
-    let scale = 1.0 / width as f32;
-    let mut all = [(0.0, 0.0); TOGETHER];
-    for ((mean, _), row) in all.iter_mut().zip(rows.chunks_exact(width)) {
-        *mean = sum([row], |[x]| x) * scale;
-    }
-    for ((mean, rate), row) in all.iter_mut().zip(rows.chunks_exact(width)) {
-        let mean = *mean;
-        *rate = sum([row], |[x]| (x - mean) * (x - mean)) * scale;
-    }
-    for (_, rate) in &mut all {
-        *rate = 1.0 / (*rate + EPSILON).sqrt();
-    }
-    all
+fn moments(row: &[f32]) -> (f32, f32) {
+    let scale = 1.0 / row.len() as f32;
+    let mean = sum([row], |[x]| x) * scale;
+    let variance = sum([row], |[x]| (x - mean) * (x - mean)) * scale;
+    (mean, 1.0 / (variance + EPSILON).sqrt())
 }
 
 /// Layer norm of each row.
 pub(crate) fn normalise(input: &[f32], gain: &[f32], bias: &[f32], output: &mut [f32]) {
     #[inline(always)]
-    fn of_row((mean, rate): (f32, f32), row: &[f32], gain: &[f32], bias: &[f32], out: &mut [f32]) {
+    fn of_row(row: &[f32], gain: &[f32], bias: &[f32], out: &mut [f32]) {
+        let (mean, rate) = moments(row);
         for (((out, x), gain), bias) in out.iter_mut().zip(row).zip(gain).zip(bias) {
             *out = (x - mean) * rate * gain + bias;
         }
@@ -83,13 +71,8 @@ pub(crate) fn normalise(input: &[f32], gain: &[f32], bias: &[f32], output: &mut 
     vectorised(
         #[inline(always)]
         move || {
-            let chunk = TOGETHER * width;
-            for (rows, outs) in input.chunks(chunk).zip(output.chunks_mut(chunk)) {
-                let moments = moments(rows, width);
-                let rows = rows.chunks_exact(width).zip(outs.chunks_exact_mut(width));
-                for (moments, (row, out)) in moments.into_iter().zip(rows) {
-                    of_row(moments, row, gain, bias, out);
-                }
+            for (row, out) in input.chunks_exact(width).zip(output.chunks_exact_mut(width)) {
+                of_row(row, gain, bias, out);
             }
         },
     );
@@ -110,20 +93,12 @@ pub(crate) fn normalise_back(
     parameters: NormGradient<'_>,
 ) {
     #[inline(always)]
-    fn sums((mean, rate): (f32, f32), row: &[f32], gain: &[f32], above: &[f32]) -> (f32, f32) {
+    fn of_row(row: &[f32], gain: &[f32], above: &[f32], below: &mut [f32], to: [&mut [f32]; 2]) {
         let scale = 1.0 / row.len() as f32;
+        let (mean, rate) = moments(row);
         let along = sum([above, gain], |[above, gain]| above * gain) * scale;
         let across = sum([above, gain, row], |[above, gain, x]| above * gain * (x - mean)) * rate * scale;
-        (along, across)
-    }
-    #[inline(always)]
-    fn of_row(
-        (mean, rate): (f32, f32),
-        (along, across): (f32, f32),
-        [row, gain, above]: [&[f32]; 3],
-        below: &mut [f32],
-        [gain_gradient, bias_gradient]: [&mut [f32]; 2],
-    ) {
+        let [gain_gradient, bias_gradient] = to;
         let to = below.iter_mut().zip(gain_gradient).zip(bias_gradient);
         for ((((below, to_gain), to_bias), above), (x, gain)) in to.zip(above).zip(row.iter().zip(gain)) {
             let normal = (x - mean) * rate;
@@ -137,22 +112,9 @@ pub(crate) fn normalise_back(
     vectorised(
         #[inline(always)]
         move || {
-            let chunk = TOGETHER * width;
-            let parts = input.chunks(chunk).zip(output_gradient.chunks(chunk));
-            for ((rows, above), below) in parts.zip(input_gradient.chunks_mut(chunk)) {
-                let moments = moments(rows, width);
-                let mut all = [(0.0, 0.0); TOGETHER];
-                let each = || rows.chunks_exact(width).zip(above.chunks_exact(width));
-                for (sums_of_row, (moments, (row, above))) in
-                    all.iter_mut().zip(moments.into_iter().zip(each()))
-                {
-                    *sums_of_row = sums(moments, row, gain, above);
-                }
-                let each = each().zip(below.chunks_exact_mut(width));
-                for ((moments, sums), ((row, above), below)) in moments.into_iter().zip(all).zip(each) {
-                    let to = [&mut *gain_gradient, &mut *bias_gradient];
-                    of_row(moments, sums, [row, gain, above], below, to);
-                }
+            let rows = input.chunks_exact(width).zip(output_gradient.chunks_exact(width));
+            for ((row, above), below) in rows.zip(input_gradient.chunks_exact_mut(width)) {
+                of_row(row, gain, above, below, [&mut *gain_gradient, &mut *bias_gradient]);
             }
         },
     );
