@@ -37,6 +37,7 @@ pub(crate) fn words(rng: &ChaCha8Rng, first: u128, count: usize, words: &mut Vec
     let mut rng = rng.clone();
     rng.set_word_pos(first);
     rng.fill_bytes(bytemuck::cast_slice_mut(&mut words[..count]));
+    words[..count].iter_mut().for_each(|word| *word = u32::from_le(*word));
     0
 }
 
