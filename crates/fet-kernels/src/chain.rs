@@ -3,23 +3,22 @@
 //! What the first block computes of a record by itself (LN₁, queries, keys, values) is computed once for each
 //! distinct record of the batch, however many sequences it stands in.
 
+mod records;
+
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
+pub(crate) use self::records::gather;
+use self::records::{gather_projected, project_records, records_back};
 use crate::block::{
     self, BlockGradient, BlockWeights, Gradients, Masks, Scratch, Trace, Turned, masks_of_a_chain,
 };
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
-use crate::parameters::{AttentionGradient, AttentionWeights};
-use crate::rows::add;
 use crate::shape::Shape;
 
 /// Sums over sequences are made in so many portions, whatever the number of threads.
 const PORTIONS: usize = 8;
-
-/// Distinct records are projected so many at a time.
-const RECORDS_AT_A_TIME: usize = 256;
 
 /// What a chain is applied to.
 #[derive(Debug, Clone, Copy)]
@@ -305,111 +304,5 @@ impl Way<'_> {
         };
         block::forward(shape, weights, (x, projected), mask, masks, saved, scratch);
         scratch.return_gathered(gathered);
-    }
-}
-
-/// The first block's queries, keys and values of a sequence, [K, 3H].
-fn gather_projected<'a>(
-    shape: &Shape,
-    projected: &[f32],
-    slots: &[u32],
-    room: &'a mut Vec<f32>,
-) -> &'a [f32] {
-    let width = 3 * shape.width;
-    room.resize(slots.len() * width, 0.0);
-    gather(projected, slots, width, room);
-    room
-}
-
-pub(crate) fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
-    for (row, &slot) in out.chunks_exact_mut(width).zip(slots) {
-        row.copy_from_slice(&table[slot as usize * width..(slot as usize + 1) * width]);
-    }
-}
-
-fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, records: &[f32]) -> Buffer {
-    let width = shape.width;
-    let mut projected = Buffer::any(3 * records.len());
-    records
-        .par_chunks(RECORDS_AT_A_TIME * width)
-        .zip(projected.par_chunks_mut(3 * RECORDS_AT_A_TIME * width))
-        .for_each_init(Vec::new, |normed, (rows, out)| block::project(width, weights, rows, normed, out));
-    projected
-}
-
-/// From the gradients at the slots to those of the records, directly and by way of the first projection.
-fn records_back(
-    shape: &Shape,
-    (weights, turned): (&AttentionWeights<'_>, &Turned),
-    input: &ChainInput<'_>,
-    direct: &[f32],
-    projected: &[f32],
-    total: &mut AttentionGradient,
-) -> Buffer {
-    let width = shape.width;
-    let count = input.records.len() / width;
-    let places = Places::of(input.slots, count);
-    let mut gradient = Buffer::zeros(count * width);
-    let portion = count.div_ceil(PORTIONS);
-    let portions: Vec<AttentionGradient> = gradient
-        .par_chunks_mut(portion * width)
-        .zip(input.records.par_chunks(portion * width))
-        .enumerate()
-        .map(|(index, (gradient, records))| {
-            let mut above = Buffer::zeros(3 * gradient.len());
-            let rows = gradient.chunks_exact_mut(width).zip(above.chunks_exact_mut(3 * width));
-            for (within, (gradient, above)) in rows.enumerate() {
-                for &place in places.of_record(index * portion + within) {
-                    let place = place as usize;
-                    add(gradient, &direct[place * width..(place + 1) * width]);
-                    add(above, &projected[3 * place * width..3 * (place + 1) * width]);
-                }
-            }
-            let mut parameters = AttentionGradient::zeros(width);
-            let (mut normed, mut narrow) = (Vec::new(), Vec::new());
-            let scratch = (&mut normed, &mut narrow);
-            let turned = turned.projection();
-            block::project_back(
-                width,
-                (weights, turned),
-                records,
-                &above,
-                scratch,
-                &mut parameters,
-                gradient,
-            );
-            parameters
-        })
-        .collect();
-    portions.iter().for_each(|portion| total.add(portion));
-    gradient
-}
-
-/// Where each record stands, ascending.
-struct Places {
-    starts: Vec<u32>,
-    places: Vec<u32>,
-}
-
-impl Places {
-    fn of(slots: &[u32], records: usize) -> Self {
-        let mut starts = vec![0u32; records + 1];
-        for &slot in slots {
-            starts[slot as usize + 1] += 1;
-        }
-        for record in 0..records {
-            starts[record + 1] += starts[record];
-        }
-        let mut next = starts.clone();
-        let mut places = vec![0u32; slots.len()];
-        for (place, &slot) in slots.iter().enumerate() {
-            places[next[slot as usize] as usize] = place as u32;
-            next[slot as usize] += 1;
-        }
-        Self { starts, places }
-    }
-
-    fn of_record(&self, record: usize) -> &[u32] {
-        &self.places[self.starts[record] as usize..self.starts[record + 1] as usize]
     }
 }
