@@ -3,12 +3,13 @@
 //! The names are those that the modules of `embedding.rs`, `mask.rs`, `block.rs` and `decoder.rs` give them.
 
 use burn::module::Module;
+use burn::tensor::Tensor;
 use fet_kernels::{
     AttentionGradient, AttentionWeights, Buffer, EmbeddingGradient, EmbeddingWeights, FeedForwardGradient,
-    FeedForwardWeights, PerceptronGradient, PerceptronWeights, PositionWeights,
+    FeedForwardWeights, PerceptronGradient, PerceptronWeights, PositionWeights, Records,
 };
 
-use fet_core::parameters::Parameters;
+use fet_core::parameters::{Parameters, host};
 use fet_core::trainable::Trainable;
 
 /// The paths of attention, or of the layer after it, in each block, and of the chain's norms.
@@ -18,6 +19,33 @@ pub(crate) struct Place {
     pub(crate) layer: &'static str,
     /// The field of the chain.
     pub(crate) norms: &'static str,
+}
+
+/// A batch's records on the host.
+#[derive(Debug)]
+pub(crate) struct HostRecords {
+    keys: Vec<f32>,
+    key_columns: usize,
+    features: Vec<f32>,
+    feature_columns: usize,
+}
+
+impl HostRecords {
+    /// Of keys [n, m] and features [n, d].
+    pub(crate) fn of(keys: &Tensor<2>, features: &Tensor<2>) -> Self {
+        Self {
+            keys: host(keys.clone().without_autodiff()),
+            key_columns: keys.dims()[1],
+            features: host(features.clone().without_autodiff()),
+            feature_columns: features.dims()[1],
+        }
+    }
+
+    /// As they are embedded.
+    pub(crate) fn view(&self) -> Records<'_> {
+        let Self { keys, key_columns, features, feature_columns } = self;
+        Records { keys, key_columns: *key_columns, features, feature_columns: *feature_columns }
+    }
 }
 
 /// The embedding of a model's records.

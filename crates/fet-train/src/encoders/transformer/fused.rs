@@ -10,7 +10,7 @@ use fet_kernels::{
 };
 
 use super::Transformer;
-use crate::model::kernels::{self, Place};
+use crate::model::kernels::{self, HostRecords, Place};
 use crate::model::padding;
 use fet_core::encoder::{Encoder, EncoderContext, NeighbourBatch};
 use fet_core::model::Pass;
@@ -52,10 +52,7 @@ struct Passed {
 /// What goes into the model, and into the blocks.
 #[derive(Debug)]
 struct Entrance {
-    keys: Vec<f32>,
-    key_columns: usize,
-    features: Vec<f32>,
-    feature_columns: usize,
+    own: HostRecords,
     slots: Vec<u32>,
     /// The embedded records, [U, H].
     records: Buffer,
@@ -65,22 +62,9 @@ struct Entrance {
 }
 
 impl Entrance {
-    fn records(&self) -> Records<'_> {
-        Records {
-            keys: &self.keys,
-            key_columns: self.key_columns,
-            features: &self.features,
-            feature_columns: self.feature_columns,
-        }
-    }
-
     fn mask(&self) -> MaskInput<'_> {
-        MaskInput {
-            keys: &self.keys,
-            key_columns: self.key_columns,
-            slots: &self.slots,
-            positions: self.shape.positions,
-        }
+        let Records { keys, key_columns, .. } = self.own.view();
+        MaskInput { keys, key_columns, slots: &self.slots, positions: self.shape.positions }
     }
 
     fn chain(&self) -> ChainInput<'_> {
@@ -109,17 +93,14 @@ impl FusedTransformer {
         let weights = kernels::embedding(parameters);
         let width = weights.input_bias.len();
         let mut entrance = Entrance {
-            keys: host(batch.keys.clone().without_autodiff()),
-            key_columns: batch.keys.dims()[1],
-            features: host(batch.features.clone().without_autodiff()),
-            feature_columns: batch.features.dims()[1],
+            own: HostRecords::of(&batch.keys, &batch.features),
             slots: batch.slots.clone().into_data().iter::<u32>().collect(),
             records: Buffer::default(),
             mask: padding(batch.neighbours, batch.available).map(|row| row.repeat(batch.rows)),
             shape: Shape { width, heads: self.heads, positions: batch.neighbours },
         };
         let embedding;
-        (entrance.records, embedding) = fet_kernels::embed(&weights, entrance.records());
+        (entrance.records, embedding) = fet_kernels::embed(&weights, entrance.own.view());
         let mut mask = None;
         if let Some(weights) = self.mask() {
             let (mut values, tape) = fet_kernels::mask(&weights, entrance.mask());
@@ -175,7 +156,7 @@ impl Encoder for FusedTransformer {
         let parameters = self.trainable.flat();
         let blocks = blocks(parameters);
         let found = fet_kernels::backward(&entrance.shape, &blocks, entrance.chain(), tape, host(gradient));
-        let records = entrance.records();
+        let records = entrance.own.view();
         let embedding =
             fet_kernels::embed_back(&kernels::embedding(parameters), records, &embedding, &found.records);
         let mask = self.mask().zip(mask).zip(found.mask).map(|((weights, tape), gradient)| {

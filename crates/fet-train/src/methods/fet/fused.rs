@@ -4,11 +4,9 @@
 //! of [`Decoder`], which remains the definition: a test compares the two.
 
 use burn::tensor::{Tensor, TensorData};
-use fet_kernels::{
-    Buffer, DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, EmbeddingTape, Records, Shape,
-};
+use fet_kernels::{Buffer, DecoderBlockWeights, DecoderInput, DecoderTape, Dropout, EmbeddingTape, Shape};
 
-use crate::model::kernels::{self, Place};
+use crate::model::kernels::{self, HostRecords, Place};
 use crate::model::{Decoder, padding};
 use fet_core::method::{Memory, Primary, PrimaryBatch, PrimaryContext, TrainOutcome};
 use fet_core::model::{ModelShape, Pass};
@@ -35,10 +33,7 @@ pub(super) struct FusedDecoder {
 
 /// What went in, what came out of the blocks, and what the way back wants.
 struct Passed {
-    keys: Vec<f32>,
-    key_columns: usize,
-    features: Vec<f32>,
-    feature_columns: usize,
+    own: HostRecords,
     shape: Shape,
     embedding: EmbeddingTape,
     /// [B, H].
@@ -52,15 +47,6 @@ struct Passed {
 }
 
 impl Passed {
-    fn records(&self) -> Records<'_> {
-        Records {
-            keys: &self.keys,
-            key_columns: self.key_columns,
-            features: &self.features,
-            feature_columns: self.feature_columns,
-        }
-    }
-
     fn input(&self) -> DecoderInput<'_> {
         DecoderInput { x: &self.x, memory: &self.memory, mask: self.mask.as_deref() }
     }
@@ -93,17 +79,11 @@ impl FusedDecoder {
     ) -> Passed {
         let [rows, positions, width] = memory.dims();
         let parameters = self.trainable.flat();
-        let (keys, features) = (host(batch.keys.clone().without_autodiff()), batch.features.clone());
-        let features = host(features.without_autodiff());
-        let (key_columns, feature_columns) = (batch.keys.dims()[1], batch.features.dims()[1]);
-        let records = Records { keys: &keys, key_columns, features: &features, feature_columns };
-        let (x, embedding) = fet_kernels::embed(&kernels::embedding(parameters), records);
+        let own = HostRecords::of(&batch.keys, &batch.features);
+        let (x, embedding) = fet_kernels::embed(&kernels::embedding(parameters), own.view());
         let mut passed = Passed {
             shape: Shape { width, heads: self.heads, positions },
-            keys,
-            key_columns,
-            features,
-            feature_columns,
+            own,
             embedding,
             x,
             memory: host(memory.without_autodiff()).into(),
@@ -163,7 +143,7 @@ impl Primary for FusedDecoder {
         let (to_weight, to_bias, below) =
             fet_kernels::linear_back(&passed.values, weight, &host(gradient), bias.len());
         let found = fet_kernels::decode_back(&passed.shape, &blocks(parameters), passed.input(), tape, below);
-        let records = passed.records();
+        let records = passed.own.view();
         let embedding =
             fet_kernels::embed_back(&kernels::embedding(parameters), records, &passed.embedding, &found.x);
         let shape = [batch.labels.len(), passed.shape.positions, passed.shape.width];
