@@ -280,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_once_is_as_rare_as_what_stands_twice_says() {
+        let counts = |once: usize, twice: usize| alone((0..once + twice).map(|at| 1 + u32::from(at >= once)));
+        assert!((counts(1_000, 10) - 21.0 / 1_001.0).abs() < 1e-6);
+        assert!(
+            (counts(200, 0) - 1.0 / 201.0).abs() < 1e-6,
+            "nothing stands twice, and half of a value might"
+        );
+        assert_eq!(counts(10, 50), 0.5, "never more than half of one");
+        assert_eq!(alone([3, 7].into_iter()), 0.5);
+    }
+
+    #[test]
     fn rows_are_spread_evenly() {
         assert_eq!(spread(10, 4).collect::<Vec<_>>(), [0, 2, 5, 7]);
         assert_eq!(spread(3, 4).collect::<Vec<_>>(), [0, 1, 2]);

@@ -226,3 +226,24 @@ fn weights_rise_and_what_falls_is_pooled() {
     let pooled = ((m[3] + m[4]) / (u[3] + u[4])).ln();
     assert!((found[3] - pooled).abs() < 1e-12 && found[3] == found[4]);
 }
+
+/// One field in which no match is equal and few are near: only pairs within the primary, of which none is near, tell that others are not.
+#[test]
+fn pairs_within_the_primary_tell_how_near_others_come() {
+    let rarity = 8.0;
+    let row = |first: u8| [first, 3, 3, 3, 3].map(|level| (level, rarity));
+    let (mut candidates, mut decoys) = (Pairs::new(1), Pairs::new(1));
+    for at in 0..100 {
+        candidates.push(row([8, 7, 6, 5, 5][at / 20]));
+        decoys.push(row(5));
+    }
+    let all = [[7_500.0, 0.0, 0.0, 2_000.0, 300.0, 120.0, 30.0, 30.0, 20.0, 0.0, 0.0]];
+    let own = [[7_500.0, 0.0, 0.0, 2_000.0, 300.0, 200.0, 0.0, 0.0, 0.0, 0.0, 0.0]];
+    let matched = |own: &[[f64; LEVELS]]| {
+        let (candidates, decoys, all) = (&candidates, &decoys, &all);
+        learn(&Evidence { candidates, decoys, all, own, each: 1.0, each_row: 1.0, records: 100, others: 99 })
+            .matched()
+    };
+    let (known, unknown) = (matched(&own), matched(&[[0.0; LEVELS]]));
+    assert!((known - 0.6).abs() < 0.1 && unknown < known - 0.1, "{known} {unknown}");
+}
