@@ -1,4 +1,4 @@
-//! Times the kernels alone: `cargo run --release -p fet-kernels --example kernels -- [hdb|house|mnist] [threads]`.
+//! Times the kernels alone: `cargo run --release -p fet-kernels --example kernels -- [hdb|house|mnist|products] [threads]`.
 //!
 //! For each case: milliseconds and share of the machine's large product of a forward pass with its tape, of the way back, and of an
 //! evaluation; and a hash of every output and gradient, which says whether a change keeps the bits.
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use fet_kernels::{
     AttentionWeights, BlockWeights, ChainInput, DecoderBlockWeights, DecoderInput, Dropout,
-    FeedForwardWeights, Shape, backward, decode, decode_back, forward, peak,
+    FeedForwardWeights, Shape, backward, decode, decode_back, forward, peak, products,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -63,12 +63,23 @@ const CASES: [Case; 3] = [
     },
 ];
 
+/// The products of hdb and house: of the layers, and of a head's keys and values.
+const PRODUCTS: [[usize; 3]; 5] =
+    [[100, 100, 200], [100, 200, 100], [100, 100, 100], [100, 25, 100], [100, 100, 25]];
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let threads = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(2);
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("the first pool");
     let peak = peak();
     println!("{threads} threads, {peak:.0} GFLOP/s");
+    if arguments.is_empty() || arguments.iter().any(|argument| argument == "products") {
+        for shape in PRODUCTS {
+            let each: Vec<String> =
+                products(shape).iter().map(|(name, speed)| format!("{name} {speed:.0}")).collect();
+            println!("[m, k, n] = {shape:?}, one thread, GFLOP/s: {}", each.join(", "));
+        }
+    }
     for case in
         CASES.iter().filter(|case| arguments.iter().all(|a| a.parse::<usize>().is_ok() || a == case.name))
     {

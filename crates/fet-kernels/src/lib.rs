@@ -47,6 +47,6 @@ pub use embedding::{
 pub use linear::{linear, linear_back};
 pub use mask::{MaskInput, MaskTape, mask, mask_back};
 pub use parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
-pub use peak::peak;
+pub use peak::{peak, products};
 pub use perceptron::{PerceptronGradient, PerceptronWeights};
 pub use shape::Shape;

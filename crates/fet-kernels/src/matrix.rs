@@ -97,12 +97,12 @@ thread_local! {
 /// If the shapes do not fit, or a view reaches beyond its values.
 pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
     if right.column_stride == 1 {
-        return multiply_rows(factor, left, right, into, target);
+        return multiply_rows(Arch::new(), factor, left, right, into, target);
     }
     TURNED.with_borrow_mut(|turned| {
         lay(right, turned);
         let right = View::new(&turned[..right.rows * right.columns], right.columns);
-        multiply_rows(factor, left, right, into, target);
+        multiply_rows(Arch::new(), factor, left, right, into, target);
     });
 }
 
@@ -122,7 +122,15 @@ pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
     }
 }
 
-fn multiply_rows(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
+/// The same by a kind of vectors, where the right factor's columns lie side by side.
+pub(crate) fn multiply_rows(
+    arch: Arch,
+    factor: f32,
+    left: View<'_>,
+    right: View<'_>,
+    into: Into<'_>,
+    target: ViewMut<'_>,
+) {
     let (m, n, k) = (left.rows, right.columns, left.columns);
     assert_eq!((k, m, n), (right.rows, target.rows, target.columns), "shapes of a product");
     let last = |rows: usize, row_stride: usize, columns: usize, column_stride: usize| {
@@ -142,7 +150,7 @@ fn multiply_rows(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, t
             After::Row(row.as_ptr())
         }
     };
-    Arch::new().dispatch(Product {
+    arch.dispatch(Product {
         m,
         n,
         k,
