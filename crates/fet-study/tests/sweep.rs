@@ -20,13 +20,13 @@ use fet_testing::left_out;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// 4 variants, 2 values, 3 seeds: 24 cells of well under a second, 3 epochs each.
+/// 4 variants, 2 values, 3 seeds: 24 cells of some tenths of a second, 3 epochs each.
 const STUDY: &str = r#"
 # Question: does a sweep survive?
 name = "sweep"
 [data]
 kind = "split"
-rows = 300
+rows = 1500
 parties = 3
 source = { kind = "digits" }
 [linker]
@@ -64,8 +64,8 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
     let sweep = Sweep::new();
     for round in 0..3 {
         let mut child = sweep.start(&["--jobs", "2"]);
-        // At a moment of chance, in the first, second and third part of the sweep.
-        let (done, pause) = (2 + 6 * round + random() as usize % 5, Duration::from_millis(random() % 400));
+        // At a moment of chance, in the first, second and third part of the sweep; no more cells than two for each job end before it.
+        let (done, pause) = (2 + 6 * round + random() as usize % 5, Duration::from_millis(random() % 150));
         let start = Instant::now();
         while sweep.done() < done {
             assert!(start.elapsed() < Duration::from_secs(120), "{done} cells were never done");
