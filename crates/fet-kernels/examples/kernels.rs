@@ -73,16 +73,18 @@ fn main() {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().expect("the first pool");
     let peak = peak();
     println!("{threads} threads, {peak:.0} GFLOP/s");
-    if arguments.is_empty() || arguments.iter().any(|argument| argument == "products") {
+    let is_chosen = |name: &str| {
+        let mut names = arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).peekable();
+        names.peek().is_none() || names.any(|chosen| chosen == name)
+    };
+    if is_chosen("products") {
         for shape in PRODUCTS {
             let each: Vec<String> =
                 products(shape).iter().map(|(name, speed)| format!("{name} {speed:.0}")).collect();
             println!("[m, k, n] = {shape:?}, one thread, GFLOP/s: {}", each.join(", "));
         }
     }
-    for case in
-        CASES.iter().filter(|case| arguments.iter().all(|a| a.parse::<usize>().is_ok() || a == case.name))
-    {
+    for case in CASES.iter().filter(|case| is_chosen(case.name)) {
         run(case, peak);
     }
 }
