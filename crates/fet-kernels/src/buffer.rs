@@ -1,9 +1,51 @@
 //! Large buffers that are used again in the next step: fresh memory costs a page fault for every 4 KiB.
+//!
+//! What waits and what is in use are together never more than was once in use at a time: memory that comes from elsewhere, as a
+//! message's does, displaces what waited longest.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-static IDLE: Mutex<Vec<Vec<f32>>> = Mutex::new(Vec::new());
+static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 });
+
+/// The buffers that wait, longest first, and how many values there are.
+struct Pool {
+    idle: Vec<Vec<f32>>,
+    waiting: usize,
+    used: usize,
+    most: usize,
+}
+
+impl Pool {
+    /// The smallest of those that wait and have room for `length` values, but not for many more.
+    fn take(&mut self, length: usize) -> Option<Vec<f32>> {
+        let fits = |values: &Vec<f32>| (length..=4 * length).contains(&values.len());
+        let best = (0..self.idle.len()).filter(|&i| fits(&self.idle[i])).min_by_key(|&i| self.idle[i].len());
+        let values = self.idle.remove(best?);
+        self.waiting -= values.len();
+        Some(values)
+    }
+
+    fn note_use(&mut self, values: usize) {
+        self.used += values;
+        self.most = self.most.max(self.used);
+    }
+
+    fn keep(&mut self, values: Vec<f32>) {
+        self.waiting += values.len();
+        self.idle.push(values);
+        let mut oldest = 0;
+        while self.idle.len() - oldest > MOST_IDLE || self.waiting + self.used > self.most {
+            self.waiting -= self.idle[oldest].len();
+            oldest += 1;
+        }
+        self.idle.drain(..oldest);
+    }
+}
+
+fn pool() -> MutexGuard<'static, Pool> {
+    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A slice of floats whose memory is kept for the next buffer of about its size.
 #[derive(Debug, Default)]
@@ -18,14 +60,12 @@ impl Buffer {
         if length == 0 {
             return Self::default();
         }
-        let mut idle = IDLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let fits = |values: &Vec<f32>| (length..=4 * length).contains(&values.len());
-        let best = (0..idle.len()).filter(|&i| fits(&idle[i])).min_by_key(|&i| idle[i].len());
-        if let Some(index) = best {
-            return Self { values: idle.remove(index), length };
-        }
-        drop(idle);
-        Self { values: vec![0.0; length], length }
+        let mut pool = pool();
+        let found = pool.take(length);
+        pool.note_use(found.as_ref().map_or(length, Vec::len));
+        drop(pool);
+        let values = found.unwrap_or_else(|| vec![0.0; length]);
+        Self { values, length }
     }
 
     /// `length` zeros.
@@ -39,6 +79,7 @@ impl Buffer {
 impl From<Vec<f32>> for Buffer {
     /// Takes the memory, which the next buffer of about its size will get.
     fn from(values: Vec<f32>) -> Self {
+        pool().note_use(values.len());
         Self { length: values.len(), values }
     }
 }
@@ -47,6 +88,7 @@ impl Buffer {
     /// The values, to be kept by another owner.
     pub(crate) fn into_vec(mut self) -> Vec<f32> {
         let mut values = std::mem::take(&mut self.values);
+        pool().used -= values.len();
         values.truncate(self.length);
         values
     }
@@ -70,12 +112,9 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         if !self.values.is_empty() {
             let values = std::mem::take(&mut self.values);
-            let mut idle = IDLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            // What waited longest goes first, so that sizes that are no longer asked for do not pile up.
-            if idle.len() >= MOST_IDLE {
-                idle.remove(0);
-            }
-            idle.push(values);
+            let mut pool = pool();
+            pool.used -= values.len();
+            pool.keep(values);
         }
     }
 }
@@ -94,5 +133,35 @@ impl Deref for Buffer {
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
         &mut self.values[..self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_is_no_more_than_was_in_use_at_a_time() {
+        // A pool of its own: that of the process has other tests beside it.
+        let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
+        let enter = |pool: &mut Pool, length: usize| {
+            pool.note_use(length);
+            vec![0.0; length]
+        };
+        let leave = |pool: &mut Pool, values: Vec<f32>| {
+            pool.used -= values.len();
+            pool.keep(values);
+        };
+        let both = [enter(&mut pool, 300), enter(&mut pool, 100)];
+        both.map(|values| leave(&mut pool, values));
+        assert_eq!((pool.waiting, pool.idle.len()), (400, 2));
+        assert!(pool.take(50).is_some_and(|values| values.len() == 100), "the smallest that fits");
+        assert!(pool.take(50).is_none(), "300 values are too many for 50");
+        for _ in 0..10 {
+            let foreign = enter(&mut pool, 100);
+            leave(&mut pool, foreign);
+            assert!(pool.waiting + pool.used <= 400, "{} wait", pool.waiting);
+        }
+        assert!(pool.idle.iter().all(|values| values.len() == 100), "what waited longest went");
     }
 }
