@@ -52,7 +52,8 @@ impl NeighbourBatch {
 /// One party's local model.
 ///
 /// Laws, checked by the contract suite for every plug-in: backward after forward gives the same gradient as an uncut
-/// graph; all backends agree to a stated tolerance.
+/// graph; all backends agree to a stated tolerance. Without dropout, what it makes of a row follows from the row's neighbours alone, so that
+/// rows with the same neighbours are evaluated once.
 pub trait Encoder: Send {
     /// The trained parameters and their optimiser.
     fn learner(&self) -> &dyn Learner;

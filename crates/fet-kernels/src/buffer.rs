@@ -6,6 +6,8 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use rayon::prelude::*;
+
 static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 });
 
 /// The buffers that wait, longest first, and how many values there are.
@@ -17,11 +19,19 @@ struct Pool {
 }
 
 impl Pool {
-    /// The smallest of those that wait and have room for `length` values, but not for many more.
-    fn take(&mut self, length: usize) -> Option<Vec<f32>> {
-        let fits = |values: &Vec<f32>| (length..=4 * length).contains(&values.len());
+    /// The smallest of those that wait and have room for `length` values, but not for more than `most`.
+    fn take(&mut self, length: usize, most: usize) -> Option<Vec<f32>> {
+        let fits = |values: &Vec<f32>| (length..=most).contains(&values.len());
         let best = (0..self.idle.len()).filter(|&i| fits(&self.idle[i])).min_by_key(|&i| self.idle[i].len());
         let values = self.idle.remove(best?);
+        self.waiting -= values.len();
+        Some(values)
+    }
+
+    /// The largest of those that wait, if it has room for `least` values.
+    fn take_largest(&mut self, least: usize) -> Option<Vec<f32>> {
+        let largest = (0..self.idle.len()).max_by_key(|&i| self.idle[i].len());
+        let values = self.idle.remove(largest.filter(|&i| self.idle[i].len() >= least)?);
         self.waiting -= values.len();
         Some(values)
     }
@@ -57,11 +67,31 @@ pub struct Buffer {
 impl Buffer {
     /// `length` values, which hold whatever was there before.
     pub(crate) fn any(length: usize) -> Self {
+        Self::within(length, 4 * length)
+    }
+
+    /// The largest that waits, if it has room for `least` values; else one with room for `otherwise` values.
+    pub fn largest(least: usize, otherwise: usize) -> Self {
+        let mut pool = pool();
+        let Some(values) = pool.take_largest(least) else {
+            drop(pool);
+            return Self::any(otherwise);
+        };
+        pool.note_use(values.len());
+        Self { length: values.len(), values }
+    }
+
+    /// The same for memory that will have another owner, to whom what is too much would be lost.
+    fn leaving(length: usize) -> Self {
+        Self::within(length, length + length / 8)
+    }
+
+    fn within(length: usize, most: usize) -> Self {
         if length == 0 {
             return Self::default();
         }
         let mut pool = pool();
-        let found = pool.take(length);
+        let found = pool.take(length, most);
         pool.note_use(found.as_ref().map_or(length, Vec::len));
         drop(pool);
         let values = found.unwrap_or_else(|| vec![0.0; length]);
@@ -92,6 +122,33 @@ impl Buffer {
         values.truncate(self.length);
         values
     }
+}
+
+/// Portions of this many values are copied at a time.
+const PORTION: usize = 1 << 16;
+
+/// A copy, in memory that was used before if there is any, made on all threads.
+pub fn copy(values: &[f32]) -> Vec<f32> {
+    let mut copy = Buffer::leaving(values.len());
+    copy.par_chunks_mut(PORTION)
+        .zip(values.par_chunks(PORTION))
+        .for_each(|(to, from)| to.copy_from_slice(from));
+    copy.into_vec()
+}
+
+/// `rows` of `width` values each, that `row` names by their number, made on all threads in memory that was used before.
+///
+/// # Panics
+/// If a row has another width.
+pub fn collect<'a>(rows: usize, width: usize, row: impl Fn(usize) -> &'a [f32] + Sync) -> Vec<f32> {
+    let mut all = Buffer::leaving(rows * width);
+    all.par_chunks_mut(width.max(1)).enumerate().for_each(|(index, to)| to.copy_from_slice(row(index)));
+    all.into_vec()
+}
+
+/// Memory that is no longer needed, for whoever wants as much next.
+pub fn give_back(values: Vec<f32>) {
+    drop(Buffer::from(values));
 }
 
 impl Clone for Buffer {
@@ -141,6 +198,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn copies_are_whole() {
+        let values: Vec<f32> = (0..3 * PORTION + 5).map(|value| value as f32).collect();
+        assert_eq!(copy(&values), values);
+        let width = 7;
+        let reversed = collect(9, width, |row| &values[(8 - row) * width..(9 - row) * width]);
+        let expected: Vec<f32> =
+            (0..9).rev().flat_map(|row| &values[row * width..(row + 1) * width]).copied().collect();
+        assert_eq!(reversed, expected);
+        assert_eq!((copy(&[]), collect(0, 3, |_| &[])), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
     fn what_waits_is_no_more_than_was_in_use_at_a_time() {
         // A pool of its own: that of the process has other tests beside it.
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
@@ -155,13 +224,14 @@ mod tests {
         let both = [enter(&mut pool, 300), enter(&mut pool, 100)];
         both.map(|values| leave(&mut pool, values));
         assert_eq!((pool.waiting, pool.idle.len()), (400, 2));
-        assert!(pool.take(50).is_some_and(|values| values.len() == 100), "the smallest that fits");
-        assert!(pool.take(50).is_none(), "300 values are too many for 50");
+        assert!(pool.take(50, 200).is_some_and(|values| values.len() == 100), "the smallest that fits");
+        assert!(pool.take(50, 200).is_none(), "300 values are too many");
         for _ in 0..10 {
             let foreign = enter(&mut pool, 100);
             leave(&mut pool, foreign);
             assert!(pool.waiting + pool.used <= 400, "{} wait", pool.waiting);
         }
+        assert!(pool.take_largest(101).is_none() && pool.take_largest(100).is_some());
         assert!(pool.idle.iter().all(|values| values.len() == 100), "what waited longest went");
     }
 }

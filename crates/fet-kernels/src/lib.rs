@@ -34,7 +34,7 @@ mod shape;
 mod turn;
 
 pub use block::{BlockGradient, BlockWeights};
-pub use buffer::Buffer;
+pub use buffer::{Buffer, collect, copy, give_back};
 pub use chain::{ChainGradient, ChainInput, Forward, Tape, backward, forward};
 pub use decoder::{
     DecoderBlockGradient, DecoderBlockWeights, DecoderForward, DecoderGradient, DecoderInput, DecoderTape,

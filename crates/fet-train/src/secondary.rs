@@ -6,6 +6,7 @@
 
 mod account;
 mod error;
+mod evaluated;
 mod guard;
 mod join;
 mod keys;
@@ -42,6 +43,7 @@ use crate::prepare::PreparedParty;
 
 use self::account::Account;
 pub use self::error::SecondaryError;
+use self::evaluated::Evaluated;
 use self::guard::Guard;
 pub use self::linking::linking_seed;
 pub use self::model::Finished;
@@ -75,6 +77,8 @@ pub struct Own {
     pub device: Device,
     /// How it computes.
     pub computation: Computation,
+    /// How many bytes of representations it keeps in an evaluation, for rows that have the same neighbours.
+    pub evaluation_cache: usize,
     /// Where it keeps its state.
     pub store: Store,
     /// The finished model with which it answers requests for predictions, and no others; nothing where it takes part in a run.
@@ -139,6 +143,8 @@ struct Session {
     /// The selection of the single release, if every row is released once, and the parties that it was made for.
     chosen: Option<(selection::Places, Vec<u32>)>,
     pending: Option<Pending>,
+    /// What it keeps of an evaluation.
+    evaluated: Evaluated,
     /// The blocks that held NaN or infinity and were sent as zeros; told to the operator, never sent.
     blanked: u64,
     scratch: Vec<u32>,
@@ -199,6 +205,7 @@ impl Secondary {
     /// Overwrites parameters of its model. For the party's owner and for tests in one process.
     pub fn load(&mut self, parameters: &Parameters) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        session.evaluated.forget();
         Ok(session.encoder.learner_mut().load(parameters)?)
     }
 
@@ -218,6 +225,7 @@ impl Secondary {
     /// measuring attacks in one process.
     pub fn replace_features(&mut self, features: Features) -> Result<(), SecondaryError> {
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        session.evaluated.forget();
         let rows = session.records.raw_keys.rows();
         if features.rows() != rows {
             let rule = format!("must be {rows} rows");
@@ -251,6 +259,10 @@ impl Secondary {
             return self.join(&terms);
         }
         let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        // Only these leave the model as an evaluation found it.
+        if !matches!(request, Request::Forward(_) | Request::Open(_) | Request::Reveal(_)) {
+            session.evaluated.forget();
+        }
         match request {
             Request::Link(message) => session.link(message),
             Request::Answer(message) => session.link_answered(&message),

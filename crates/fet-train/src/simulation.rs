@@ -152,6 +152,7 @@ impl<'a> Simulation<'a> {
             (1..=tables.len()).map(|number| self.seed(number)).collect::<Result<_, _>>()?;
         let identity = |seed: &OwnSeed| Identity::from_secret(seed.secret("identity"));
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
+        let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
         let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
             Secondary::new(Own {
                 table,
@@ -162,6 +163,7 @@ impl<'a> Simulation<'a> {
                 policy: self.experiment.policy.clone(),
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
+                evaluation_cache,
                 store: Self::store(self.folder, index + 1),
                 model,
                 start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),

@@ -23,6 +23,10 @@ pub struct TrainSettings {
     /// Rows per evaluation step; affects speed and memory, not results.
     #[schemars(range(min = 1))]
     pub evaluation_batch_size: usize,
+    /// Megabytes of representations that the secondaries of a process keep in an evaluation, so that neighbours that several rows have
+    /// in common are encoded once; affects speed and memory, not results. 0 for none. Nothing is kept beside a privacy mechanism.
+    #[schemars(range(max = 1_000_000))]
+    pub evaluation_cache: usize,
     /// The schedule of the learning rate.
     pub decay: Decay,
     /// Epochs without a better validation metric that count as a plateau.
@@ -145,6 +149,7 @@ impl Default for TrainSettings {
             epochs: 20,
             batch_size: 128,
             evaluation_batch_size: 256,
+            evaluation_cache: 96,
             decay: Decay::Plateau,
             patience: 5,
             factor: 0.5,
@@ -169,6 +174,11 @@ impl TrainSettings {
             Kernels::Tensor => false,
         };
         Computation { recompute: self.recompute, fused }
+    }
+
+    /// How many bytes of representations one of `parties` in a process may keep in an evaluation.
+    pub fn evaluation_cache_of(&self, parties: usize) -> usize {
+        (self.evaluation_cache << 20) / parties.max(1)
     }
 
     /// Whether a run with more epochs begins as one with fewer does, so that it can go on where that one ended. It does not

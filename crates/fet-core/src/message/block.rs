@@ -51,7 +51,17 @@ impl Block {
 
     /// All values; copied only where another block shares them.
     pub fn into_values(self) -> Vec<f32> {
-        Arc::unwrap_or_clone(self.values)
+        self.into_values_by(<[f32]>::to_vec)
+    }
+
+    /// The same, where `copy` makes the copy.
+    pub fn into_values_by(self, copy: impl FnOnce(&[f32]) -> Vec<f32>) -> Vec<f32> {
+        Arc::try_unwrap(self.values).unwrap_or_else(|shared| copy(&shared))
+    }
+
+    /// All values, unless another block shares them.
+    pub fn into_unshared(self) -> Option<Vec<f32>> {
+        Arc::into_inner(self.values)
     }
 }
 

@@ -106,6 +106,11 @@ impl Guard {
         self.schedule.active(round)
     }
 
+    /// Which rows take part in which round.
+    pub(super) fn schedule(&self) -> &Schedule {
+        &self.schedule
+    }
+
     pub(super) fn least_summed(&self) -> usize {
         self.least_summed
     }
@@ -268,7 +273,11 @@ impl Guard {
         if matches!(asked, Asked::Share(_)) {
             self.averaging = Some(round);
         }
-        self.last = Some((asked, reply.clone()));
+        let before = self.last.replace((asked, reply.clone()));
+        // Its memory is of use to the next one.
+        if let Some((_, Reply::Representation(block))) = before {
+            block.into_unshared().into_iter().for_each(fet_kernels::give_back);
+        }
     }
 
     /// An attempt at the sum of a round is opened: no other will be.

@@ -12,6 +12,7 @@ use fet_core::rng::{Purpose, stream};
 use fet_linkers::Cached;
 
 use super::account::Account;
+use super::evaluated::Evaluated;
 use super::guard::{self, Guard};
 use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
@@ -176,7 +177,20 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
 
 impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
-        let Own { table, settings, seed, identity, roster, device, store, tell, model, start, .. } = own;
+        let Own {
+            table,
+            settings,
+            seed,
+            identity,
+            roster,
+            device,
+            evaluation_cache,
+            store,
+            tell,
+            model,
+            start,
+            ..
+        } = own;
         let rows = table.rows();
         let records = self.preparing.apply(table).map_err(|error| {
             tell(error.to_string());
@@ -225,6 +239,7 @@ impl Parts {
             queries: None,
             chosen: None,
             pending: None,
+            evaluated: Evaluated::new(evaluation_cache),
             blanked: 0,
             sums: None,
             best: Parameters::default(),

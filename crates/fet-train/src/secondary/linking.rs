@@ -111,7 +111,10 @@ impl Session {
             self.tell_unlinked(&links);
         }
         match of {
-            Of::Run => self.links = Some(links),
+            Of::Run => {
+                self.links = Some(links);
+                self.evaluated.forget_links();
+            }
             Of::New => self.serving = Some(links),
         }
         if self.privacy.selection() != Selection::ALL {

@@ -43,6 +43,9 @@ impl Session {
         let training = message.round.is_training();
         // What is protected is computed for the rows that were asked for, and no others.
         let alone = training || !self.privacy.is_identity();
+        if !alone && let Some((values, shape)) = self.encoded_once(message, &rows)? {
+            return self.release(values, shape, message);
+        }
         let batch = if alone {
             self.batch(message.round, &rows, &message.active)?
         } else {
@@ -83,6 +86,30 @@ impl Session {
                 Some(Pending { round: message.round, asked: received::forward(message), shape, graph });
         }
         Ok(reply)
+    }
+
+    /// What the model makes of the rows of an evaluation, where several of those have the same neighbours.
+    fn encoded_once(
+        &mut self,
+        message: &Forward,
+        rows: &[usize],
+    ) -> Result<Option<(Vec<f32>, [usize; 3])>, SecondaryError> {
+        let Some(links) = self.links.as_ref().filter(|_| self.queries.is_none()) else { return Ok(None) };
+        let Some(plan) = self.evaluated.plan(message.round, rows, links, self.guard.schedule()) else {
+            return Ok(None);
+        };
+        let mut fresh = Vec::new();
+        if !plan.fresh.is_empty() {
+            let batch = self.batch(message.round, &filled(&plan.fresh), &message.active)?;
+            let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
+            let encoded = self.blank_padding(encoded, &batch);
+            let [_, positions, width] = encoded.dims();
+            self.evaluated.set_block([positions, width]);
+            fresh = host(encoded);
+            fresh.truncate(plan.fresh.len() * positions * width);
+        }
+        let [positions, width] = self.evaluated.block();
+        Ok(Some((self.evaluated.complete(&plan, fresh), [rows.len(), positions, width])))
     }
 
     /// What the model makes of these rows' neighbours at evaluation, before bounding, noise and mask: [n, K·H].
@@ -156,7 +183,8 @@ impl Session {
             self.received.gradient(&asked, &message);
         }
         let device = self.device.clone().without_autodiff();
-        let mut gradient = Tensor::from_data(TensorData::new(message.gradient.into_values(), shape), &device);
+        let gradient = message.gradient.into_values_by(fet_kernels::copy);
+        let mut gradient = Tensor::from_data(TensorData::new(gradient, shape), &device);
         if let Some(Bounded { encoded, bounded }) = graph {
             let mut gradients = (bounded * gradient.autodiff()).sum().backward();
             gradient = encoded.grad_remove(&mut gradients).ok_or_else(nothing)?;

@@ -236,7 +236,10 @@ impl Trainer {
         for (&party, block) in active.iter().zip(blocks) {
             let shape = block.shape();
             self.widths[party] = Some(shape[2]);
-            parts.push(Tensor::from_data(TensorData::new(block.into_values(), shape), &device));
+            parts.push(Tensor::from_data(
+                TensorData::new(block.into_values_by(fet_kernels::copy), shape),
+                &device,
+            ));
         }
         Ok(parts)
     }

@@ -62,6 +62,7 @@ impl<'a> Copies<'a> {
             policy: Policy::default(),
             device: self.machine.device.clone(),
             computation: self.experiment.train.computation(self.machine.on_host),
+            evaluation_cache: self.experiment.train.evaluation_cache_of(1),
             store: Store::Memory(Vec::new()),
             model: None,
             start: None,

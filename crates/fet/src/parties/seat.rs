@@ -206,6 +206,7 @@ impl Seat {
             policy: self.policy.clone(),
             device: self.machine.device.clone(),
             computation: self.experiment.train.computation(self.machine.on_host),
+            evaluation_cache: self.experiment.train.evaluation_cache_of(1),
             store,
             model,
             start: None,

@@ -35,6 +35,7 @@ fn own(sets: &[&str]) -> Own {
         policy: experiment.policy.clone(),
         device: machine.device,
         computation: Default::default(),
+        evaluation_cache: 1 << 20,
         store: Store::Memory(Vec::new()),
         model: None,
         start: None,

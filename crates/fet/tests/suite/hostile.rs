@@ -190,6 +190,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
             policy: experiment.policy.clone(),
             device: machine.device.clone(),
             computation: Default::default(),
+            evaluation_cache: 1 << 20,
             store: Store::Memory(Vec::new()),
             model: None,
             start: None,

@@ -13,6 +13,7 @@ mod coverage;
 mod elsewhere;
 mod equivalence;
 mod errors;
+mod evaluated;
 mod findings;
 mod go_on;
 mod golden;

@@ -45,6 +45,7 @@ fn party(
         policy: experiment.policy.clone(),
         device: fet::run::machine(&flex()).device,
         computation: Default::default(),
+        evaluation_cache: 1 << 20,
         store: Store::Memory(Vec::new()),
         model: None,
         start: None,

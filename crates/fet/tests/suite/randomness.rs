@@ -271,6 +271,7 @@ fn noise_follows_from_the_partys_own_seed() {
                 policy: experiment.policy.clone(),
                 device: machine.device.clone(),
                 computation: experiment.train.computation(true),
+                evaluation_cache: experiment.train.evaluation_cache_of(1),
                 store: Store::Memory(Vec::new()),
                 model: None,
                 start: None,
