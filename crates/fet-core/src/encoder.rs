@@ -33,6 +33,17 @@ pub struct NeighbourBatch {
     ///
     /// [`Plan::pooled`]: crate::method::Plan::pooled
     pub similarities: Option<Vec<f32>>,
+    /// The whole lists, where K counts only those that a training step sees.
+    pub listed: Option<Listed>,
+}
+
+/// All neighbours of the rows of a batch that shows some of them.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// The record in each place, [B·L].
+    pub slots: Tensor<1, Int>,
+    /// The places, ascending, that are shown: K of L.
+    pub places: Vec<usize>,
 }
 
 impl NeighbourBatch {
@@ -44,6 +55,10 @@ impl NeighbourBatch {
             features: self.features.clone().without_autodiff(),
             slots: self.slots.clone().without_autodiff(),
             similarities: self.similarities.clone(),
+            listed: self.listed.as_ref().map(|listed| Listed {
+                slots: listed.slots.clone().without_autodiff(),
+                places: listed.places.clone(),
+            }),
             ..*self
         }
     }

@@ -32,7 +32,7 @@ pub use common::CommonSettings;
 pub use fet_records::Randomness;
 pub use scores::ScoreSettings;
 pub use split::{PART, SplitKind, SplitSettings};
-pub use train::{Batches, Kernels, TrainSettings, Weighting, WeightingRule, Wire};
+pub use train::{Batches, Kernels, NeighboursShown, TrainSettings, Weighting, WeightingRule, Wire};
 
 /// Everything that a run depends on, except its data files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -172,8 +172,26 @@ impl Experiment {
                 );
             }
         }
+        self.check_shown(&plan, slots.privacy)?;
         self.check_labels(&plan)?;
         self.check_privacy(&plan, &slots)
+    }
+
+    /// Refuses steps that see only some of the neighbours where all are needed.
+    fn check_shown(&self, plan: &Plan, privacy: &dyn PrivacyMechanism) -> Result<(), Violation> {
+        let rule = if self.train.neighbours_per_step == 0 {
+            return Ok(());
+        } else if !plan.any_neighbours {
+            format!("must be 0 for the method \"{}\": its model takes all neighbours", self.method.kind())
+        } else if !privacy.is_identity() {
+            let kind = self.privacy.kind();
+            format!("must be 0 where `privacy.kind` is \"{kind}\": a release is of all neighbours")
+        } else if self.attack.is_some() {
+            "must be 0 where an attack is set: it looks at releases of all neighbours".to_string()
+        } else {
+            return Ok(());
+        };
+        Err(Violation::new("train.neighbours_per_step", rule, self.train.neighbours_per_step))
     }
 
     /// Refuses to begin with models where what they have learned is counted nowhere, or where there are none.

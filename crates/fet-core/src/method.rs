@@ -99,6 +99,8 @@ pub struct Plan {
     pub neighbours: Neighbours,
     /// Whether a party makes one representation of all its neighbours of a row: a memory of one position.
     pub pooled: bool,
+    /// Whether the primary's half can learn from some of the neighbours in a step and evaluate with all.
+    pub any_neighbours: bool,
     /// Whether the primary's half needs similarities; the secondaries then reveal them.
     pub similarities: bool,
     /// The initial learning rate.
@@ -121,6 +123,7 @@ impl Default for Plan {
             own_width: false,
             neighbours: Neighbours::All,
             pooled: false,
+            any_neighbours: false,
             similarities: false,
             learning_rate: 1e-3,
             party_dropout: 0.0,

@@ -45,6 +45,8 @@ pub enum Purpose {
     Bootstrap = 13,
     /// Making a table of another one.
     Source = 14,
+    /// The neighbours that a training step sees.
+    Shown = 15,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).

@@ -5,7 +5,7 @@
 
 mod split;
 
-use fet_core::experiment::{Batches, TrainSettings};
+use fet_core::experiment::{Batches, NeighboursShown, TrainSettings};
 use fet_core::message::Round;
 use fet_core::method::Plan;
 use fet_core::privacy::{Randomness, Releases};
@@ -88,6 +88,28 @@ impl Schedule {
                 (0..self.steps()).map(draw).collect()
             }
         }
+    }
+
+    /// The places of its list of so many neighbours that a round sees of each row, ascending; nothing where it sees all. All parties with
+    /// lists of one length see the same.
+    pub fn shown(&self, round: Round, neighbours: usize) -> Option<Vec<usize>> {
+        let (Round::Train { step }, settings) = (round, &self.settings) else { return None };
+        let count = settings.neighbours_per_step;
+        let epochs = (settings.neighbours_until * self.epochs() as f64).ceil() as u64;
+        if count == 0 || count >= neighbours || step / self.steps().max(1) as u64 >= epochs {
+            return None;
+        }
+        Some(match settings.neighbours_shown {
+            NeighboursShown::Nearest => (0..count).collect(),
+            NeighboursShown::Random => {
+                let mut rng = stream(self.seed, 0, Purpose::Shown, step);
+                let others = index::sample(&mut rng, neighbours - 1, count - 1).into_iter();
+                let mut places: Vec<usize> =
+                    std::iter::once(0).chain(others.map(|other| other + 1)).collect();
+                places.sort_unstable();
+                places
+            }
+        })
     }
 
     /// The batches in which a part of the rows is evaluated after `epoch`, from 0.
@@ -210,6 +232,36 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
         assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has an order of its own");
+    }
+
+    #[test]
+    fn a_step_sees_the_nearest_neighbour_and_others_in_the_first_epochs() {
+        let with = |shown, until| {
+            let settings = TrainSettings {
+                epochs: 5,
+                batch_size: 32,
+                neighbours_per_step: 4,
+                neighbours_shown: shown,
+                neighbours_until: until,
+                ..TrainSettings::default()
+            };
+            Schedule::new(7, &settings, &Plan::default(), rows(), 2)
+        };
+        let random = with(NeighboursShown::Random, 0.5);
+        let steps = random.steps() as u64;
+        let mut counts = [0u32; 10];
+        for step in 0..3 * steps {
+            let places = random.shown(Round::Train { step }, 10).expect("only some");
+            assert!(places.len() == 4 && places[0] == 0 && places.is_sorted_by(|a, b| a < b));
+            places.iter().for_each(|&place| counts[place] += 1);
+            assert_eq!(random.shown(Round::Train { step }, 4), None, "there are no more");
+        }
+        assert!(counts[1..].iter().all(|&count| count > 0), "{counts:?}: every place has its turn");
+        // Half of five epochs are three.
+        assert_eq!(random.shown(Round::Train { step: 3 * steps }, 10), None);
+        assert_eq!(random.shown(Round::Validation { epoch: 0, batch: 0 }, 10), None);
+        let nearest = with(NeighboursShown::Nearest, 1.0);
+        assert_eq!(nearest.shown(Round::Train { step: 5 * steps - 1 }, 10), Some(vec![0, 1, 2, 3]));
     }
 
     #[test]

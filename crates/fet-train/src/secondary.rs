@@ -176,6 +176,8 @@ struct Pending {
     /// A digest of the request: also how its parties clip decides what a gradient does.
     asked: [u8; 32],
     shape: [usize; 3],
+    /// How many of its positions are real.
+    available: usize,
     /// The autograd graph of the bounding, if a mechanism bounds.
     graph: Option<Bounded>,
 }

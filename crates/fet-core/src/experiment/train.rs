@@ -42,6 +42,14 @@ pub struct TrainSettings {
     pub kernels: Kernels,
     /// How the rows of a training step are sampled.
     pub batches: Batches,
+    /// How many neighbours of a row a training step sees; 0 for all. A step takes about as much less time; evaluations and predictions see
+    /// all.
+    pub neighbours_per_step: usize,
+    /// Which those are.
+    pub neighbours_shown: NeighboursShown,
+    /// The share of the epochs, from the first, in which a step sees only some; in the others it sees all.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub neighbours_until: f64,
     /// How much the loss of a row counts, by its class: "none", "balanced" (every class the same in all), or a weight for each
     /// class. The primary's affair.
     pub class_weights: Weighting,
@@ -130,6 +138,17 @@ pub enum Batches {
     Poisson,
 }
 
+/// Which neighbours of a row a training step sees, where it sees only some.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum NeighboursShown {
+    /// The nearest, and others by chance, drawn for each step: the same places of every row's list, at every party.
+    #[default]
+    Random,
+    /// The nearest.
+    Nearest,
+}
+
 /// What computes the blocks of a transformer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
@@ -156,6 +175,9 @@ impl Default for TrainSettings {
             recompute: false,
             kernels: Kernels::Auto,
             batches: Batches::Shuffled,
+            neighbours_per_step: 0,
+            neighbours_shown: NeighboursShown::Random,
+            neighbours_until: 1.0,
             class_weights: Weighting::Rule(WeightingRule::None),
             refine_keys: false,
             early_stopping: 0,
@@ -184,6 +206,7 @@ impl TrainSettings {
     /// Whether a run with more epochs begins as one with fewer does, so that it can go on where that one ended. It does not
     /// where a mechanism shares out what it may release, or where the learning rate decays by epoch.
     pub fn can_go_on(&self, privacy: &dyn PrivacyMechanism) -> bool {
-        self.decay == Decay::Plateau && privacy.is_identity()
+        let all_epochs = self.neighbours_per_step == 0 || self.neighbours_until >= 1.0;
+        self.decay == Decay::Plateau && privacy.is_identity() && all_epochs
     }
 }

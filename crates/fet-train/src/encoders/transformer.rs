@@ -4,7 +4,7 @@
 mod fused;
 
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor, TensorData};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +80,18 @@ impl Transformer {
         let records = self.embedding.forward(batch.keys.clone(), batch.features.clone());
         let learned = self.mask.as_ref().map(|mask| {
             let key_columns = batch.keys.dims()[1];
-            let keys = batch.keys.clone().select(0, batch.slots.clone());
-            mask.forward(keys.reshape([rows, neighbours * key_columns]))
+            let slots = batch.listed.as_ref().map_or(&batch.slots, |listed| &listed.slots);
+            let length = slots.dims()[0] / rows;
+            let keys = batch.keys.clone().select(0, slots.clone());
+            let learned = mask.forward(keys.reshape([rows, length * key_columns]));
+            match &batch.listed {
+                None => learned,
+                Some(listed) => {
+                    let places: Vec<i32> = listed.places.iter().map(|&place| place as i32).collect();
+                    let places = TensorData::from(places.as_slice());
+                    learned.select(1, Tensor::<1, Int>::from_data(places, &batch.slots.device()))
+                }
+            }
         });
         let padding = padding_mask(rows, neighbours, batch.available, &batch.keys.device());
         let mask = match (learned, padding) {

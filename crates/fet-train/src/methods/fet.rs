@@ -119,6 +119,7 @@ impl Method for Fet {
             width: self.settings.hidden,
             learning_rate: self.settings.optimizer.learning_rate,
             party_dropout: self.settings.party_dropout,
+            any_neighbours: true,
             averaged: (self.settings.pe_average_every > 0).then_some(Averaged {
                 prefix: Embedding::POSITION,
                 every: self.settings.pe_average_every,

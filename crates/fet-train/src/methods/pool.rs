@@ -108,6 +108,7 @@ impl Method for Pool {
             encoder: "mlp",
             width: self.0.width,
             pooled: true,
+            any_neighbours: true,
             learning_rate: self.0.optimizer.learning_rate,
             party_dropout: self.0.party_dropout,
             ..Plan::default()

@@ -2,8 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use fet_core::data::Matrix;
-use fet_core::encoder::NeighbourBatch;
-use fet_core::linker::Links;
+use fet_core::encoder::{Listed, NeighbourBatch};
 use fet_core::message::{Backward, Forward, Reply, Round};
 use fet_core::model::Pass;
 use fet_core::parameters::host;
@@ -51,6 +50,7 @@ impl Session {
         } else {
             self.batch(message.round, &filled(&rows), &message.active)?
         };
+        let available = batch.available;
         let mut pass = match message.round {
             Round::Train { step } => {
                 Pass::training(stream(self.settings.seed, self.number, Purpose::Dropout, step))
@@ -82,8 +82,8 @@ impl Session {
         };
         let reply = self.release(host(bounded), shape, message)?;
         if training {
-            self.pending =
-                Some(Pending { round: message.round, asked: received::forward(message), shape, graph });
+            let asked = received::forward(message);
+            self.pending = Some(Pending { round: message.round, asked, shape, available, graph });
         }
         Ok(reply)
     }
@@ -164,7 +164,7 @@ impl Session {
     pub(super) fn learn(&mut self, message: Backward) -> Result<(), SecondaryError> {
         let nothing = || SecondaryError::NothingToLearn { round: message.round };
         let pending = self.pending.take_if(|pending| pending.round == message.round);
-        let Pending { asked, shape, graph, .. } = pending.ok_or_else(nothing)?;
+        let Pending { asked, shape, available, graph, .. } = pending.ok_or_else(nothing)?;
         if message.gradient.shape() != shape {
             let rule = format!("must have the shape of the representation, {shape:?}");
             let value = format!("{:?}", message.gradient.shape());
@@ -190,8 +190,7 @@ impl Session {
             gradient = encoded.grad_remove(&mut gradients).ok_or_else(nothing)?;
         }
         let [rows, neighbours, width] = shape;
-        let available = self.links.as_ref().map_or(neighbours, Links::available);
-        if available < neighbours && self.queries.is_none() && !self.pooled {
+        if available < neighbours && !self.pooled {
             let tail = [0..rows, available..neighbours, 0..width];
             gradient = gradient.slice_fill(tail, 0.0);
         }
@@ -237,9 +236,10 @@ impl Session {
             Of::New => &self.serving,
         };
         let links = links.as_ref().ok_or(SecondaryError::NotLinked)?;
-        let neighbours = links.neighbours();
+        let listed = links.neighbours();
+        let shown = self.guard.schedule().shown(round, listed);
         let mut distinct: Vec<usize> = Vec::new();
-        let mut slots: Vec<i32> = Vec::with_capacity(rows.len() * neighbours);
+        let mut slots: Vec<i32> = Vec::with_capacity(rows.len() * listed);
         for &row in rows {
             for &record in links.row(row) {
                 let place = &mut self.scratch[record as usize];
@@ -256,18 +256,34 @@ impl Session {
         if !round.is_training() {
             distinct = filled(&distinct);
         }
-        let similarities = (self.pooled && links.all_similarities().is_some()).then(|| {
+        let similarities: Option<Vec<f32>> = (self.pooled && links.all_similarities().is_some()).then(|| {
             rows.iter().flat_map(|&row| links.similarities(row).unwrap_or_default()).copied().collect()
         });
         let device = self.device_for(round);
+        let tensor = |slots: &[i32]| Tensor::<1, Int>::from_data(TensorData::from(slots), &device);
+        let (keys, features) = (&self.records.scaled.keys, &self.records.scaled.features);
+        let (keys, features) = (gather(keys, &distinct, &device), gather(features, &distinct, &device));
+        if let Some(places) = shown {
+            return Ok(NeighbourBatch {
+                keys,
+                features,
+                slots: tensor(&those(&slots, listed, &places)),
+                rows: rows.len(),
+                neighbours: places.len(),
+                available: places.partition_point(|&place| place < links.available()),
+                similarities: similarities.map(|all| those(&all, listed, &places)),
+                listed: Some(Listed { slots: tensor(&slots), places }),
+            });
+        }
         Ok(NeighbourBatch {
-            keys: gather(&self.records.scaled.keys, &distinct, &device),
-            features: gather(&self.records.scaled.features, &distinct, &device),
-            slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
+            keys,
+            features,
+            slots: tensor(&slots),
             rows: rows.len(),
-            neighbours,
+            neighbours: listed,
             available: links.available(),
             similarities,
+            listed: None,
         })
     }
 
@@ -318,6 +334,7 @@ impl Session {
             neighbours: self.neighbours,
             available: self.neighbours,
             similarities,
+            listed: None,
         })
     }
 
@@ -377,6 +394,11 @@ impl Session {
     fn device_for(&self, round: Round) -> burn::tensor::Device {
         if round.is_training() { self.device.clone() } else { self.device.clone().without_autodiff() }
     }
+}
+
+/// Of rows of `width` values, those in these places.
+fn those<T: Copy>(rows: &[T], width: usize, places: &[usize]) -> Vec<T> {
+    rows.chunks_exact(width).flat_map(|row| places.iter().map(|&place| row[place])).collect()
 }
 
 /// Which records the rows of a round are.

@@ -110,8 +110,12 @@ impl Trainer {
         active: &[usize],
     ) -> Result<(Memory, Aggregation), RunError> {
         let device = self.device.clone().without_autodiff();
-        let shared =
-            |&party: &usize| self.similarities[party].as_ref().map(|all| gather(&all.values, rows, &device));
+        let shared = |&party: &usize| {
+            let all = gather(&self.similarities[party].as_ref()?.values, rows, &device);
+            let Some(places) = self.schedule.shown(round, self.neighbours[party]) else { return Some(all) };
+            let places: Vec<i32> = places.into_iter().map(|place| place as i32).collect();
+            Some(all.select(1, Tensor::<1, Int>::from_data(TensorData::from(places.as_slice()), &device)))
+        };
         let similarities: Vec<_> = active.iter().filter_map(shared).collect();
         self.ask_with(round, rows, active, similarities)
     }
@@ -151,14 +155,25 @@ impl Trainer {
             self.phases.encode += encode;
             self.phases.aggregate += aggregate;
         }
-        let real = |&party: &usize| self.plan.positions(self.available[party]);
+        let real = |&party: &usize| self.plan.positions(self.real(round, party));
         let available = aggregation.active.iter().map(real).max().unwrap_or(0);
         Ok((Memory { tensor, available, similarities }, aggregation))
     }
 
+    /// How many of the neighbours that a party represents in a round are real.
+    fn real(&self, round: Round, party: usize) -> usize {
+        let real = self.available[party];
+        match self.schedule.shown(round, self.neighbours[party]) {
+            Some(places) => places.partition_point(|&place| place < real),
+            None => real,
+        }
+    }
+
     /// The shape of a party's part for this number of rows.
-    fn shape(&self, party: usize, rows: usize) -> [usize; 3] {
-        [rows, self.plan.positions(self.neighbours[party]), self.plan.width]
+    fn shape(&self, round: Round, party: usize, rows: usize) -> [usize; 3] {
+        let all = self.neighbours[party];
+        let shown = self.schedule.shown(round, all).map_or(all, |places| places.len());
+        [rows, self.plan.positions(shown), self.plan.width]
     }
 
     /// The sum of the active parties' representations; the primary sees nothing else of them. A lost party is left out of
@@ -173,7 +188,7 @@ impl Trainer {
         let of = aggregation.active.len();
         let &first =
             aggregation.active.first().ok_or(CollectError::TooFew { left: Vec::new(), of, needed: 2 })?;
-        let shape = self.shape(first, rows.len());
+        let shape = self.shape(round, first, rows.len());
         let needed = self.fewest(round);
         let mut parts = Parts { trainer: self, round, rows: &short(rows), shape, sum };
         let collected = collect(&aggregation.active, needed, sum.bits, &mut parts);
@@ -229,7 +244,7 @@ impl Trainer {
         let mut blocks = Vec::with_capacity(active.len());
         for (&party, (asked, reply)) in active.iter().zip(answered) {
             let Reply::Representation(block) = reply else { return Err(asked.unexpected(&reply).into()) };
-            blocks.push(checked(asked, block, self.part_shape(party, rows.len()))?);
+            blocks.push(checked(asked, block, self.part_shape(round, party, rows.len()))?);
         }
         self.show_parts(round, rows, active, || blocks.clone());
         let mut parts = Vec::with_capacity(active.len());
@@ -245,8 +260,8 @@ impl Trainer {
     }
 
     /// The shape of a part; the width is open if the party chooses it and has sent no part yet.
-    fn part_shape(&self, party: usize, rows: usize) -> [Option<usize>; 3] {
-        let [rows, positions, width] = self.shape(party, rows);
+    fn part_shape(&self, round: Round, party: usize, rows: usize) -> [Option<usize>; 3] {
+        let [rows, positions, width] = self.shape(round, party, rows);
         [Some(rows), Some(positions), if self.plan.own_width { self.widths[party] } else { Some(width) }]
     }
 

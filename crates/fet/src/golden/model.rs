@@ -284,5 +284,6 @@ fn neighbours(
         neighbours,
         available: neighbours,
         similarities: None,
+        listed: None,
     })
 }

@@ -105,6 +105,8 @@ fn components_train_alike() {
     check(Task::Multiclass, &["method.positional_encoding=false"]);
     check(Task::Multiclass, &["method.party_dropout=0.5", "method.shared_norm=true", "method.agg_blocks=2"]);
     check(Task::Multiclass, &["train.kernels=tensor", "encoder.blocks=2", "method.shared_norm=true"]);
+    check(Task::Regression, &["train.neighbours_per_step=2"]);
+    check(Task::Regression, &["train.kernels=tensor", "train.neighbours_per_step=2"]);
 }
 
 #[test]

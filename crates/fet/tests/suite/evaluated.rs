@@ -7,7 +7,7 @@ use fet_core::experiment::Experiment;
 use fet_core::method::Method;
 use fet_core::registry::{Slot, plugins};
 
-use crate::support::{devices, experiment, flex, square, trainer};
+use crate::support::{devices, experiment, flex, losses, square, trainer};
 
 /// Records whose keys are the middles of sixteen fields, so that many have the same neighbours.
 fn fields(task: Task) -> VerticalData {
@@ -60,4 +60,77 @@ fn a_cache_of_evaluations_changes_no_figure() {
     }
     check(&flex(), &["aggregator.kind=secure-average"]);
     check(&flex(), &["method.kind=fet-pool", "linker.kind=posterior"]);
+}
+
+/// In every way that parts are sent and summed, steps that see some of the neighbours train, and their messages are as much smaller.
+#[test]
+fn steps_that_see_some_of_the_neighbours_train() {
+    let begins_near = |sets: &[&str]| {
+        let all = experiment(sets);
+        let some = experiment(&[sets, &["train.neighbours_per_step=2"]].concat());
+        let [all, some] = [all, some].map(|experiment| {
+            let mut trainer = trainer(&experiment, fields(Task::Regression), &flex()).expect("a trainer");
+            let report = trainer.epoch(&mut |_| true).expect("the epoch is trained").expect("a whole epoch");
+            (report.train_loss, report.validation, trainer.federation().traffic().received)
+        });
+        assert_ne!(all.0.to_bits(), some.0.to_bits(), "{sets:?}: it sees something else");
+        assert!((all.1 - some.1).abs() < 0.5 * all.1, "{sets:?}: {} and {}", all.1, some.1);
+        (all.2, some.2)
+    };
+    for sets in [
+        &["aggregator.kind=average"][..],
+        &["aggregator.kind=secure-average"],
+        &["aggregator.kind=similarity-weighted"],
+        &["aggregator.kind=concat", "encoder.kind=mlp"],
+        &["train.wire=bytes", "train.recompute=true", "method.party_dropout=0.5"],
+    ] {
+        let (all, some) = begins_near(sets);
+        assert!(some < all, "{sets:?}: {some} of {all} bytes");
+    }
+    // One vector for each row, however many neighbours are in it.
+    let (all, some) = begins_near(&["method.kind=fet-pool", "method.dropout=0.0"]);
+    assert_eq!(all, some);
+}
+
+/// Without a mask, which is made for lists of one length, steps that see the nearest of a list train as if the list had no more; also where
+/// a party has fewer records than either.
+#[test]
+fn the_nearest_of_a_list_are_a_shorter_list() {
+    for records in [400, 3] {
+        let losses = |sets: &[&str]| {
+            let fixed = ["encoder.dynamic_mask=false", "train.neighbours_shown=nearest", "linker.pad=true"];
+            let experiment = experiment(&[&fixed, sets].concat());
+            let mut data = fields(Task::Regression);
+            for party in &mut data.secondaries {
+                let first: Vec<usize> = (0..records).collect();
+                party.features = party.features.select_rows(&first);
+                party.keys = party.keys.select_rows(&first);
+            }
+            losses(&mut trainer(&experiment, data, &flex()).expect("a trainer"))
+        };
+        for sets in
+            [&["train.kernels=auto"][..], &["train.kernels=tensor"], &["aggregator.kind=secure-average"]]
+        {
+            let short = losses(&[sets, &["linker.neighbours=4"]].concat());
+            let long = losses(&[sets, &["linker.neighbours=6", "train.neighbours_per_step=4"]].concat());
+            assert_eq!(short.len(), long.len());
+            // The records that are not shown stand in sums of gradients, as zeros.
+            for (a, b) in short.iter().zip(&long) {
+                assert!((a - b).abs() <= 1e-6 * a, "{sets:?}, {records} records: {a} and {b}");
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_that_see_some_of_the_neighbours_are_refused_where_all_are_needed() {
+    for (sets, because) in [
+        (&["method.kind=fedsim"][..], "its model takes all neighbours"),
+        (&["privacy.kind=gaussian"], "a release is of all neighbours"),
+    ] {
+        let mut table = toml::Table::try_from(experiment(sets)).expect("settings");
+        fet_core::experiment::set(&mut table, "train.neighbours_per_step=2").expect("an assignment");
+        let error = Experiment::from_table(table).expect_err("it is refused").to_string();
+        assert!(error.contains("train.neighbours_per_step") && error.contains(because), "{error}");
+    }
 }

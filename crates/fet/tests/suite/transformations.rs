@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use fet_core::data::Task;
-use fet_core::encoder::{Computation, Encoder, EncoderContext, NeighbourBatch};
+use fet_core::encoder::{Computation, Encoder, EncoderContext, Listed, NeighbourBatch};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
 use fet_core::model::{ModelShape, Pass};
 use fet_core::objective::Objective;
@@ -86,6 +86,8 @@ struct Case {
     shared_norm: bool,
     dynamic_mask: bool,
     available: usize,
+    /// How many of the seven neighbours the step sees, the last of them.
+    shown: usize,
 }
 
 /// The representation and the gradient of all parameters, of a transformer over three rows of seven neighbours.
@@ -118,18 +120,25 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
         })
         .expect("sound settings");
     let slots: Vec<i32> = (0..21).map(|place| place * place % 9).collect();
+    let places: Vec<usize> = (7 - case.shown..7).collect();
+    let shown: Vec<i32> = slots.chunks(7).flat_map(|row| places.iter().map(|&place| row[place])).collect();
+    let tensor = |slots: Vec<i32>| {
+        let length = slots.len();
+        Tensor::<1, Int>::from_data(TensorData::new(slots, [length]), device)
+    };
     let batch = NeighbourBatch {
         keys: random([9, 2], 6, device),
         features: random([9, 3], 7, device),
-        slots: Tensor::<1, Int>::from_data(TensorData::new(slots, [21]), device),
+        slots: tensor(shown),
         rows: 3,
-        neighbours: 7,
+        neighbours: case.shown,
         available: case.available,
         similarities: None,
+        listed: (case.shown < 7).then(|| Listed { slots: tensor(slots), places }),
     };
     let mut pass = Pass::training(stream(32, 1, Purpose::Dropout, 0));
     let representation = encoder.forward(&batch, &mut pass, true);
-    encoder.backward(random([3, 7, 12], 8, &device.clone().without_autodiff()));
+    encoder.backward(random([3, case.shown, 12], 8, &device.clone().without_autodiff()));
     assert!(encoder.learner().gradient().present.iter().all(|present| *present), "everything takes part");
     [host(representation), encoder.learner().gradient().values.clone()]
 }
@@ -137,13 +146,30 @@ fn encoded(device: &Device, case: Case, computation: Computation) -> [Vec<f32>; 
 /// Same parameters, same dropout masks: the same representation and gradients, from tensors and from the kernels.
 #[test]
 fn fused_blocks_are_blocks() {
-    let plain =
-        Case { blocks: 1, heads: 1, dropout: 0.0, shared_norm: false, dynamic_mask: false, available: 7 };
+    let plain = Case {
+        blocks: 1,
+        heads: 1,
+        dropout: 0.0,
+        shared_norm: false,
+        dynamic_mask: false,
+        available: 7,
+        shown: 7,
+    };
     let cases = [
         plain,
         Case { heads: 3, dropout: 0.3, dynamic_mask: true, ..plain },
         Case { blocks: 2, heads: 2, dropout: 0.5, available: 5, ..plain },
-        Case { blocks: 3, heads: 4, dropout: 0.1, shared_norm: true, dynamic_mask: true, available: 4 },
+        Case {
+            blocks: 3,
+            heads: 4,
+            dropout: 0.1,
+            shared_norm: true,
+            dynamic_mask: true,
+            available: 4,
+            ..plain
+        },
+        Case { blocks: 2, heads: 2, dropout: 0.2, dynamic_mask: true, available: 4, shown: 4, ..plain },
+        Case { heads: 2, dynamic_mask: true, available: 2, shown: 3, ..plain },
     ];
     for backend in devices() {
         let device = backend.device.clone().autodiff();

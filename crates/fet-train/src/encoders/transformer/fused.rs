@@ -3,7 +3,7 @@
 //! No graph is made of it. The parameters, their names and the random numbers are those of [`Transformer`], which remains the
 //! definition: a test compares the two.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use fet_kernels::{
     BlockWeights, Buffer, ChainInput, Dropout, EmbeddingTape, MaskInput, MaskTape, PerceptronWeights,
     Records, Shape, Tape,
@@ -54,6 +54,8 @@ struct Passed {
 struct Entrance {
     own: HostRecords,
     slots: Vec<u32>,
+    /// The whole lists, [B·L], and the places that are shown, where not all are.
+    listed: Option<(Vec<u32>, Vec<usize>)>,
     /// The embedded records, [U, H].
     records: Buffer,
     /// [B, K].
@@ -64,7 +66,27 @@ struct Entrance {
 impl Entrance {
     fn mask(&self) -> MaskInput<'_> {
         let Records { keys, key_columns, .. } = self.own.view();
-        MaskInput { keys, key_columns, slots: &self.slots, positions: self.shape.positions }
+        let slots = self.listed.as_ref().map_or(&self.slots, |(slots, _)| slots);
+        let rows = self.slots.len() / self.shape.positions;
+        MaskInput { keys, key_columns, slots, positions: slots.len() / rows }
+    }
+
+    /// Of a value for each place of the lists, those of the places that are shown.
+    fn shown(&self, of_lists: Vec<f32>) -> Vec<f32> {
+        let Some((slots, places)) = &self.listed else { return of_lists };
+        let length = places.len() * slots.len() / self.slots.len();
+        of_lists.chunks_exact(length).flat_map(|row| places.iter().map(|&place| row[place])).collect()
+    }
+
+    /// The way back: zeros where nothing is shown.
+    fn of_lists(&self, shown: Vec<f32>) -> Vec<f32> {
+        let Some((slots, places)) = &self.listed else { return shown };
+        let length = places.len() * slots.len() / self.slots.len();
+        let mut all = vec![0.0; slots.len()];
+        for (row, shown) in all.chunks_exact_mut(length).zip(shown.chunks_exact(places.len())) {
+            places.iter().zip(shown).for_each(|(&place, value)| row[place] = *value);
+        }
+        all
     }
 
     fn chain(&self) -> ChainInput<'_> {
@@ -94,7 +116,8 @@ impl FusedTransformer {
         let width = weights.input_bias.len();
         let mut entrance = Entrance {
             own: HostRecords::of(&batch.keys, &batch.features),
-            slots: batch.slots.clone().into_data().iter::<u32>().collect(),
+            slots: indices(&batch.slots),
+            listed: batch.listed.as_ref().map(|listed| (indices(&listed.slots), listed.places.clone())),
             records: Buffer::default(),
             mask: padding(batch.neighbours, batch.available).map(|row| row.repeat(batch.rows)),
             shape: Shape { width, heads: self.heads, positions: batch.neighbours },
@@ -103,7 +126,8 @@ impl FusedTransformer {
         (entrance.records, embedding) = fet_kernels::embed(&weights, entrance.own.view());
         let mut mask = None;
         if let Some(weights) = self.mask() {
-            let (mut values, tape) = fet_kernels::mask(&weights, entrance.mask());
+            let (values, tape) = fet_kernels::mask(&weights, entrance.mask());
+            let mut values = entrance.shown(values);
             if let Some(padding) = &entrance.mask {
                 values.iter_mut().zip(padding).for_each(|(value, more)| *value += more);
             }
@@ -160,7 +184,7 @@ impl Encoder for FusedTransformer {
         let embedding =
             fet_kernels::embed_back(&kernels::embedding(parameters), records, &embedding, &found.records);
         let mask = self.mask().zip(mask).zip(found.mask).map(|((weights, tape), gradient)| {
-            fet_kernels::mask_back(&weights, entrance.mask(), &tape, &gradient)
+            fet_kernels::mask_back(&weights, entrance.mask(), &tape, &entrance.of_lists(gradient))
         });
         self.trainable.forget_gradient();
         kernels::add_embedding(&mut self.trainable, &embedding);
@@ -172,6 +196,10 @@ impl Encoder for FusedTransformer {
             kernels::add_feed_forward(&mut self.trainable, FEED_FORWARD, index, &block.feed_forward);
         }
     }
+}
+
+fn indices(slots: &Tensor<1, Int>) -> Vec<u32> {
+    slots.clone().into_data().iter::<u32>().collect()
 }
 
 fn blocks(parameters: &Parameters) -> Vec<BlockWeights<'_>> {

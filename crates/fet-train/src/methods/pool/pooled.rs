@@ -79,6 +79,7 @@ impl Encoder for Pooled {
             neighbours: 1,
             available: 1,
             similarities: None,
+            listed: None,
         };
         let encoded = self.inner.forward(&alone, pass, tracked);
         let width = encoded.dims()[2];
@@ -162,6 +163,7 @@ mod tests {
             neighbours: 3,
             available,
             similarities,
+            listed: None,
         }
     }
 

@@ -64,6 +64,7 @@ impl EncoderCase {
             neighbours: 4,
             available: 4,
             similarities: None,
+            listed: None,
         }
     }
 }
