@@ -57,7 +57,13 @@ SETTINGS = {
 }
 
 
-def authors(checkout, case, steps):
+def place_of(device):
+    """Where PyTorch computes beside one of our devices."""
+    name, _, index = device.partition(":")
+    return "cuda" + (f":{index}" if index else "") if name == "libtorch-cuda" else "cpu"
+
+
+def authors(checkout, case, steps, place):
     """A function that trains so many steps and gives rows per second."""
     sys.path.insert(0, checkout)
     import torch
@@ -80,20 +86,27 @@ def authors(checkout, case, steps):
         k=shape["k"],
         out_activation=torch.nn.Sigmoid() if regression else None,
     )
-    model.train()
+    model.to(place).train()
     optimizer = torch_optimizer.Lamb(model.parameters(), lr=1e-3, weight_decay=1e-5)
     loss_of = torch.nn.MSELoss() if regression else torch.nn.CrossEntropyLoss()
 
     def batch():
         lengths = [1] + [shape["k"]] * (len(shape["features"]) - 1)
         parties = zip(lengths, shape["features"])
-        inputs = [(torch.randn(BATCH, n, shape["keys"]), torch.randn(BATCH, n, d)) for n, d in parties]
-        return inputs, torch.rand(BATCH) if regression else torch.randint(shape["out"], (BATCH,))
+        inputs = [(torch.randn(BATCH, n, shape["keys"]).to(place), torch.randn(BATCH, n, d).to(place)) for n, d in parties]
+        labels = torch.rand(BATCH) if regression else torch.randint(shape["out"], (BATCH,))
+        return inputs, labels.to(place)
+
+    def settle():
+        # A GPU works on after a call has returned.
+        if place != "cpu":
+            torch.cuda.synchronize(place)
 
     def train():
         seconds = 0.0
         for _ in range(steps):
             inputs, labels = batch()
+            settle()
             start = time.perf_counter()
             optimizer.zero_grad()
             output = model(inputs)
@@ -101,6 +114,7 @@ def authors(checkout, case, steps):
             loss.item()
             loss.backward()
             optimizer.step()
+            settle()
             seconds += time.perf_counter() - start
         return steps * BATCH / seconds
 
@@ -112,9 +126,10 @@ def one(arguments):
     import torch
 
     torch.set_num_threads(arguments.threads)
-    steps = CASES[arguments.one]["steps"]
-    authors(arguments.checkout, arguments.one, 1)()
-    train = authors(arguments.checkout, arguments.one, steps)
+    place = place_of(arguments.device)
+    steps = CASES[arguments.one]["steps"] * (10 if place != "cpu" else 1)
+    authors(arguments.checkout, arguments.one, 1, place)()
+    train = authors(arguments.checkout, arguments.one, steps, place)
     train()
     rate = train()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
@@ -133,7 +148,7 @@ def figures_of(command, environment):
 def theirs(arguments, case, setting):
     environment = {"OMP_WAIT_POLICY": "passive"} | os.environ | SETTINGS[setting]
     command = [sys.executable, __file__, arguments.checkout, arguments.summary, "--one", case]
-    command += ["--threads", str(arguments.threads)]
+    command += ["--threads", str(arguments.threads), "--device", arguments.device]
     return figures_of(command, environment)
 
 

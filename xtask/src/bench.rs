@@ -44,6 +44,12 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         let status = cargo.args(&arguments.arguments).status().context("cannot run cargo")?;
         return Ok(exit_code(status));
     };
+    let passed: Vec<&str> = arguments.arguments.iter().map(String::as_str).collect();
+    against(&workspace, checkout, &passed)
+}
+
+/// Takes turns with the authors' program, in a checkout of it.
+pub(crate) fn against(workspace: &Workspace, checkout: &Path, arguments: &[&str]) -> Result<ExitCode> {
     if !checkout.join("src/model/FeT.py").is_file() {
         bail!(
             "--against: {} is no checkout of the authors' program: it has no src/model/FeT.py",
@@ -51,13 +57,13 @@ pub(crate) fn bench(arguments: &Arguments) -> Result<ExitCode> {
         );
     }
     let python = environment(&workspace.target.join("authors"))?;
-    let summary = summary(&workspace)?;
+    let summary = summary(workspace)?;
     let mut command = Command::new(python);
     command.arg(workspace.root.join("benches/against_authors.py")).arg(checkout).arg(summary);
     if let Some(folder) = libtorch::folder(&workspace.target)? {
         command.arg("--libtorch").arg(folder.join("lib"));
     }
-    let status = command.args(&arguments.arguments).status().context("cannot run the comparison")?;
+    let status = command.args(arguments).status().context("cannot run the comparison")?;
     Ok(exit_code(status))
 }
 

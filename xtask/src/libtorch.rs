@@ -1,8 +1,8 @@
 //! `libtorch`: sets LibTorch up in `<target>/libtorch`, and tells the other commands where it is.
 //!
-//! LibTorch is PyTorch's C++ library; the feature `libtorch` of `fet` links it. The set-up takes what a CPU
-//! needs out of the wheels on PyPI; it compiles nothing and touches nothing outside the build folder.
-//! For a GPU, set LIBTORCH to an installed LibTorch that has CUDA.
+//! LibTorch is PyTorch's C++ library; the feature `libtorch` of `fet` links it. The set-up takes what a CPU, or
+//! with `--cuda` an NVIDIA GPU, needs out of the wheels on PyPI; it compiles nothing and touches nothing outside
+//! the build folder.
 
 mod unpack;
 mod wheels;
@@ -14,6 +14,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
 
+use self::wheels::Build;
 use crate::output::{answer, shell_quoted};
 use crate::workspace::Workspace;
 
@@ -21,20 +22,23 @@ use crate::workspace::Workspace;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct Arguments {
+    /// For an NVIDIA GPU: with CUDA (a download of 3.7 GB, of which 6 GB are unpacked), for the device `libtorch-cuda`.
+    #[arg(long)]
+    cuda: bool,
     /// Set it up anew even where it is set up.
     #[arg(long)]
     force: bool,
-    /// Keep the downloaded wheels (900 MB).
+    /// Keep the downloaded wheels.
     #[arg(long)]
     keep_downloads: bool,
     /// Print the environment for plain cargo, as in: eval "$(cargo xtask libtorch --print-env)".
-    #[arg(long, conflicts_with_all = ["force", "keep_downloads"])]
+    #[arg(long, conflicts_with_all = ["cuda", "force", "keep_downloads"])]
     print_env: bool,
 }
 
 const AFTER_HELP: &str = "\
 It downloads 900 MB with pip, for Linux on x86-64, and keeps 500 MB of it in the build folder. An interrupted
-set-up is continued by the same command. Where the environment variable LIBTORCH names an installed LibTorch
+set-up is continued by the same command. The one with CUDA, if it is there, is used in the place of the other. Where the environment variable LIBTORCH names an installed LibTorch
 (2.9.0, with its `lib` and `include`), that one is used as it is and nothing is fetched.";
 
 const HOW_TO_USE_ANOTHER: &str = "to use an installed LibTorch 2.9.0 instead, set the environment variable \
@@ -56,13 +60,14 @@ pub(crate) fn libtorch(arguments: &Arguments) -> Result<ExitCode> {
         answer(format!("LIBTORCH is set: {} is used as it is.", folder.display()));
         return Ok(ExitCode::SUCCESS);
     }
-    let folder = target.join("libtorch");
-    if unpack::is_complete(&folder) && !arguments.force {
+    let build = if arguments.cuda { Build::Cuda } else { Build::Cpu };
+    let folder = target.join(build.folder());
+    if unpack::is_complete(build, &folder) && !arguments.force {
         answer(format!("LibTorch {} is set up in {}; nothing to do.", wheels::VERSION, folder.display()));
     } else {
-        set_up(&target, &folder, arguments.keep_downloads)?;
+        set_up(build, &target, &folder, arguments.keep_downloads)?;
     }
-    answer(NEXT);
+    answer(if arguments.cuda { NEXT_WITH_CUDA } else { NEXT });
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,10 +76,25 @@ Next: `cargo xtask test` and `cargo xtask check` now include it, and
       `cargo xtask ablate --device libtorch` trains on it.
       With plain cargo: eval \"$(cargo xtask libtorch --print-env)\", then --features fet/libtorch.";
 
-/// The folder of the LibTorch in use: what LIBTORCH names, else what `cargo xtask libtorch` set up, else none.
+const NEXT_WITH_CUDA: &str = "\
+Next: `cargo xtask gpu` checks and times the GPU, and `cargo xtask ablate --device libtorch-cuda` trains on it.
+      All commands of the workspace use this LibTorch from now on.";
+
+/// The folder of the LibTorch in use: what LIBTORCH names, else what `cargo xtask libtorch` set up, with CUDA if that is there, else none.
 pub(crate) fn folder(target: &Path) -> Result<Option<PathBuf>> {
-    let own = target.join("libtorch");
-    Ok(given()?.or_else(|| unpack::is_complete(&own).then_some(own)))
+    if let Some(given) = given()? {
+        return Ok(Some(given));
+    }
+    let own = |build: Build| {
+        let folder = target.join(build.folder());
+        unpack::is_complete(build, &folder).then(|| folder.join(build.inside()))
+    };
+    Ok(own(Build::Cuda).or_else(|| own(Build::Cpu)))
+}
+
+/// Whether a LibTorch has CUDA.
+pub(crate) fn has_cuda(folder: &Path) -> bool {
+    folder.join("lib/libtorch_cuda.so").exists()
 }
 
 /// What cargo and `fet` need in their environment to build with LibTorch and to find it; none where there is
@@ -120,11 +140,11 @@ fn given() -> Result<Option<PathBuf>> {
     folder.canonicalize().map(Some).context("cannot resolve LIBTORCH")
 }
 
-fn set_up(target: &Path, folder: &Path, keep_downloads: bool) -> Result<()> {
+fn set_up(build: Build, target: &Path, folder: &Path, keep_downloads: bool) -> Result<()> {
     check_platform(env::consts::OS, env::consts::ARCH)?;
     let downloads = target.join("libtorch-download");
-    let wheels = wheels::fetch(&downloads)?;
-    let bytes = unpack::unpack(&wheels, folder)?;
+    let wheels = wheels::fetch(build.wheels(), &downloads)?;
+    let bytes = unpack::unpack(build, &wheels, folder)?;
     if !keep_downloads {
         fs::remove_dir_all(&downloads).with_context(|| format!("cannot remove {}", downloads.display()))?;
     }

@@ -6,6 +6,7 @@
 mod ablate;
 mod bench;
 mod check;
+mod gpu;
 mod libtorch;
 mod output;
 mod site;
@@ -31,6 +32,7 @@ Examples:
   cargo xtask ablate --dry-run                        which cells that is, and which are done
   cargo xtask tune hdb --variant FeT                  better settings for one of its variants, by the validation rows
   cargo xtask libtorch                                fetch LibTorch, the fastest device on a CPU
+  cargo xtask libtorch --cuda && cargo xtask gpu      the same for a GPU: fetched, checked and timed
   cargo xtask check                                   everything CI checks
 
 Exit codes: 0 done; 1 a cell, a test or a build failed; 2 the input is at fault; 130 interrupted.
@@ -50,6 +52,8 @@ enum Command {
     Check(check::Arguments),
     /// Run the benchmarks, or take turns with the authors' program.
     Bench(bench::Arguments),
+    /// Run the tests that compare devices, and the benchmarks, on a GPU.
+    Gpu(gpu::Arguments),
     /// Make a site of the guides, with mdBook, which is compiled for it.
     Site,
 }
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Command::Test(passed) => check::test(&passed),
         Command::Check(arguments) => check::check(&arguments),
         Command::Bench(arguments) => bench::bench(&arguments),
+        Command::Gpu(arguments) => gpu::gpu(&arguments),
         Command::Site => site::site(),
     };
     outcome.unwrap_or_else(|error| {

@@ -62,6 +62,23 @@ pub enum BackendError {
         /// How many GPUs LibTorch sees.
         found: usize,
     },
+    /// A LibTorch without CUDA.
+    #[error(
+        "`device` \"{name}\" needs a LibTorch with CUDA, and this one has none: `cargo xtask libtorch --cuda` fetches it"
+    )]
+    NoCuda {
+        /// What was asked for.
+        name: String,
+    },
+}
+
+/// Whether the LibTorch that is linked has CUDA, be there a GPU or not.
+pub fn has_cuda() -> bool {
+    #[cfg(feature = "libtorch")]
+    let has_cuda = tch::utils::has_cudart();
+    #[cfg(not(feature = "libtorch"))]
+    let has_cuda = false;
+    has_cuda
 }
 
 /// The device names, in the order in which they are listed.
@@ -106,6 +123,8 @@ fn libtorch(name: &str) -> Result<Device, BackendError> {
     let found = usize::try_from(tch::Cuda::device_count()).unwrap_or(0);
     if index < found {
         Ok(Device::libtorch_cuda(index))
+    } else if !has_cuda() {
+        Err(BackendError::NoCuda { name: name.into() })
     } else {
         Err(BackendError::NoGpu { name: name.into(), found })
     }

@@ -96,8 +96,8 @@ fn place() -> PathBuf {
 
 /// Every case, with the devices it is run on.
 fn cases() -> Vec<(Workload, Vec<&'static str>)> {
-    let both = vec!["flex", "libtorch"];
-    let every = vec!["flex", "ndarray", "libtorch"];
+    let both = vec!["flex", "libtorch", "libtorch-cuda"];
+    let every = vec!["flex", "ndarray", "libtorch", "libtorch-cuda"];
     vec![
         (Workload::hdb(1_500), every),
         (Workload::hdb(1_000).with("hdb, operation by operation", &["train.kernels=tensor"]), both.clone()),

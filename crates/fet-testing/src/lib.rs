@@ -11,9 +11,10 @@ pub mod mutate;
 pub mod tally;
 
 /// The parts that a test may need: real data in `FET_DATA`, golden files in `FET_GOLDEN`, Debian's chromium, a Slurm
-/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a `fet` beside `xtask`, and the program
+/// cluster for tests, the TOML language server taplo in `FET_TAPLO`, LibTorch, a GPU, a `fet` beside `xtask`, and the program
 /// `nats-server` in `FET_NATS` or on the path.
-pub const PARTS: [&str; 8] = ["data", "golden", "chromium", "slurm", "taplo", "libtorch", "fet", "nats"];
+pub const PARTS: [&str; 9] =
+    ["data", "golden", "chromium", "slurm", "taplo", "libtorch", "gpu", "fet", "nats"];
 
 /// Says that a test is left out, as there is no `part`.
 ///

@@ -1,7 +1,7 @@
 """Unpacks part of a wheel and checks each file against the wheel's own RECORD.
 
-Arguments: the wheel, the destination, the folder that becomes `include` (may be empty), the libraries.
-Prints the number of bytes written. It installs nothing.
+Arguments: the wheel, the destination, and pairs of a name in the wheel and its place in the destination; names that end in a slash
+are of folders. Prints the number of bytes written. It installs nothing.
 """
 
 import base64
@@ -11,7 +11,7 @@ import shutil
 import sys
 import zipfile
 
-wheel, destination, include, *libraries = sys.argv[1:]
+wheel, destination, *pairs = sys.argv[1:]
 
 
 def digest(path):
@@ -32,11 +32,15 @@ with zipfile.ZipFile(wheel) as archive:
         name, found, _ = line.rsplit(",", 2)
         hashes[name.strip('"')] = found
 
-    wanted = [(name, os.path.join("lib", os.path.basename(name))) for name in libraries]
-    if include:
-        inside = include + "/"
-        headers = [name for name in names if name.startswith(inside) and not name.endswith("/")]
-        wanted += [(name, os.path.join("include", name[len(inside):])) for name in headers]
+    wanted = []
+    for name, place in zip(pairs[::2], pairs[1::2]):
+        if not name.endswith("/"):
+            wanted.append((name, place))
+            continue
+        inside = [other for other in names if other.startswith(name) and not other.endswith("/")]
+        if not inside:
+            sys.exit(f"{wheel} has no folder {name}")
+        wanted += [(other, place + other[len(name):]) for other in inside]
 
     written = 0
     for name, place in wanted:

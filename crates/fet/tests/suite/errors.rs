@@ -242,3 +242,17 @@ fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("on other data"), "{output:?}");
 }
+
+/// The linker drops libraries that nothing calls by name, as that of CUDA is; without it LibTorch sees no GPU.
+#[test]
+fn a_libtorch_with_cuda_is_loaded_with_it() {
+    let Some(folder) = std::env::var_os("LIBTORCH").filter(|_| fet_backends::is_compiled("libtorch")) else {
+        fet_testing::left_out("libtorch", "LIBTORCH is not set");
+        return;
+    };
+    let there = Path::new(&folder).join("lib/libtorch_cuda.so").exists();
+    assert_eq!(fet_backends::has_cuda(), there);
+    let error = fet_backends::open("libtorch-cuda:99").expect_err("no machine has so many").to_string();
+    let expected = if there { "CUDA devices" } else { "cargo xtask libtorch --cuda" };
+    assert!(error.contains(expected), "{error}");
+}

@@ -27,7 +27,9 @@ pub(crate) fn devices() -> Vec<Backend> {
             Err(BackendError::NotCompiled { .. }) => {
                 left_out("libtorch", &format!("{name} is not compiled in"))
             }
-            Err(BackendError::NoGpu { .. }) => eprintln!("left out: {name}: no GPU on this machine"),
+            Err(error @ (BackendError::NoGpu { .. } | BackendError::NoCuda { .. })) => {
+                left_out("gpu", &error.to_string());
+            }
             Err(error) => panic!("{name}: {error}"),
         }
     }
