@@ -8,6 +8,7 @@
 
 mod diffuse;
 mod harden;
+mod near;
 mod salt;
 mod schema;
 
@@ -21,6 +22,7 @@ use crate::bits::{BitTable, set};
 use crate::text::{is_ideograph, is_number, normalise, qgrams};
 
 pub use harden::Hardening;
+pub use near::Near;
 pub use salt::Salt;
 pub use schema::{FieldPlan, MOST_HASHES, Rarity, Schema};
 
@@ -42,6 +44,7 @@ pub struct Encoder {
     plans: Vec<FieldPlan>,
     rarity: Option<Rarity>,
     salt: Option<Salt>,
+    near: Vec<Option<Near>>,
 }
 
 /// Shows the settings, never the secret.
@@ -60,13 +63,37 @@ impl Encoder {
         let bits = settings.bits;
         assert!(bits.is_power_of_two() && (128..=65_536).contains(&bits), "{bits} bits");
         let mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-        Self { settings, mac, plans: schema.fields.clone(), rarity: schema.rarity.clone(), salt: None }
+        Self {
+            settings,
+            mac,
+            plans: schema.fields.clone(),
+            rarity: schema.rarity.clone(),
+            salt: None,
+            near: Vec::new(),
+        }
     }
 
     /// The same, with hashes that depend on a record's stratum.
     #[must_use]
     pub fn salted(self, salt: Option<Salt>) -> Self {
         Self { salt, ..self }
+    }
+
+    /// The same, where fields have numbers or dates that are compared by how near they are; what is none there is a text.
+    #[must_use]
+    pub fn near(self, near: Vec<Option<Near>>) -> Self {
+        Self { near, ..self }
+    }
+
+    /// Calls `take` with all that is hashed of the normal form of a field.
+    fn parts(&self, field: usize, group: u32, normal: &str, words: bool, mut take: impl FnMut(Gram)) {
+        let point = |text: String| Gram { group, at: POINT, text };
+        if let Some(near) = self.near.get(field).copied().flatten()
+            && near.points(normal, |text| take(point(text)))
+        {
+            return;
+        }
+        grams(normal, self.settings.q, group, words, take);
     }
 
     /// Weighs q-grams and words by how rare they are among these records. One that stands in df of n records sets bits in proportion to
@@ -88,7 +115,7 @@ impl Encoder {
                 if normal.is_empty() {
                     continue;
                 }
-                grams(&normal, self.settings.q, plan.group, true, |gram| {
+                self.parts(field, plan.group, &normal, true, |gram| {
                     let (records, last) = counts.entry(gram).or_insert((0, u32::MAX));
                     *records += u32::from(*last != row as u32);
                     *last = row as u32;
@@ -180,7 +207,7 @@ impl Encoder {
         for (field, (plan, cell)) in
             self.plans.iter().zip(cells).enumerate().filter(|(_, (plan, _))| which(plan))
         {
-            grams(&normalise(cell.as_ref()), self.settings.q, plan.group, self.rarity.is_some(), |gram| {
+            self.parts(field, plan.group, &normalise(cell.as_ref()), self.rarity.is_some(), |gram| {
                 let (digest, hashes) = known.entry(gram).or_insert_with_key(|gram| {
                     let digest = digest(mac, gram);
                     let hashes = match &self.rarity {
@@ -230,6 +257,9 @@ fn grams(normal: &str, q: usize, group: u32, words: bool, mut take: impl FnMut(G
         .for_each(|word| take(whole(word.to_string())));
     normal.chars().filter(|sign| is_ideograph(*sign)).for_each(|sign| take(whole(sign.to_string())));
 }
+
+/// Where a point of a number stands, beside the places of q-grams and words.
+const POINT: u32 = u32::MAX - 1;
 
 /// What is hashed: a q-gram in its field.
 #[derive(PartialEq, Eq, Hash, Clone)]

@@ -5,6 +5,7 @@
 //! What is missing on one side sets no bits there, and the correlation judges by what is left. With match weights ([`Scoring`]) the records
 //! that correlate most are compared column by column, and the similarity is the probability that one is the row's match.
 
+mod near;
 mod salt;
 mod shared;
 mod weights;
@@ -56,6 +57,13 @@ pub struct ClkSettings {
     /// The group number of each key column: columns of one group are hashed alike, so that their texts may be swapped;
     /// empty if no columns may be swapped.
     pub groups: Vec<u32>,
+    /// For each key column that holds numbers the distance from which on two of them have nothing in common (nearer ones are the more
+    /// alike the nearer they are), and 0 for one of texts; empty where all are texts.
+    #[schemars(inner(range(min = 0)))]
+    pub near: Vec<f64>,
+    /// The numbers of the key columns (the first is 1) that hold dates, for which `near` counts days: as 1990-02-03, 3.2.1990 or 19900203,
+    /// with the day before the month where they stand first and could be either.
+    pub dates: Vec<usize>,
     /// The defence of filters against attacks on the frequencies of their bits.
     pub hardening: Harden,
     /// The number of a filter's bits that `hardening = "diffusion"` combines into each bit: more hide more, and only more similar
@@ -150,6 +158,8 @@ impl Default for ClkSettings {
             scoring: Scoring::Correlation,
             weights: Vec::new(),
             groups: Vec::new(),
+            near: Vec::new(),
+            dates: Vec::new(),
             hardening: Harden::None,
             diffusion: 10,
             salt_column: 0,
@@ -171,6 +181,7 @@ impl Recipe<dyn Linker> for ClkSettings {
         if !self.bits.is_power_of_two() {
             return Err(Violation::new("bits", "must be a power of two", self.bits));
         }
+        near::check(self)?;
         salt::check(self.salt_column, self.salt_signs)
     }
 
@@ -249,7 +260,9 @@ struct Side {
 fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encoder {
     let code =
         Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
-    Encoder::new(code, secret, schema).salted(salt::of(settings.salt_column, settings.salt_signs))
+    Encoder::new(code, secret, schema)
+        .salted(salt::of(settings.salt_column, settings.salt_signs))
+        .near(near::of(&settings.near, &settings.dates))
 }
 
 /// The schema of the fields, with weights from these records.
@@ -257,6 +270,7 @@ fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Res
     let ClkSettings { bits, q, load, weights, groups, .. } = settings;
     let fields = records.columns();
     salt::fits(settings.salt_column, fields)?;
+    near::fits(&settings.near, fields)?;
     if !groups.is_empty() && groups.len() != fields {
         return Err(crate::wrong_length("groups", groups.len(), fields));
     }
@@ -407,6 +421,7 @@ impl Owner for Side {
             settings.pad,
         )?;
         salt::fits(settings.salt_column, records.columns())?;
+        near::fits(&settings.near, records.columns())?;
         let (schema, queries) = self.open(message)?;
         let (queries, of_queries) =
             queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;

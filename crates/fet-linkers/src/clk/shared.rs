@@ -10,7 +10,7 @@ use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rar
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, Harden, Weighting, salt, schema, weights};
+use super::{ClkSettings, Harden, Weighting, near, salt, schema, weights};
 use crate::known;
 
 /// The form of the file that a linkage schema is kept in.
@@ -56,6 +56,22 @@ struct Field {
     hashes: usize,
     /// What a q-gram that is not listed sets, in parts of a bit.
     unknown: u16,
+    /// The distance from which on its numbers, or dates in days, have nothing in common; 0 for texts.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    near: f64,
+    /// Whether it holds dates.
+    #[serde(default, skip_serializing_if = "is_false")]
+    dates: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nothing(value: &f64) -> bool {
+    *value == 0.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -98,6 +114,8 @@ impl LinkageSchema {
             group: plan.group,
             hashes: plan.hashes,
             unknown: unseen.get(at).copied().unwrap_or_default(),
+            near: settings.near.get(at).copied().unwrap_or_default(),
+            dates: settings.dates.contains(&(at + 1)),
         };
         own.fields = names.iter().zip(&learned.fields).enumerate().map(field).collect();
         let grams = learned.rarity.as_ref().map(Rarity::grams).unwrap_or_default();
@@ -113,7 +131,15 @@ impl LinkageSchema {
         if self.format != FORMAT {
             return Err(Violation::new("format", format!("must be \"{FORMAT}\""), &self.format));
         }
-        let settings = ClkSettings { bits: self.bits, q: self.q, ..ClkSettings::default() };
+        let settings = ClkSettings {
+            bits: self.bits,
+            q: self.q,
+            weighting: self.weighting,
+            groups: self.fields.iter().map(|field| field.group).collect(),
+            near: self.near(),
+            dates: self.dates(),
+            ..ClkSettings::default()
+        };
         settings.check()?;
         if !(128..=65_536).contains(&self.bits) {
             return Err(Violation::new("bits", "must be from 128 to 65536", self.bits));
@@ -167,6 +193,16 @@ impl LinkageSchema {
         self.hardening != Harden::None
     }
 
+    /// The distances of the fields: none where all are texts.
+    fn near(&self) -> Vec<f64> {
+        self.fields.iter().map(|field| field.near).collect()
+    }
+
+    /// The fields that hold dates, from 1.
+    fn dates(&self) -> Vec<usize> {
+        self.fields.iter().zip(1..).filter(|(field, _)| field.dates).map(|(_, number)| number).collect()
+    }
+
     /// How many q-grams and words it tells.
     pub fn told(&self) -> usize {
         self.grams.len()
@@ -178,6 +214,7 @@ impl LinkageSchema {
         let encoder = Encoder::new(code, &self.key(secret), &self.schema());
         encoder
             .salted(salt::of(self.salt_column, self.salt_signs))
+            .near(near::of(&self.near(), &self.dates()))
             .encode(known(table, &self.missing).cells())
     }
 

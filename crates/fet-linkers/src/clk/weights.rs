@@ -9,7 +9,7 @@ use fet_linkage::weights::{Fields, rank};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ClkSettings, salt};
+use super::{ClkSettings, near, salt};
 
 /// What a similarity is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -68,7 +68,8 @@ pub(super) fn encode(
     let bits = bits(settings, groups.len());
     let code = Code { bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
     let salt = salt::of(settings.salt_column, settings.salt_signs);
-    let encoder = Encoder::new(code, secret, schema).salted(salt);
+    let near = near::of(&settings.near, &settings.dates);
+    let encoder = Encoder::new(code, secret, schema).salted(salt).near(near);
     groups.iter().map(|&group| encoder.encode_group(records.cells(), group)).collect()
 }
 

@@ -1,0 +1,119 @@
+//! Numbers and dates as sets of tokens of which near ones share some (Vatsalan, Christen 2016; Karapiperis, Gkoulalas-Divanis, Verykios 2018).
+//!
+//! A number stands for the points of a grid around it. Of two numbers that are k steps of the grid apart, all but k points are common:
+//! what they have in common falls in a line with their distance, and is nothing from [`Near::reach`] on.
+
+use chrono::NaiveDate;
+
+use crate::text::is_number;
+
+/// How numbers or dates of a field are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Near {
+    /// The distance from which on two have nothing in common, above 0; of dates in days.
+    pub reach: f64,
+    /// Whether they are dates.
+    pub dates: bool,
+}
+
+/// The points of a number.
+const POINTS: i64 = 11;
+
+impl Near {
+    /// Calls `take` with the points of a normal form, and with one that only an equal number has; nothing, and `false`, where it is no number
+    /// or date, or is too far from 0 for a grid this fine.
+    pub(super) fn points(self, normal: &str, mut take: impl FnMut(String)) -> bool {
+        let value = if self.dates { date(normal).map(f64::from) } else { normal.parse().ok() };
+        let Some(value) = value else { return false };
+        let steps = (value * POINTS as f64 / self.reach).round();
+        // Up to here a float counts whole steps.
+        if steps.is_nan() || steps.abs() >= (1u64 << 52) as f64 {
+            return false;
+        }
+        let middle = steps as i64;
+        (middle - POINTS / 2..=middle + POINTS / 2).for_each(|point| take(point.to_string()));
+        take(format!("={value}"));
+        true
+    }
+}
+
+/// The day that a normal form of eight digits is, counted from the first of our era: the year first if those are a date, else the day, else
+/// the month.
+fn date(normal: &str) -> Option<i32> {
+    if normal.len() != 8 || !is_number(normal) {
+        return None;
+    }
+    let part = |range: std::ops::Range<usize>| normal[range].parse::<u32>().ok();
+    let day = |year: u32, month: u32, day: u32| {
+        let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
+        (1000..3000).contains(&year).then(|| chrono::Datelike::num_days_from_ce(&date))
+    };
+    day(part(0..4)?, part(4..6)?, part(6..8)?)
+        .or_else(|| day(part(4..8)?, part(2..4)?, part(0..2)?))
+        .or_else(|| day(part(4..8)?, part(0..2)?, part(2..4)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::normalise;
+
+    fn points(near: Near, cell: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        let known = near.points(&normalise(cell), |point| all.push(point));
+        assert_eq!(known, !all.is_empty());
+        all
+    }
+
+    fn common(near: Near, a: &str, b: &str) -> usize {
+        let others = points(near, b);
+        points(near, a).iter().filter(|point| others.contains(point)).count()
+    }
+
+    #[test]
+    fn what_numbers_have_in_common_falls_in_a_line() {
+        let price = Near { reach: 1.1, dates: false };
+        for (other, expected) in [
+            ("12.99", 12),
+            ("13.09", 10),
+            ("13.49", 6),
+            ("13.99", 1),
+            ("14.09", 0),
+            ("-12.99", 0),
+            ("1299", 0),
+        ] {
+            assert_eq!(common(price, "12.99", other), expected, "{other}");
+        }
+        assert_eq!(common(price, "$ 12,99", "12.990"), 12, "one number in two spellings");
+        assert_eq!(common(price, "-5", "5"), 0);
+    }
+
+    #[test]
+    fn dates_are_counted_in_days() {
+        let born = Near { reach: 11.0, dates: true };
+        for (other, expected) in [
+            ("1990-02-03", 12),
+            ("03.02.1990", 12),
+            ("3/2/1990", 12),
+            ("1990-02-05", 9),
+            ("1990-01-31", 8),
+            ("1990-02-14", 0),
+            ("1991-02-03", 0),
+        ] {
+            assert_eq!(common(born, "19900203", other), expected, "{other}");
+        }
+        assert_eq!(common(born, "2000-02-29", "1.3.2000"), 10, "over a leap day");
+        assert_eq!(common(born, "12/25/1990", "25.12.1990"), 12, "no month has the number 25");
+    }
+
+    #[test]
+    fn what_is_no_number_is_left_to_its_letters() {
+        for cell in ["", "about 5", "1e400", "12/3", "inf"] {
+            assert!(points(Near { reach: 1.0, dates: false }, cell).is_empty(), "{cell}");
+        }
+        for cell in ["1990", "1990-13-40", "0999-01-01", "3000-01-01", "seven", "123456789"] {
+            assert!(points(Near { reach: 1.0, dates: true }, cell).is_empty(), "{cell}");
+        }
+        assert!(points(Near { reach: 1e-300, dates: false }, "5").is_empty(), "no grid is so fine");
+    }
+}
