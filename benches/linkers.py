@@ -8,7 +8,7 @@ and matches_fodors_zagats.csv (restaurants) and DBLP.csv (titles), the latter in
 made into catalogues: the other table has a third of the words less, up to four others, typing errors in 2 % of the letters; prices
 are missing in half of the rows, descriptions in 30 %; "names" are 30 letters of a title with errors in 12 % of the letters. All is drawn
 by a fixed seed; without DBLP.csv these cases are left out. A linker's setting may differ by case: "clk salt_column=KEY" numbers the case's
-key KEY, and a case without it is left out for that linker. scikit-learn (a package too) takes the best F1 of three analyzers, which no user could choose without the truth.
+key KEY and "clk near=KEY:2" gives it a distance; a case without it is left out for that linker. scikit-learn (a package too) takes the best F1 of three analyzers, which no user could choose without the truth.
 
 Each of --linkers is a linker and its settings. --plain asks for what programs before thresholds and pairs could do. --decide has somebody who
 knows the truth decide so many pairs in each of three reviews (`--review`, one to one), and prints the F1 of what is written before and after
@@ -36,6 +36,7 @@ CASES = [
     ("restaurants", "restaurants", "name,addr,city,phone"),
     ("titles", "catalogue", "title"),
     ("titles, prices", "catalogue", "title,price"),
+    ("titles, prices that differ by 0.5", "off", "title,price"),
     ("titles, prices, descriptions", "catalogue", "title,price,description"),
     ("mistyped names", "names", "name"),
 ]
@@ -114,6 +115,12 @@ def catalogues(data, folder, draw):
         if at < 1200 or at >= 1500:
             theirs.append(two)
     draw.shuffle(theirs)
+    # Prices that are never equal, drawn beside the others so that those stay.
+    beside = random.Random(11)
+    off = lambda row: (row[0], row[1], row[2] and f"{float(row[2]) + beside.gauss(0, .5):.2f}")
+    for name, rows in (("a.csv", ours), ("b.csv", [off(row) for row in theirs])):
+        write(folder / "off", name, ["id", "title", "price"], [row[:3] for row in rows])
+    write(folder / "off", "truth.csv", ["a", "b"], truth)
     header = ["id", "title", "price", "description"]
     for name, rows in (("a.csv", ours), ("b.csv", theirs)):
         write(folder / "catalogue", name, header, rows)
@@ -129,6 +136,10 @@ def fits(linker, keys):
     """The linker with its columns named by number, or nothing if the keys lack one."""
     def numbered(setting):
         name, _, value = setting.partition("=")
+        if name == "near" and not value.startswith("["):
+            # As near=price:2: the distance of one key.
+            key, _, reach = value.partition(":")
+            return f"near={[float(reach) * (other == key) for other in keys.split(',')]}".replace(" ", "") if key in keys else None
         if name != "salt_column" or value.isdigit():
             return setting
         return f"salt_column={keys.split(',').index(value) + 1}" if value in keys.split(",") else None

@@ -108,6 +108,8 @@ impl Encoder {
         // In how many records of a field a q-gram stands; fields of one group share theirs when bits are given out.
         let mut counts: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
         let mut spread = Vec::with_capacity(fields);
+        // Of a field of numbers, how many records have each q-gram of what is written.
+        let mut written: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
         for (field, (plan, counts)) in self.plans.iter().zip(&mut counts).enumerate() {
             let mut values: HashMap<String, usize> = HashMap::new();
             for row in 0..rows {
@@ -115,21 +117,31 @@ impl Encoder {
                 if normal.is_empty() {
                     continue;
                 }
-                self.parts(field, plan.group, &normal, true, |gram| {
+                let note = |counts: &mut HashMap<Gram, (u32, u32)>, gram| {
                     let (records, last) = counts.entry(gram).or_insert((0, u32::MAX));
                     *records += u32::from(*last != row as u32);
                     *last = row as u32;
-                });
+                };
+                self.parts(field, plan.group, &normal, true, |gram| note(counts, gram));
+                if self.near.get(field).copied().flatten().is_some() {
+                    grams(&normal, self.settings.q, plan.group, true, |gram| note(&mut written[field], gram));
+                }
                 *values.entry(normal).or_default() += 1;
             }
             spread.push((schema::entropy(&values), values.values().sum::<usize>()));
         }
         // What is not told counts as barely told: some of it is misspelt, and no evidence.
         let rare = |records: u32| (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln();
-        let sums: Vec<f64> = counts
-            .iter()
-            .map(|counts| counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum())
-            .collect();
+        let sum = |counts: &HashMap<Gram, (u32, u32)>| -> f64 {
+            counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum()
+        };
+        let mut sums: Vec<f64> = counts.iter().map(sum).collect();
+        // The points of a number say one thing: together they weigh what its letters would.
+        let mut of_points = vec![1.0; fields];
+        for (field, written) in written.iter().enumerate().filter(|(_, written)| !written.is_empty()) {
+            of_points[field] = sum(written) / sums[field];
+            sums[field] = sum(written);
+        }
         // Of a single record nothing tells which field says more.
         let constant = spread.iter().all(|(entropy, _)| *entropy == 0.0);
         let share = |field: usize| {
@@ -141,6 +153,7 @@ impl Encoder {
         };
         let shares: Vec<f64> = (0..fields).map(share).collect();
         let total: f64 = sums.iter().zip(&shares).map(|(sum, share)| sum * share).sum();
+        let shares: Vec<f64> = shares.iter().zip(&of_points).map(|(share, points)| share * points).collect();
         let factor = if total > 0.0 { insertions * rows as f64 / total } else { 0.0 };
         let mut stored: HashMap<u64, u16> = HashMap::new();
         for (counts, share) in counts.iter().zip(&shares) {
