@@ -13,14 +13,6 @@ fn main() {
     {
         // The program then starts without LD_LIBRARY_PATH.
         println!("cargo::rustc-link-arg=-Wl,-rpath,{folder}/lib");
-        // Nothing calls the library of CUDA by name: it registers itself when it is loaded, which the linker does not see.
-        if std::path::Path::new(&folder).join("lib/libtorch_cuda.so").exists() {
-            for argument in
-                ["-L", &format!("{folder}/lib"), "-Wl,--no-as-needed", "-ltorch_cuda", "-Wl,--as-needed"]
-            {
-                println!("cargo::rustc-link-arg={argument}");
-            }
-        }
     }
 }
 

@@ -243,7 +243,7 @@ fn tables_are_found_beside_the_experiment_then_in_the_folder_of_data() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("on other data"), "{output:?}");
 }
 
-/// The linker drops libraries that nothing calls by name, as that of CUDA is; without it LibTorch sees no GPU.
+/// Without the library of CUDA, which nothing calls by name, LibTorch would see no GPU.
 #[test]
 fn a_libtorch_with_cuda_is_loaded_with_it() {
     let Some(folder) = std::env::var_os("LIBTORCH").filter(|_| fet_backends::is_compiled("libtorch")) else {
