@@ -5,7 +5,7 @@
     cargo xtask bench --against CHECKOUT -- --case hdb --device libtorch --rounds 3
 
 CHECKOUT is a copy of https://github.com/Xtra-Computing/FeT (its `src/model/FeT.py` is imported, unchanged). Both train the same model on
-tables of the same shapes with the same number of threads. The authors' side is timed from a batch that already lies in memory: forward, loss,
+tables of the same shapes with the same number of threads. With --device libtorch-cuda both compute on the GPU; memory is the host's alone then. The authors' side is timed from a batch that already lies in memory: forward, loss,
 backward and LAMB; their search for neighbours in every epoch and their data loader are not counted. Ours is the whole step, gathering
 included.
 
@@ -161,7 +161,11 @@ def ours(arguments, case):
     return {"rows_per_second": statistics.median(figures["rows_per_second"]), "memory": figures["peak_memory_bytes"]}
 
 
-def machine():
+def machine(device="cpu"):
+    if place_of(device) != "cpu":
+        import torch
+
+        return f"{torch.cuda.get_device_name(place_of(device))}; {machine()}"
     text = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
     found = re.search(r"model name\s*:\s*(.*)", text)
     flags = re.search(r"flags\s*:\s*(.*)", text)
@@ -199,8 +203,8 @@ def row(result):
     )
 
 
-def place():
-    words = re.findall(r"[a-z0-9]+", machine().split(",")[0].lower())
+def place(device):
+    words = re.findall(r"[a-z0-9]+", machine(device).split(",")[0].lower())
     name = f"{datetime.date.today()}-{'-'.join(words)}-{os.cpu_count()}"
     return Path(__file__).parent / "runs" / name / "against-authors.json"
 
@@ -222,17 +226,17 @@ def main():
 
     import torch
 
-    print(f"{machine()}; {arguments.threads} threads; PyTorch {torch.__version__}; {arguments.rounds} rounds in turns, medians\n")
+    print(f"{machine(arguments.device)}; {arguments.threads} threads; PyTorch {torch.__version__}; {arguments.rounds} rounds in turns, medians\n")
     print("| case | device | the authors' best setting | authors, rows/s | fet, rows/s | ratio | authors, memory | fet, memory | share |")
     print("|---|---|---|---|---|---|---|---|---|")
     results = []
-    out = arguments.out or place()
+    out = arguments.out or place(arguments.device)
     out.parent.mkdir(parents=True, exist_ok=True)
     for case in arguments.case or CASES:
         results.append(measure(arguments, case))
         print(row(results[-1]), flush=True)
         # After each case: the next may take hours, or all memory.
-        raw = {"machine": machine(), "threads": arguments.threads, "torch": torch.__version__, "results": results}
+        raw = {"machine": machine(arguments.device), "threads": arguments.threads, "torch": torch.__version__, "results": results}
         out.write_text(json.dumps(raw, indent=2) + "\n")
     print(f"\nraw figures: {out}")
 

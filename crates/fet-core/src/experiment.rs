@@ -182,7 +182,7 @@ impl Experiment {
         let rule = if self.train.neighbours_per_step == 0 {
             return Ok(());
         } else if !plan.any_neighbours {
-            format!("must be 0 for the method \"{}\": its model takes all neighbours", self.method.kind())
+            format!("must be 0 for the method \"{}\": its model takes all that it links", self.method.kind())
         } else if !privacy.is_identity() {
             let kind = self.privacy.kind();
             format!("must be 0 where `privacy.kind` is \"{kind}\": a release is of all neighbours")
@@ -311,11 +311,20 @@ impl Experiment {
 
     /// The settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
-        let TrainSettings { recompute, kernels, wire, randomness, class_weights, refine_keys, .. } =
-            TrainSettings::default();
+        let TrainSettings {
+            evaluation_cache,
+            recompute,
+            kernels,
+            wire,
+            randomness,
+            class_weights,
+            refine_keys,
+            ..
+        } = TrainSettings::default();
         CommonSettings {
             seed: self.seed,
             train: TrainSettings {
+                evaluation_cache,
                 recompute,
                 kernels,
                 wire,

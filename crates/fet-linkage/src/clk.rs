@@ -108,8 +108,6 @@ impl Encoder {
         // In how many records of a field a q-gram stands; fields of one group share theirs when bits are given out.
         let mut counts: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
         let mut spread = Vec::with_capacity(fields);
-        // Of a field of numbers, how many records have each q-gram of what is written.
-        let mut written: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
         for (field, (plan, counts)) in self.plans.iter().zip(&mut counts).enumerate() {
             let mut values: HashMap<String, usize> = HashMap::new();
             for row in 0..rows {
@@ -117,31 +115,21 @@ impl Encoder {
                 if normal.is_empty() {
                     continue;
                 }
-                let note = |counts: &mut HashMap<Gram, (u32, u32)>, gram| {
+                grams(&normal, self.settings.q, plan.group, true, |gram| {
                     let (records, last) = counts.entry(gram).or_insert((0, u32::MAX));
                     *records += u32::from(*last != row as u32);
                     *last = row as u32;
-                };
-                self.parts(field, plan.group, &normal, true, |gram| note(counts, gram));
-                if self.near.get(field).copied().flatten().is_some() {
-                    grams(&normal, self.settings.q, plan.group, true, |gram| note(&mut written[field], gram));
-                }
+                });
                 *values.entry(normal).or_default() += 1;
             }
             spread.push((schema::entropy(&values), values.values().sum::<usize>()));
         }
         // What is not told counts as barely told: some of it is misspelt, and no evidence.
         let rare = |records: u32| (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln();
-        let sum = |counts: &HashMap<Gram, (u32, u32)>| -> f64 {
-            counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum()
-        };
-        let mut sums: Vec<f64> = counts.iter().map(sum).collect();
-        // The points of a number say one thing: together they weigh what its letters would.
-        let mut of_points = vec![1.0; fields];
-        for (field, written) in written.iter().enumerate().filter(|(_, written)| !written.is_empty()) {
-            of_points[field] = sum(written) / sums[field];
-            sums[field] = sum(written);
-        }
+        let sums: Vec<f64> = counts
+            .iter()
+            .map(|counts| counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum())
+            .collect();
         // Of a single record nothing tells which field says more.
         let constant = spread.iter().all(|(entropy, _)| *entropy == 0.0);
         let share = |field: usize| {
@@ -153,22 +141,32 @@ impl Encoder {
         };
         let shares: Vec<f64> = (0..fields).map(share).collect();
         let total: f64 = sums.iter().zip(&shares).map(|(sum, share)| sum * share).sum();
-        let shares: Vec<f64> = shares.iter().zip(&of_points).map(|(share, points)| share * points).collect();
         let factor = if total > 0.0 { insertions * rows as f64 / total } else { 0.0 };
+        let is_near = |field: usize| self.near.get(field).is_some_and(Option::is_some);
         let mut stored: HashMap<u64, u16> = HashMap::new();
-        for (counts, share) in counts.iter().zip(&shares) {
+        for (field, (counts, share)) in counts.iter().zip(&shares).enumerate() {
+            // Of numbers nothing is told: what points of a grid are how frequent would say how many records have which number.
+            if is_near(field) {
+                continue;
+            }
             for (gram, &(records, _)) in counts.iter().filter(|(_, (records, _))| *records >= Rarity::LEAST) {
                 let bits = Rarity::stored(factor * share * rare(records));
                 let place = stored.entry(tag(&self.digest(gram))).or_default();
                 *place = bits.max(*place);
             }
         }
+        // Each point of a number weighs as much, and all together what its letters would.
+        let unknown = |field: usize| {
+            let (_, known) = spread[field];
+            let each = sums[field] / (known.max(1) * near::TOKENS) as f64;
+            shares[field] * if is_near(field) { each } else { rare(0) }
+        };
         // An unknown q-gram of two fields of one group sets the same bits in both, as a known one does.
         let most = |plan: &FieldPlan| {
-            let of_group = self.plans.iter().zip(&shares).filter(|(other, _)| other.group == plan.group);
-            of_group.map(|(_, share)| *share).fold(0.0, f64::max)
+            let of_group = self.plans.iter().enumerate().filter(|(_, other)| other.group == plan.group);
+            of_group.map(|(field, _)| unknown(field)).fold(0.0, f64::max)
         };
-        let unknown = self.plans.iter().map(|plan| Rarity::stored(factor * most(plan) * rare(0))).collect();
+        let unknown = self.plans.iter().map(|plan| Rarity::stored(factor * most(plan))).collect();
         Rarity::new(stored, unknown)
     }
 
@@ -198,7 +196,7 @@ impl Encoder {
                 let mut strata = HashMap::new();
                 for (row, cells) in words.chunks_exact_mut(width).zip(cells.chunks_exact(fields)) {
                     // A record whose stratum is not known sets no bits: nothing could be like it.
-                    let Some(stratum) = salt::stratum(self.salt, cells) else { continue };
+                    let Some(stratum) = salt::stratum(self.salt, &self.near, cells) else { continue };
                     let (mac, known) = strata
                         .entry(stratum)
                         .or_insert_with_key(|stratum| (salt::mac(&self.mac, stratum), HashMap::new()));

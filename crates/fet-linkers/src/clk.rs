@@ -428,6 +428,7 @@ impl Owner for Side {
         let (secret, known) = (self.secret()?, known(records, &settings.missing));
         let of_records = weights::encode(settings, &secret, &schema, &known);
         let records = encoder(settings, &secret, &schema).encode(known.cells());
+        self.warnings.extend(near::warnings(&self.settings, &known));
         self.warn(queries, "primary");
         self.warn(&records, "own");
         let wanted = self.settings.neighbours.min(records.rows());

@@ -95,7 +95,8 @@ impl Schedule {
     pub fn shown(&self, round: Round, neighbours: usize) -> Option<Vec<usize>> {
         let (Round::Train { step }, settings) = (round, &self.settings) else { return None };
         let count = settings.neighbours_per_step;
-        let epochs = (settings.neighbours_until * self.epochs() as f64).ceil() as u64;
+        // A share that is whole in decimals is not rounded up for its last bit.
+        let epochs = (settings.neighbours_until * self.epochs() as f64 - 1e-9).ceil() as u64;
         if count == 0 || count >= neighbours || step / self.steps().max(1) as u64 >= epochs {
             return None;
         }
@@ -257,6 +258,7 @@ mod tests {
             assert_eq!(random.shown(Round::Train { step }, 4), None, "there are no more");
         }
         assert!(counts[1..].iter().all(|&count| count > 0), "{counts:?}: every place has its turn");
+        assert_eq!(with(NeighboursShown::Random, 0.6).shown(Round::Train { step: 3 * steps }, 10), None);
         // Half of five epochs are three.
         assert_eq!(random.shown(Round::Train { step: 3 * steps }, 10), None);
         assert_eq!(random.shown(Round::Validation { epoch: 0, batch: 0 }, 10), None);

@@ -35,8 +35,9 @@ pub(super) fn is_complete(build: Build, folder: &Path) -> bool {
     let manifest = fs::read(folder.join(MANIFEST)).ok();
     let manifest: Option<Manifest> = manifest.and_then(|text| serde_json::from_slice(&text).ok());
     let is_current = |manifest: &Manifest| manifest.version == VERSION && manifest.wheels == sources(build);
-    let mut places = build.wheels().iter().flat_map(|wheel| wheel.files);
-    manifest.as_ref().is_some_and(is_current) && places.all(|(_, place)| folder.join(place).exists())
+    let places = build.wheels().iter().flat_map(|wheel| wheel.files).map(|(_, place)| place);
+    let mut needed = places.chain(build.libraries());
+    manifest.as_ref().is_some_and(is_current) && needed.all(|place| folder.join(place).exists())
 }
 
 /// Unpacks the wheels to `folder`, replacing what is there; returns the bytes written.
@@ -121,8 +122,8 @@ mod tests {
                 assert_eq!(is_complete(build, &folder), expected, "{build:?}: {when}")
             };
             check(false, "nothing is there");
-            let places: Vec<&str> =
-                build.wheels().iter().flat_map(|wheel| wheel.files).map(|(_, place)| *place).collect();
+            let taken = build.wheels().iter().flat_map(|wheel| wheel.files).map(|(_, place)| place);
+            let places: Vec<&str> = taken.chain(build.libraries()).copied().collect();
             for place in &places {
                 let path = folder.join(place);
                 let parent = if place.ends_with('/') { &path } else { path.parent().expect("a folder") };
@@ -138,7 +139,7 @@ mod tests {
             assert_eq!(fs::read_to_string(inside.join("build-version")).expect("there"), "2.9.0\n");
             assert!(inside.join("lib/libgomp.so").is_symlink());
             assert_eq!(inside.join("lib/libtorch.so").is_symlink(), build == Build::Cpu);
-            let one = folder.join(places[0]);
+            let one = folder.join(places.last().expect("a library"));
             fs::rename(&one, root.path().join("aside")).expect("moved");
             check(false, "a library is gone");
             fs::rename(root.path().join("aside"), &one).expect("moved");

@@ -54,6 +54,20 @@ impl Build {
         }
     }
 
+    /// What must be there beside the folders that are taken whole.
+    pub(super) fn libraries(self) -> &'static [&'static str] {
+        match self {
+            Self::Cpu => &[],
+            Self::Cuda => &[
+                "torch/lib/libtorch.so",
+                "torch/lib/libtorch_cpu.so",
+                "torch/lib/libtorch_cuda.so",
+                "torch/lib/libc10.so",
+                "torch/lib/libc10_cuda.so",
+            ],
+        }
+    }
+
     /// Where `lib` and `include` lie in that: what LIBTORCH is to name.
     pub(super) fn inside(self) -> &'static str {
         match self {

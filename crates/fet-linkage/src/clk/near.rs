@@ -3,9 +3,9 @@
 //! A number stands for the points of a grid around it. Of two numbers that are k steps of the grid apart, all but k points are common:
 //! what they have in common falls in a line with their distance, and is nothing from [`Near::reach`] on.
 
-use chrono::NaiveDate;
+use chrono::{Datelike, NaiveDate};
 
-use crate::text::is_number;
+use crate::text::{is_number, normalise};
 
 /// How numbers or dates of a field are compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -18,35 +18,49 @@ pub struct Near {
 
 /// The points of a number.
 const POINTS: i64 = 11;
+/// What is hashed of a number: its points, and itself.
+pub(super) const TOKENS: usize = POINTS as usize + 1;
 
 impl Near {
+    /// The number or day that a cell is, and its place on the grid; nothing for one that is compared by its letters.
+    pub fn read(self, cell: &str) -> Option<(f64, i64)> {
+        self.place(&normalise(cell))
+    }
+
+    fn place(self, normal: &str) -> Option<(f64, i64)> {
+        let value =
+            if self.dates { f64::from(date(normal)?.num_days_from_ce()) } else { normal.parse().ok()? };
+        let steps = (value * POINTS as f64 / self.reach).round();
+        // Up to here a float counts whole steps.
+        (steps.abs() < (1u64 << 52) as f64).then_some((value, steps as i64))
+    }
+
+    /// A date in one spelling; nothing for what is none.
+    pub(super) fn year_month_day(self, normal: &str) -> Option<String> {
+        let date = date(normal).filter(|_| self.dates)?;
+        Some(date.format("%Y%m%d").to_string())
+    }
+
     /// Calls `take` with the points of a normal form, and with one that only an equal number has; nothing, and `false`, where it is no number
     /// or date, or is too far from 0 for a grid this fine.
     pub(super) fn points(self, normal: &str, mut take: impl FnMut(String)) -> bool {
-        let value = if self.dates { date(normal).map(f64::from) } else { normal.parse().ok() };
-        let Some(value) = value else { return false };
-        let steps = (value * POINTS as f64 / self.reach).round();
-        // Up to here a float counts whole steps.
-        if steps.is_nan() || steps.abs() >= (1u64 << 52) as f64 {
-            return false;
-        }
-        let middle = steps as i64;
+        let Some((value, middle)) = self.place(normal) else { return false };
         (middle - POINTS / 2..=middle + POINTS / 2).for_each(|point| take(point.to_string()));
         take(format!("={value}"));
         true
     }
 }
 
-/// The day that a normal form of eight digits is, counted from the first of our era: the year first if those are a date, else the day, else
+/// The day that a normal form of eight digits is, or of more where a time follows: the year first if those are a date, else the day, else
 /// the month.
-fn date(normal: &str) -> Option<i32> {
-    if normal.len() != 8 || !is_number(normal) {
+fn date(normal: &str) -> Option<NaiveDate> {
+    if !matches!(normal.len(), 8 | 12 | 14) || !is_number(normal) {
         return None;
     }
     let part = |range: std::ops::Range<usize>| normal[range].parse::<u32>().ok();
     let day = |year: u32, month: u32, day: u32| {
         let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, month, day)?;
-        (1000..3000).contains(&year).then(|| chrono::Datelike::num_days_from_ce(&date))
+        (1000..3000).contains(&year).then_some(date)
     };
     day(part(0..4)?, part(4..6)?, part(6..8)?)
         .or_else(|| day(part(4..8)?, part(2..4)?, part(0..2)?))
@@ -56,7 +70,6 @@ fn date(normal: &str) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::normalise;
 
     fn points(near: Near, cell: &str) -> Vec<String> {
         let mut all = Vec::new();
@@ -95,6 +108,7 @@ mod tests {
             ("1990-02-03", 12),
             ("03.02.1990", 12),
             ("3/2/1990", 12),
+            ("1990-02-03 00:00:00", 12),
             ("1990-02-05", 9),
             ("1990-01-31", 8),
             ("1990-02-14", 0),

@@ -7,6 +7,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::near::Near;
 use crate::text::normalise;
 
 /// By what records are parted into strata.
@@ -19,9 +20,16 @@ pub struct Salt {
 }
 
 /// The stratum of a record: nothing if its attribute is missing. Without salting all are of one.
-pub(super) fn stratum<T: AsRef<str>>(salt: Option<Salt>, cells: &[T]) -> Option<String> {
+pub(super) fn stratum<T: AsRef<str>>(
+    salt: Option<Salt>,
+    near: &[Option<Near>],
+    cells: &[T],
+) -> Option<String> {
     let Some(Salt { column, signs }) = salt else { return Some(String::new()) };
     let normal = normalise(cells[column].as_ref());
+    // Dates in two spellings are of one stratum.
+    let date = near.get(column).copied().flatten().and_then(|near| near.year_month_day(&normal));
+    let normal = date.unwrap_or(normal);
     let taken = if signs == 0 { usize::MAX } else { signs };
     (!normal.is_empty()).then(|| normal.chars().take(taken).collect())
 }
@@ -58,9 +66,13 @@ mod tests {
 
     #[test]
     fn a_stratum_is_what_the_attribute_begins_with() {
-        let of = |salt, cell: &str| stratum(salt, &["smith", cell]);
+        let of = |salt, cell: &str| stratum(salt, &[], &["smith", cell]);
         for spelt in ["1956-04-09", "19560409", " 1956.4.9 ", "1956"] {
             assert_eq!(of(Some(BORN), spelt), Some("1956".into()), "{spelt:?}");
+        }
+        let born = [None, Some(Near { reach: 30.0, dates: true })];
+        for spelt in ["1956-04-09", "9.4.1956", "19560409"] {
+            assert_eq!(stratum(Some(BORN), &born, &["smith", spelt]), Some("1956".into()), "{spelt:?}");
         }
         assert_eq!(of(Some(Salt { signs: 0, ..BORN }), "NSW "), Some("nsw".into()));
         assert_eq!(of(Some(BORN), " - "), None);

@@ -358,6 +358,12 @@ fn distances_of_columns_that_have_none_are_refused() {
     check(&|settings| (settings.near, settings.dates) = (vec![1.0], vec![0]), "`dates`");
     check(&|settings| (settings.near, settings.weighting) = (vec![1.0], Weighting::Entropy), "`weighting`");
     check(&|settings| (settings.near, settings.groups) = (vec![1.0, 2.0], vec![7, 7]), "of one group");
+    check(
+        &|settings| {
+            (settings.near, settings.dates, settings.groups) = (vec![1.0, 1.0], vec![2], vec![7, 7]);
+        },
+        "`dates`",
+    );
     let linker = clk(|settings| settings.near = vec![1.0]);
     let error =
         link(&linker, &text(2, &["a", "1"]), &text(2, &["b", "2"]), 1, &|_| ()).expect_err("two columns");
@@ -392,4 +398,39 @@ fn a_schema_keeps_how_numbers_are_compared() {
     let wrong: LinkageSchema =
         serde_json::from_str(&text.replace("\"near\":5.0", "\"near\":-5.0")).expect("read");
     assert!(wrong.check().is_err_and(|error| error.to_string().contains("near")));
+}
+
+/// What is told of numbers would say how many records have which, were it told of the points around them.
+#[test]
+fn a_schema_tells_nothing_of_numbers_but_their_weight() {
+    let settings = ClkSettings { near: vec![0.0, 11.0], ..ClkSettings::default() };
+    let names = ["name".to_string(), "salary".to_string()];
+    let cells =
+        (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), (3_000 + row).to_string()]);
+    let table = TextTable::new(2, cells.collect());
+    let told = |settings: &ClkSettings, table: &TextTable| {
+        LinkageSchema::learn(settings, &names, [7; 16], b"a secret of two", table).expect("a schema").told()
+    };
+    let blank = (0..90).flat_map(|row| [["ann smith", "bert"][row % 2].to_string(), String::new()]);
+    let without = told(&settings, &TextTable::new(2, blank.collect()));
+    assert!(without > 0);
+    assert_eq!(told(&settings, &table), without);
+    assert!(told(&ClkSettings::default(), &table) > without, "of texts it tells q-grams");
+}
+
+#[test]
+fn distances_that_tell_little_are_warned_of() {
+    let warned = |near: &[f64], cells: &[&str]| {
+        let linker = clk(|settings| settings.near = near.to_vec());
+        let mut owner = linker.owner(1);
+        let keys = text(2, cells);
+        let message = linker.asker(1).conceal(&keys).expect("concealed");
+        owner.link(&LinkTask::new(&message, &keys)).expect("linkable");
+        owner.warnings().join(" ")
+    };
+    let cells = ["ann", "12.5", "bert", "99", "cleo", "7"];
+    assert_eq!(warned(&[0.0, 5.0], &cells), "");
+    assert!(warned(&[5.0, 0.0], &cells).contains("3 of 3 cells of key column 1 are no numbers"));
+    assert!(warned(&[0.0, 1e-300], &cells).contains("3 of 3 cells of key column 2"));
+    assert!(warned(&[0.0, 1e300], &cells).contains("too large"));
 }

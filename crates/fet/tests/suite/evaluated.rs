@@ -125,7 +125,7 @@ fn the_nearest_of_a_list_are_a_shorter_list() {
 #[test]
 fn steps_that_see_some_of_the_neighbours_are_refused_where_all_are_needed() {
     for (sets, because) in [
-        (&["method.kind=fedsim"][..], "its model takes all neighbours"),
+        (&["method.kind=fedsim"][..], "its model takes all that it links"),
         (&["privacy.kind=gaussian"], "a release is of all neighbours"),
     ] {
         let mut table = toml::Table::try_from(experiment(sets)).expect("settings");
