@@ -16,6 +16,9 @@ use crate::gather::gather;
 use crate::lanes::filled;
 use crate::mechanisms::unbounded_blocks;
 
+/// Representations and their shape, [B, K, H].
+type Encoded = (Vec<f32>, [usize; 3]);
+
 impl Session {
     /// Answers a request for representations, if the guard lets it pass.
     pub(super) fn forward(&mut self, message: Forward) -> Result<Reply, SecondaryError> {
@@ -89,11 +92,7 @@ impl Session {
     }
 
     /// What the model makes of the rows of an evaluation, where several of those have the same neighbours.
-    fn encoded_once(
-        &mut self,
-        message: &Forward,
-        rows: &[usize],
-    ) -> Result<Option<(Vec<f32>, [usize; 3])>, SecondaryError> {
+    fn encoded_once(&mut self, message: &Forward, rows: &[usize]) -> Result<Option<Encoded>, SecondaryError> {
         let Some(links) = self.links.as_ref().filter(|_| self.queries.is_none()) else { return Ok(None) };
         let Some(plan) = self.evaluated.plan(message.round, rows, links, self.guard.schedule()) else {
             return Ok(None);
