@@ -222,7 +222,9 @@ mod tests {
             pool.keep(values);
         };
         let both = [enter(&mut pool, 300), enter(&mut pool, 100)];
-        both.map(|values| leave(&mut pool, values));
+        for values in both {
+            leave(&mut pool, values);
+        }
         assert_eq!((pool.waiting, pool.idle.len()), (400, 2));
         assert!(pool.take(50, 200).is_some_and(|values| values.len() == 100), "the smallest that fits");
         assert!(pool.take(50, 200).is_none(), "300 values are too many");
