@@ -80,3 +80,6 @@ pub(super) fn fits(near: &[f64], fields: usize) -> Result<(), LinkError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
