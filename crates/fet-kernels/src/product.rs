@@ -34,6 +34,19 @@ pub(crate) struct Product {
     pub(crate) after: After,
 }
 
+/// `body` for each value of a constant below another, written one after the other.
+macro_rules! unrolled {
+    ($at:ident < $count:ident, $body:expr) => {
+        unrolled!($at < $count, $body, 0 1 2 3)
+    };
+    ($at:ident < $count:ident, $body:expr, $($value:literal)*) => {
+        $(if $value < $count {
+            const $at: usize = $value;
+            $body;
+        })*
+    };
+}
+
 impl WithSimd for Product {
     type Output = ();
 
@@ -104,56 +117,65 @@ impl Product {
     ) {
         let lanes = S::F32_LANES;
         let (down, along) = self.left_strides;
-        let mut sums = [[simd.splat_f32s(0.0); N]; M];
+        // Sums by a name for each row: the compiler keeps no array of 24 vectors in registers throughout.
+        let zero = [simd.splat_f32s(0.0); N];
+        let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = [zero; 8];
+        let [mut i, mut j, mut k, mut l, mut m, mut n, mut o, mut p] = [zero; 8];
+        macro_rules! rows {
+            ($row:ident, $sums:ident, $body:expr) => {
+                rows!($row, $sums, $body, a 0 b 1 c 2 d 3 e 4 f 5 g 6 h 7 i 8 j 9 k 10 l 11 m 12 n 13 o 14 p 15)
+            };
+            ($row:ident, $sums:ident, $body:expr, $($name:ident $value:literal)*) => {
+                $(if $value < M {
+                    const $row: usize = $value;
+                    let $sums = &mut $name;
+                    $body;
+                })*
+            };
+        }
         #[expect(unsafe_code, reason = "bounds are checked once for the whole product, where it is made")]
         // SAFETY: `Product` promises that rows and columns below m, n and k lie within what the pointers may reach; the last vector of a
         // masked panel is read and written through a mask that ends with the columns, all others are whole.
         unsafe {
+            let read = |place: *const f32, is_whole: bool| {
+                if is_whole {
+                    place.cast::<S::f32s>().read_unaligned()
+                } else {
+                    simd.mask_load_ptr_f32s(mask, place)
+                }
+            };
             let mut left = self.left.add(row * down);
             let mut right = self.right.add(column);
             for _ in 0..self.k {
                 let mut values = [simd.splat_f32s(0.0); N];
-                for (j, value) in values.iter_mut().enumerate() {
-                    *value = if !MASKED || j + 1 < N {
-                        right.add(j * lanes).cast::<S::f32s>().read_unaligned()
-                    } else {
-                        simd.mask_load_ptr_f32s(mask, right.add(j * lanes))
-                    };
-                }
-                for (i, sums) in sums.iter_mut().enumerate() {
-                    let number = simd.splat_f32s(*left.add(i * down));
-                    for (sum, value) in sums.iter_mut().zip(values) {
-                        *sum = simd.mul_add_e_f32s(number, value, *sum);
-                    }
-                }
+                unrolled!(J < N, values[J] = read(right.add(J * lanes), !MASKED || J + 1 < N));
+                rows!(I, sums, {
+                    let number = simd.splat_f32s(*left.add(I * down));
+                    unrolled!(J < N, sums[J] = simd.mul_add_e_f32s(number, values[J], sums[J]));
+                });
                 left = left.wrapping_add(along);
                 right = right.wrapping_add(self.right_stride);
             }
             let factor = simd.splat_f32s(self.factor);
-            for (i, sums) in sums.iter().enumerate() {
-                let place = self.target.add((row + i) * self.target_stride + column);
-                for (j, sum) in sums.iter().enumerate() {
-                    let place = place.add(j * lanes);
-                    let read = |place: *const f32| {
-                        if !MASKED || j + 1 < N {
-                            place.cast::<S::f32s>().read_unaligned()
-                        } else {
-                            simd.mask_load_ptr_f32s(mask, place)
-                        }
-                    };
-                    let mut value = simd.mul_f32s(*sum, factor);
+            rows!(I, sums, {
+                let place = self.target.add((row + I) * self.target_stride + column);
+                unrolled!(J < N, {
+                    let (place, is_whole) = (place.add(J * lanes), !MASKED || J + 1 < N);
+                    let mut value = simd.mul_f32s(sums[J], factor);
                     match self.after {
                         After::Set => {}
-                        After::Add => value = simd.add_f32s(read(place), value),
-                        After::Row(row) => value = simd.add_f32s(read(row.add(column + j * lanes)), value),
+                        After::Add => value = simd.add_f32s(read(place, is_whole), value),
+                        After::Row(row) => {
+                            value = simd.add_f32s(read(row.add(column + J * lanes), is_whole), value);
+                        }
                     }
-                    if !MASKED || j + 1 < N {
+                    if is_whole {
                         place.cast::<S::f32s>().write_unaligned(value);
                     } else {
                         simd.mask_store_ptr_f32s(mask, place, value);
                     }
-                }
-            }
+                });
+            });
         }
     }
 }
