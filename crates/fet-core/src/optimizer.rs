@@ -3,6 +3,7 @@
 //! They run on the host so that every backend takes the same step, and on flat vectors so that a step is
 //! one pass over memory. A parameter that took no part in a backward pass is left alone.
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -84,14 +85,12 @@ pub struct Moments {
 pub struct Optimizer {
     settings: OptimizerSettings,
     moments: Moments,
-    /// Room for the update of a segment.
-    update: Vec<f32>,
 }
 
 impl Optimizer {
     /// A new optimiser.
     pub fn new(settings: OptimizerSettings) -> Self {
-        Self { settings, moments: Moments::default(), update: Vec::new() }
+        Self { settings, moments: Moments::default() }
     }
 
     /// The state, for a checkpoint.
@@ -107,30 +106,31 @@ impl Optimizer {
     /// One step; `learning_rate` is the schedule's, not the settings'.
     pub fn step(&mut self, learning_rate: f64, parameters: &mut Parameters, gradient: &FlatGradient) {
         let (segments, values) = parameters.split_mut();
-        let moments = &mut self.moments;
-        moments.first.resize(values.len(), 0.0);
-        moments.second.resize(values.len(), 0.0);
-        moments.steps.resize(segments.len(), 0);
-        for (index, segment) in segments.iter().enumerate().filter(|&(index, _)| gradient.present[index]) {
-            moments.steps[index] += 1;
-            let range = segment.range.clone();
-            let part = Part {
-                values: &mut values[range.clone()],
-                gradient: &gradient.values[range.clone()],
-                first: &mut moments.first[range.clone()],
-                second: &mut moments.second[range],
-            };
-            match self.settings.kind {
-                OptimizerKind::Lamb => lamb(&self.settings, learning_rate, part, &mut self.update),
-                OptimizerKind::Adam => adam(&self.settings, learning_rate, moments.steps[index], part),
-                OptimizerKind::AdamW => {
-                    let kept = 1.0 - (learning_rate * self.settings.weight_decay) as f32;
-                    part.values.iter_mut().for_each(|value| *value *= kept);
-                    let settings = OptimizerSettings { weight_decay: 0.0, ..self.settings.clone() };
-                    adam(&settings, learning_rate, moments.steps[index], part);
-                }
+        let Moments { first, second, steps } = &mut self.moments;
+        first.resize(values.len(), 0.0);
+        second.resize(values.len(), 0.0);
+        steps.resize(segments.len(), 0);
+        let mut rest = Part { values, gradient: &gradient.values, first, second };
+        let mut parts = Vec::with_capacity(segments.len());
+        for (index, segment) in segments.iter().enumerate() {
+            let (part, after) = rest.split_at(segment.range.len());
+            rest = after;
+            if gradient.present[index] {
+                steps[index] += 1;
+                parts.push((part, steps[index]));
             }
         }
+        let settings = &self.settings;
+        parts.into_par_iter().for_each_init(Vec::new, |update, (part, step)| match settings.kind {
+            OptimizerKind::Lamb => lamb(settings, learning_rate, part, update),
+            OptimizerKind::Adam => adam(settings, learning_rate, step, part),
+            OptimizerKind::AdamW => {
+                let kept = 1.0 - (learning_rate * settings.weight_decay) as f32;
+                part.values.iter_mut().for_each(|value| *value *= kept);
+                let settings = OptimizerSettings { weight_decay: 0.0, ..settings.clone() };
+                adam(&settings, learning_rate, step, part);
+            }
+        });
     }
 }
 
@@ -140,6 +140,18 @@ struct Part<'a> {
     gradient: &'a [f32],
     first: &'a mut [f32],
     second: &'a mut [f32],
+}
+
+impl<'a> Part<'a> {
+    fn split_at(self, at: usize) -> (Self, Self) {
+        let (values, values_after) = self.values.split_at_mut(at);
+        let (gradient, gradient_after) = self.gradient.split_at(at);
+        let (first, first_after) = self.first.split_at_mut(at);
+        let (second, second_after) = self.second.split_at_mut(at);
+        let after =
+            Self { values: values_after, gradient: gradient_after, first: first_after, second: second_after };
+        (Self { values, gradient, first, second }, after)
+    }
 }
 
 fn lamb(settings: &OptimizerSettings, learning_rate: f64, part: Part<'_>, update: &mut Vec<f32>) {
