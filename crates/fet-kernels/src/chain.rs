@@ -15,10 +15,13 @@ use crate::block::{
 };
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
+use crate::room::Rooms;
 use crate::shape::Shape;
 
 /// Sums over sequences are made in so many portions, whatever the number of threads.
 const PORTIONS: usize = 8;
+
+static ROOMS: Rooms<Scratch> = Rooms::new();
 
 /// What a chain is applied to.
 #[derive(Debug, Clone, Copy)]
@@ -119,7 +122,7 @@ pub fn forward(
     if taped {
         tapes = (0..blocks.len()).map(|index| BlockTape::new(shape, sequences, index == 0)).collect();
         values.par_chunks_mut(length).zip(traces(&mut tapes, sequences)).enumerate().for_each_init(
-            Scratch::default,
+            || ROOMS.enter(),
             |scratch, (sequence, (x, mut traces))| {
                 way.enter(sequence, x);
                 for (index, trace) in traces.iter_mut().enumerate() {
@@ -128,7 +131,7 @@ pub fn forward(
             },
         );
     } else {
-        let room = || (Scratch::default(), [BlockTape::new(shape, 1, false)]);
+        let room = || (ROOMS.enter(), [BlockTape::new(shape, 1, false)]);
         values.par_chunks_mut(length).enumerate().for_each_init(room, |(scratch, tape), (sequence, x)| {
             way.enter(sequence, x);
             for index in 0..blocks.len() {
@@ -177,7 +180,8 @@ pub fn backward(
         .enumerate()
         .map(|(index, (((x, projected), mask), traces))| {
             let mut total = zeros(shape, blocks);
-            let (mut scratch, mut gathered) = (Scratch::default(), Vec::new());
+            let mut scratch = ROOMS.enter();
+            let mut gathered = scratch.take_gathered();
             let rows = x.chunks_exact_mut(length).zip(projected.chunks_exact_mut(3 * length));
             let rows = rows.zip(mask.chunks_exact_mut(shape.positions)).zip(traces);
             for (within, (((x, projected), mask), traces)) in rows.enumerate() {
@@ -202,6 +206,7 @@ pub fn backward(
                     }
                 }
             }
+            scratch.return_gathered(gathered);
             total
         })
         .collect();

@@ -15,12 +15,15 @@ use self::way::{Gradients, Scratch, Trace, Way, masks};
 use crate::buffer::Buffer;
 use crate::dropout::Dropout;
 use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient, FeedForwardWeights};
+use crate::room::Rooms;
 use crate::shape::Shape;
 
 /// Samples of a portion where there is no tape.
 const EVALUATED: usize = 16;
 /// Samples are worked on in so many portions, whatever the number of threads.
 const PORTIONS: usize = 8;
+
+static ROOMS: Rooms<Scratch> = Rooms::new();
 
 /// The parameters of one block.
 #[derive(Debug, Clone, Copy)]
@@ -119,14 +122,17 @@ pub fn decode(
     let traces: Vec<Vec<Trace>> = values
         .par_chunks_mut(portion * shape.width)
         .enumerate()
-        .map_init(Scratch::default, |scratch, (index, x)| {
-            let through = blocks
-                .iter()
-                .enumerate()
-                .map(|(block, weights)| way.forward(block, weights, index * portion, x, scratch));
-            // Without a tape each trace is dropped as soon as the next block begins.
-            if taped { through.collect() } else { through.fold(Vec::new(), |none, _| none) }
-        })
+        .map_init(
+            || ROOMS.enter(),
+            |scratch, (index, x)| {
+                let through = blocks
+                    .iter()
+                    .enumerate()
+                    .map(|(block, weights)| way.forward(block, weights, index * portion, x, scratch));
+                // Without a tape each trace is dropped as soon as the next block begins.
+                if taped { through.collect() } else { through.fold(Vec::new(), |none, _| none) }
+            },
+        )
         .collect();
     let rng = dropout.as_ref().map(|dropout| dropout.after(&masks(shape, samples).repeat(blocks.len())));
     DecoderForward { values, tape: taped.then_some(DecoderTape { dropout, portions: traces }), rng }
@@ -154,15 +160,19 @@ pub fn decode_back(
         .zip(memory.par_chunks_mut(portion * shape.positions * shape.width))
         .zip(&tape.portions)
         .enumerate()
-        .map_init(Scratch::default, |scratch, (index, ((x, memory), traces))| {
-            let mut total: Vec<_> = blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
-            for (block, trace) in traces.iter().enumerate().rev() {
-                let parameters = &mut total[block];
-                let gradients = Gradients { x: &mut *x, memory: &mut *memory, parameters };
-                way.backward(block, trace, index * portion, gradients, scratch);
-            }
-            total
-        })
+        .map_init(
+            || ROOMS.enter(),
+            |scratch, (index, ((x, memory), traces))| {
+                let mut total: Vec<_> =
+                    blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
+                for (block, trace) in traces.iter().enumerate().rev() {
+                    let parameters = &mut total[block];
+                    let gradients = Gradients { x: &mut *x, memory: &mut *memory, parameters };
+                    way.backward(block, trace, index * portion, gradients, scratch);
+                }
+                total
+            },
+        )
         .collect();
     let mut total: Vec<_> = blocks.iter().map(|_| DecoderBlockGradient::zeros(shape.width)).collect();
     total.par_iter_mut().enumerate().for_each(|(block, sum)| {

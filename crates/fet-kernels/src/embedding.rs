@@ -7,6 +7,7 @@ use crate::buffer::Buffer;
 use crate::math::{sin_cos, vectorised};
 use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Turned};
+use crate::room::Rooms;
 use crate::rows::{add, add_rows, sized};
 
 /// Records are worked on so many at a time: both factors of a sum over them stay in cache.
@@ -115,7 +116,10 @@ struct Scratch {
     angles: Vec<f32>,
     features: Vec<f32>,
     bias: Vec<f32>,
+    features_gradient: Vec<f32>,
 }
+
+static ROOMS: Rooms<Scratch> = Rooms::new();
 
 /// The embedded records [U, H], and what the way back wants.
 ///
@@ -131,30 +135,38 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
     let part = |wide: usize| (RECORDS * wide).max(1);
     let rows = values.par_chunks_mut(part(width)).enumerate();
     if weights.position.is_none() {
-        rows.for_each_init(Scratch::default, |scratch, (index, out)| {
-            let x = records.joined(index * RECORDS, out.len() / width, &mut scratch.joined);
-            let right = View::new(weights.input, width);
-            let bias = Into::Row(weights.input_bias);
-            multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
-        });
+        rows.for_each_init(
+            || ROOMS.enter(),
+            |room, (index, out)| {
+                let scratch = &mut **room;
+                let x = records.joined(index * RECORDS, out.len() / width, &mut scratch.joined);
+                let right = View::new(weights.input, width);
+                let bias = Into::Row(weights.input_bias);
+                multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
+            },
+        );
         return (values, tape);
     }
     let rows = rows.zip(tape.hidden.par_chunks_mut(part(2 * width)));
-    rows.for_each_init(Scratch::default, |scratch, ((index, out), hidden)| {
-        let Some(position) = &weights.position else { return };
-        let (first, count) = (index * RECORDS, out.len() / width);
-        let x = records.joined(first, count, &mut scratch.joined);
-        scratch.bias.clear();
-        scratch.bias.extend_from_slice(weights.input_bias);
-        add(&mut scratch.bias, position.perceptron.output_bias);
-        let right = View::new(weights.input, width);
-        let bias = Into::Row(&scratch.bias);
-        multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
-        let (angles, features) = (&mut scratch.angles, &mut scratch.features);
-        let features = encode(position, records, (first, count), (angles, features));
-        let room = &mut scratch.perceptron;
-        perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
-    });
+    rows.for_each_init(
+        || ROOMS.enter(),
+        |room, ((index, out), hidden)| {
+            let scratch = &mut **room;
+            let Some(position) = &weights.position else { return };
+            let (first, count) = (index * RECORDS, out.len() / width);
+            let x = records.joined(first, count, &mut scratch.joined);
+            scratch.bias.clear();
+            scratch.bias.extend_from_slice(weights.input_bias);
+            add(&mut scratch.bias, position.perceptron.output_bias);
+            let right = View::new(weights.input, width);
+            let bias = Into::Row(&scratch.bias);
+            multiply(1.0, View::new(x, records.columns()), right, bias, ViewMut::new(out, width));
+            let (angles, features) = (&mut scratch.angles, &mut scratch.features);
+            let features = encode(position, records, (first, count), (angles, features));
+            let room = &mut scratch.perceptron;
+            perceptron::forward(&position.perceptron, features, hidden, out, Into::Add, room);
+        },
+    );
     (values, tape)
 }
 
@@ -239,7 +251,8 @@ pub fn embed_back(
         .enumerate()
         .map(|(index, gradient)| {
             let mut found = EmbeddingGradient::zeros(weights);
-            let (mut scratch, mut features_gradient) = (Scratch::default(), Vec::new());
+            let mut room = ROOMS.enter();
+            let scratch = &mut *room;
             for (within, above) in gradient.chunks(RECORDS * width).enumerate() {
                 let (first, count) = (index * portion + within * RECORDS, above.len() / width);
                 let x = records.joined(first, count, &mut scratch.joined);
@@ -252,7 +265,7 @@ pub fn embed_back(
                 let room = (&mut scratch.angles, &mut scratch.features);
                 let features = encode(position, records, (first, count), room);
                 let hidden = &tape.hidden[2 * first * width..2 * (first + count) * width];
-                let below = sized(&mut features_gradient, count * width);
+                let below = sized(&mut scratch.features_gradient, count * width);
                 let room = &mut scratch.perceptron;
                 perceptron::backward(
                     &position.perceptron,

@@ -29,6 +29,7 @@ mod parameters;
 mod peak;
 mod perceptron;
 mod product;
+mod room;
 mod rows;
 mod shape;
 mod turn;

@@ -6,10 +6,14 @@ use crate::buffer::Buffer;
 use crate::chain::gather;
 use crate::matrix::Into;
 use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Scratch, Turned};
+use crate::room::Rooms;
 use crate::rows::sized;
 
 /// Sequences are worked on so many at a time, whatever the number of threads.
 const SEQUENCES: usize = 16;
+
+/// A portion's keys, and what its perceptron works in.
+static ROOMS: Rooms<(Vec<f32>, Scratch)> = Rooms::new();
 
 /// What a mask is made from.
 #[derive(Debug, Clone, Copy)]
@@ -45,8 +49,9 @@ pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>,
         .zip(hidden.par_chunks_mut(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions));
     parts.for_each_init(
-        Default::default,
-        |(x, scratch): &mut (Vec<f32>, Scratch), ((out, hidden), slots)| {
+        || ROOMS.enter(),
+        |room, ((out, hidden), slots)| {
+            let (x, scratch) = &mut **room;
             let x = sized(x, slots.len() * key_columns);
             gather(keys, slots, key_columns, x);
             perceptron::forward(weights, x, hidden, out, Into::Row(weights.output_bias), scratch);
@@ -71,13 +76,17 @@ pub fn mask_back(
         .par_chunks(SEQUENCES * positions)
         .zip(tape.hidden.par_chunks(SEQUENCES * weights.wide()))
         .zip(slots.par_chunks(SEQUENCES * positions))
-        .map_init(Default::default, |(x, scratch): &mut (Vec<f32>, Scratch), ((above, hidden), slots)| {
-            let x = sized(x, slots.len() * key_columns);
-            gather(keys, slots, key_columns, x);
-            let mut found = PerceptronGradient::zeros(weights);
-            perceptron::backward(weights, &turned, (x, hidden, above), &mut found, None, scratch);
-            found
-        })
+        .map_init(
+            || ROOMS.enter(),
+            |room, ((above, hidden), slots)| {
+                let (x, scratch) = &mut **room;
+                let x = sized(x, slots.len() * key_columns);
+                gather(keys, slots, key_columns, x);
+                let mut found = PerceptronGradient::zeros(weights);
+                perceptron::backward(weights, &turned, (x, hidden, above), &mut found, None, scratch);
+                found
+            },
+        )
         .collect();
     let mut total = PerceptronGradient::zeros(weights);
     total.add_all(&parts.iter().collect::<Vec<_>>());
