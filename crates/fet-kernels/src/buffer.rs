@@ -245,7 +245,7 @@ mod tests {
         let (tape, steps) = (vec![0.0; 1000], 3);
         pool.note_use(tape.len());
         for step in 0..steps {
-            for length in [200, 100] {
+            for length in [300, 100] {
                 let found = pool.take(length, 2 * length);
                 assert_eq!(found.is_some(), step > 0, "{length} values in step {step}");
                 pool.note_use(length);

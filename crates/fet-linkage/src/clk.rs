@@ -204,7 +204,7 @@ impl Encoder {
                 }
             },
         );
-        self.settings.hardening.apply(&table, &self.mac)
+        self.settings.hardening.apply(table, &self.mac)
     }
 
     fn record<T: AsRef<str>>(

@@ -42,7 +42,7 @@ impl Hardening {
         }
     }
 
-    pub(super) fn apply(self, table: &BitTable, mac: &Hmac<Sha256>) -> BitTable {
+    pub(super) fn apply(self, table: BitTable, mac: &Hmac<Sha256>) -> BitTable {
         let bits = table.bits();
         let draw = |purpose: &[u8]| -> [u8; 32] {
             let mut mac = mac.clone();
@@ -50,26 +50,26 @@ impl Hardening {
             mac.finalize().into_bytes().into()
         };
         match self {
-            Self::None => table.clone(),
+            Self::None => table,
             Self::Balanced => {
                 let mut places: Vec<usize> = (0..2 * bits).collect();
                 places.shuffle(&mut ChaCha20Rng::from_seed(draw(b"fet clk balanced")));
-                each(table, 2 * bits, |from, to| {
+                each(&table, 2 * bits, |from, to| {
                     for at in 0..bits {
                         set(to, places[if get(from, at) { at } else { bits + at }]);
                     }
                 })
             }
-            Self::XorFold => each(table, bits / 2, |from, to| {
+            Self::XorFold => each(&table, bits / 2, |from, to| {
                 let (low, high) = from.split_at(to.len());
                 to.iter_mut().zip(low.iter().zip(high)).for_each(|(to, (low, high))| *to = low ^ high);
             }),
-            Self::Diffusion(indices) => diffuse(table, indices, draw(b"fet clk diffusion")),
+            Self::Diffusion(indices) => diffuse(&table, indices, draw(b"fet clk diffusion")),
             Self::Rehash => {
                 // The rotation by the secret keeps windows from being looked up in a table made once for all.
                 let seed =
                     u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
-                each(table, bits, |from, to| {
+                each(&table, bits, |from, to| {
                     for (window, start) in (0..bits).step_by(8).enumerate() {
                         let value =
                             (0..16).fold(0u64, |v, i| v << 1 | u64::from(get(from, (start + i) % bits)));
