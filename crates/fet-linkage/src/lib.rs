@@ -5,7 +5,7 @@
 //!   the K most similar of them.
 //! - [`points`]: the K nearest points, exactly, also on the sphere; [`hnsw`]: nearly; [`rotation`]: points in disguise.
 //! - [`weights`]: match weights by expectation-maximisation; [`threshold`]: which pairs are links.
-//! - [`psi`]: equal keys and nothing else; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
+//! - [`psi`]: equal keys and nothing else, also with payloads or as a count alone; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
 //! - [`patterns`]: an attack on filters, by which hardening is measured.
 //! - [`quality`]: precision and recall where the truth is known.
 //!

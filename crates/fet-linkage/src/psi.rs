@@ -19,18 +19,29 @@
 //!
 //! Both exponents serve one exchange: the types allow no second one. With one exponent for several owners, the elements
 //! that they hold of equal keys would be equal, and owners that compare them would learn it.
+//!
+//! [`labelled`] is another protocol, of two messages, in which the asker learns and the owner does not.
+
+pub mod labelled;
+
+mod group;
+mod oprf;
+mod records;
 
 use std::collections::HashMap;
 
-use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
-use curve25519_dalek::scalar::Scalar;
+use curve25519_dalek::ristretto::RistrettoPoint;
 use rand::CryptoRng;
 use rand::seq::SliceRandom;
-use rayon::prelude::*;
 use sha2::{Digest, Sha512};
+
+use self::group::{Secret, elements};
 
 /// Bytes of a group element.
 pub const ELEMENT: usize = 32;
+
+/// What is told of how many more elements are done. It may be called from several threads.
+pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
 /// Why a message of the other party was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,51 +61,20 @@ pub enum PsiError {
         /// What came back.
         found: usize,
     },
-}
-
-/// Half of a secret exponent. It shows nothing.
-///
-/// To write an element takes an inverse square root, unless many doubled ones are written at once, which take one inversion
-/// together ([`RistrettoPoint::double_and_compress_batch`]). So elements are raised to one half, and doubled as they are written.
-#[derive(Clone)]
-struct Secret(Scalar);
-
-/// Elements that are written at once.
-const TOGETHER: usize = 64;
-
-impl Secret {
-    fn draw(rng: &mut impl CryptoRng) -> Self {
-        let mut wide = [0u8; 64];
-        rng.fill_bytes(&mut wide);
-        Self(Scalar::from_bytes_mod_order_wide(&wide))
-    }
-
-    fn blind_keys<T: AsRef<[u8]> + Sync>(&self, keys: &[T]) -> Vec<u8> {
-        let blind = |key: &T| hash(key.as_ref()) * self.0;
-        let chunks =
-            keys.par_chunks(TOGETHER).map(|keys| doubled(&keys.iter().map(blind).collect::<Vec<_>>()));
-        chunks.collect::<Vec<_>>().concat()
-    }
-
-    fn blind_elements(&self, message: &[u8]) -> Result<Vec<u8>, PsiError> {
-        let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
-            let point =
-                CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
-            Ok(point.ok_or(PsiError::Element(place))? * self.0)
-        };
-        let blind = |(chunk, elements): (usize, &[[u8; ELEMENT]])| {
-            let places = chunk * TOGETHER..;
-            Ok(doubled(&places.zip(elements).map(blind).collect::<Result<Vec<_>, _>>()?))
-        };
-        let chunks = elements(message)?.par_chunks(TOGETHER).enumerate().map(blind);
-        Ok(chunks.collect::<Result<Vec<_>, _>>()?.concat())
-    }
-}
-
-/// The doubles of these points, written one after another.
-fn doubled(points: &[RistrettoPoint]) -> Vec<u8> {
-    let written = RistrettoPoint::double_and_compress_batch(points);
-    written.iter().flat_map(CompressedRistretto::as_bytes).copied().collect()
+    /// An element stands twice where each key is sent once: equal elements would mark the key that they are of.
+    #[error("element {0} of a message stands in it twice; each may stand once")]
+    Repeated(usize),
+    /// Records are not of the length that is stated.
+    #[error("records must have {expected} bytes in all; they have {found}")]
+    Records {
+        /// What is stated.
+        expected: u128,
+        /// What came.
+        found: usize,
+    },
+    /// A record of a common key is not what its owner sealed.
+    #[error("a record that belongs to row {0} (from 0) cannot be opened: it is not what its owner sealed")]
+    Sealed(usize),
 }
 
 /// A key as a group element whose logarithm nobody knows.
@@ -103,13 +83,6 @@ fn hash(key: &[u8]) -> RistrettoPoint {
     hasher.update(b"fet psi ristretto255 v1");
     hasher.update(key);
     RistrettoPoint::from_uniform_bytes(&hasher.finalize().into())
-}
-
-fn elements(message: &[u8]) -> Result<&[[u8; ELEMENT]], PsiError> {
-    match message.as_chunks::<ELEMENT>() {
-        (elements, []) => Ok(elements),
-        _ => Err(PsiError::Length(message.len())),
-    }
 }
 
 /// The party that shows nothing and learns only a number.
@@ -121,13 +94,13 @@ impl Asker {
     /// A party with a fresh secret, and the first message: its keys, blinded, in order.
     pub fn ask<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
-        let message = secret.blind_keys(keys);
+        let message = secret.blind_keys(keys, hash, &|_| ());
         (Self { secret }, message)
     }
 
     /// The third message: the owner's elements, blinded once more, in the order received. The secret is used up.
     pub fn answer(self, blinded: &[u8]) -> Result<Vec<u8>, PsiError> {
-        self.secret.blind_elements(blinded)
+        self.secret.blind_elements(blinded, &|_| ())
     }
 }
 
@@ -157,7 +130,7 @@ impl Owner {
         });
         offered.shuffle(rng);
         let (shuffled, places): (Vec<Vec<u8>>, Vec<Vec<u32>>) = offered.into_iter().unzip();
-        let message = secret.blind_keys(&shuffled);
+        let message = secret.blind_keys(&shuffled, hash, &|_| ());
         (Self { secret, places }, message)
     }
 
@@ -168,7 +141,7 @@ impl Owner {
         if own.len() != self.places.len() {
             return Err(PsiError::Count { expected: self.places.len(), found: own.len() });
         }
-        let asked = self.secret.blind_elements(asked)?;
+        let asked = self.secret.blind_elements(asked, &|_| ())?;
         let known: HashMap<&[u8; ELEMENT], Vec<u32>> = own.iter().zip(self.places).collect();
         Ok(elements(&asked)?.iter().map(|element| known.get(element).cloned().unwrap_or_default()).collect())
     }
@@ -221,22 +194,6 @@ mod tests {
                 assert_eq!((elements.len(), distinct.len()), (4, 4), "{owned:?}");
             }
         }
-    }
-
-    /// Written in chunks, each by itself: in order, and each the element raised to the whole exponent.
-    #[test]
-    fn elements_written_at_once_are_those_written_alone() {
-        let secret = Secret(Scalar::from(3u8));
-        let keys: Vec<String> = (0..2 * TOGETHER + 5).map(|key| key.to_string()).collect();
-        let alone = |key: &String| (hash(key.as_bytes()) * Scalar::from(6u8)).compress().to_bytes();
-        let blinded = secret.blind_keys(&keys);
-        assert_eq!(blinded, keys.iter().map(alone).collect::<Vec<_>>().concat());
-        let twice = |key: &String| (hash(key.as_bytes()) * Scalar::from(36u8)).compress().to_bytes();
-        let again = secret.blind_elements(&blinded).expect("elements");
-        assert_eq!(again, keys.iter().map(twice).collect::<Vec<_>>().concat());
-        let mut wrong = blinded;
-        wrong[(TOGETHER + 1) * ELEMENT..(TOGETHER + 2) * ELEMENT].fill(0xff);
-        assert_eq!(secret.blind_elements(&wrong), Err(PsiError::Element(TOGETHER + 1)));
     }
 
     /// Nothing in a message repeats under fresh secrets: no message is a function of the keys alone.

@@ -1,0 +1,130 @@
+//! Ristretto255: secret exponents, and elements as they are written.
+//!
+//! How a key becomes an element is each protocol's own affair, so that no element of one is an element of another.
+
+use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
+use curve25519_dalek::scalar::Scalar;
+use rand::CryptoRng;
+use rayon::prelude::*;
+
+use super::{ELEMENT, Progress, PsiError};
+
+/// Half of a secret exponent. It shows nothing.
+///
+/// To write an element takes an inverse square root, unless many doubled ones are written at once, which take one inversion
+/// together ([`RistrettoPoint::double_and_compress_batch`]). So elements are raised to one half, and doubled as they are written.
+#[derive(Clone)]
+pub(super) struct Secret(pub(super) Scalar);
+
+/// Elements that are written at once.
+pub(super) const TOGETHER: usize = 64;
+
+impl Secret {
+    pub(super) fn draw(rng: &mut impl CryptoRng) -> Self {
+        let mut wide = [0u8; 64];
+        rng.fill_bytes(&mut wide);
+        Self(Scalar::from_bytes_mod_order_wide(&wide))
+    }
+
+    /// The exponent that takes this one off an element.
+    pub(super) fn inverse(&self) -> Self {
+        // 2 * half = 1 / (2 * own)
+        Self((Scalar::from(4u8) * self.0).invert())
+    }
+
+    pub(super) fn to_bytes(&self) -> [u8; ELEMENT] {
+        self.0.to_bytes()
+    }
+
+    /// What [`Self::to_bytes`] gave; nothing, if it is no number below the group's order, or 0.
+    pub(super) fn from_bytes(bytes: [u8; ELEMENT]) -> Option<Self> {
+        let scalar = Option::from(Scalar::from_canonical_bytes(bytes))?;
+        (scalar != Scalar::ZERO).then_some(Self(scalar))
+    }
+
+    /// The elements of these keys by `hash`, raised to the exponent, in order.
+    pub(super) fn blind_keys<T: AsRef<[u8]> + Sync>(
+        &self,
+        keys: &[T],
+        hash: impl Fn(&[u8]) -> RistrettoPoint + Sync,
+        done: Progress<'_>,
+    ) -> Vec<u8> {
+        let blind = |key: &T| hash(key.as_ref()) * self.0;
+        let chunks = keys.par_chunks(TOGETHER).map(|keys| {
+            let written = doubled(&keys.iter().map(blind).collect::<Vec<_>>());
+            done(keys.len());
+            written
+        });
+        chunks.collect::<Vec<_>>().concat()
+    }
+
+    /// The elements of a message of the other party, raised to the exponent, in order.
+    pub(super) fn blind_elements(&self, message: &[u8], done: Progress<'_>) -> Result<Vec<u8>, PsiError> {
+        let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
+            let point =
+                CompressedRistretto(*bytes).decompress().filter(|point| *point != RistrettoPoint::default());
+            Ok(point.ok_or(PsiError::Element(place))? * self.0)
+        };
+        let blind = |(chunk, elements): (usize, &[[u8; ELEMENT]])| {
+            let places = chunk * TOGETHER..;
+            let written = doubled(&places.zip(elements).map(blind).collect::<Result<Vec<_>, _>>()?);
+            done(elements.len());
+            Ok(written)
+        };
+        let chunks = elements(message)?.par_chunks(TOGETHER).enumerate().map(blind);
+        Ok(chunks.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+}
+
+/// The doubles of these points, written one after another.
+fn doubled(points: &[RistrettoPoint]) -> Vec<u8> {
+    let written = RistrettoPoint::double_and_compress_batch(points);
+    written.iter().flat_map(CompressedRistretto::as_bytes).copied().collect()
+}
+
+pub(super) fn elements(message: &[u8]) -> Result<&[[u8; ELEMENT]], PsiError> {
+    match message.as_chunks::<ELEMENT>() {
+        (elements, []) => Ok(elements),
+        _ => Err(PsiError::Length(message.len())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha20Rng;
+
+    fn hash(key: &[u8]) -> RistrettoPoint {
+        let mut wide = [7; 64];
+        wide[..key.len()].copy_from_slice(key);
+        RistrettoPoint::from_uniform_bytes(&wide)
+    }
+
+    /// Written in chunks, each by itself: in order, and each the element raised to the whole exponent.
+    #[test]
+    fn elements_written_at_once_are_those_written_alone() {
+        let secret = Secret(Scalar::from(3u8));
+        let keys: Vec<String> = (0..2 * TOGETHER + 5).map(|key| key.to_string()).collect();
+        let alone = |key: &String| (hash(key.as_bytes()) * Scalar::from(6u8)).compress().to_bytes();
+        let blinded = secret.blind_keys(&keys, hash, &|_| ());
+        assert_eq!(blinded, keys.iter().map(alone).collect::<Vec<_>>().concat());
+        let twice = |key: &String| (hash(key.as_bytes()) * Scalar::from(36u8)).compress().to_bytes();
+        let again = secret.blind_elements(&blinded, &|_| ()).expect("elements");
+        assert_eq!(again, keys.iter().map(twice).collect::<Vec<_>>().concat());
+        let mut wrong = blinded;
+        wrong[(TOGETHER + 1) * ELEMENT..(TOGETHER + 2) * ELEMENT].fill(0xff);
+        assert_eq!(secret.blind_elements(&wrong, &|_| ()), Err(PsiError::Element(TOGETHER + 1)));
+    }
+
+    #[test]
+    fn an_exponent_is_taken_off_again_and_read_back() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        let (one, two) = (Secret::draw(&mut rng), Secret::draw(&mut rng));
+        let both = two.blind_elements(&one.blind_keys(&["x"], hash, &|_| ()), &|_| ()).expect("an element");
+        let read = Secret::from_bytes(one.to_bytes()).expect("an exponent");
+        let left = read.inverse().blind_elements(&both, &|_| ()).expect("an element");
+        assert_eq!(left, two.blind_keys(&["x"], hash, &|_| ()));
+        assert!(Secret::from_bytes([0; ELEMENT]).is_none() && Secret::from_bytes([0xff; ELEMENT]).is_none());
+    }
+}

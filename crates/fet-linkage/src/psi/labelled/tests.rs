@@ -1,0 +1,261 @@
+//! Against a plain intersection on random tables; what messages show; what is refused.
+
+use std::collections::BTreeSet;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+use super::*;
+
+const QUIET: Progress<'static> = &|_| ();
+const CONTEXT: &[u8] = b"both say so";
+
+fn keys(texts: &[&str]) -> Vec<Option<Key>> {
+    texts.iter().map(|text| (!text.is_empty()).then(|| key(text.as_bytes()))).collect()
+}
+
+/// Rows whose keys are few, so that they repeat, and of which some have none.
+fn table(rows: usize, distinct: u32, rng: &mut ChaCha20Rng) -> Vec<Option<Key>> {
+    let mut row = || (rng.random_range(0..5) > 0).then(|| key(&rng.random_range(0..distinct).to_le_bytes()));
+    (0..rows).map(|_| row()).collect()
+}
+
+fn numbered(rows: usize) -> Vec<Vec<u8>> {
+    (0..rows).map(|row| vec![row as u8; row % 7]).collect()
+}
+
+fn exchanged(asked: &[&str], owned: &[&str], rng: &mut ChaCha20Rng) -> (Asker, Vec<u8>, Answer) {
+    let (asker, request) = Asker::ask(keys(asked), rng, QUIET);
+    let payloads = numbered(owned.len());
+    let answer = Answer::sealed(&request, &keys(owned), &payloads, CONTEXT, rng, QUIET).expect("a request");
+    (asker, request, answer)
+}
+
+#[test]
+fn both_forms_are_a_plain_intersection() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    for round in 0..60 {
+        let sizes = [rng.random_range(0..24), rng.random_range(0..24)];
+        let distinct = [1, 3, 12, 40][round % 4];
+        let [asked, owned] = sizes.map(|rows| table(rows, distinct, &mut rng));
+        let payloads = numbered(owned.len());
+        let longest = payloads.iter().map(Vec::len).max().unwrap_or_default();
+        let (asker, request) = Asker::ask(asked.clone(), &mut rng, QUIET);
+        let asker = Asker::from_bytes(&asker.to_bytes()).expect("what it wrote");
+
+        let sealed = Answer::sealed(&request, &owned, &payloads, CONTEXT, &mut rng, QUIET).expect("answered");
+        let opened = asker.clone().open(&sealed, padded(longest), CONTEXT, QUIET).expect("opened");
+        assert_eq!(opened.rows(), asked.len());
+        for (row, key) in asked.iter().enumerate() {
+            let same = |other: &usize| key.is_some() && owned[*other] == *key;
+            let plain: Vec<&Vec<u8>> = (0..owned.len()).filter(same).map(|other| &payloads[other]).collect();
+            assert_eq!(opened.row(row).iter().collect::<Vec<_>>(), plain, "round {round}, row {row}");
+        }
+
+        let counted = Answer::count(&request, &owned, CONTEXT, &mut rng, QUIET).expect("answered");
+        let set = |keys: &[Option<Key>]| keys.iter().flatten().copied().collect::<BTreeSet<Key>>();
+        let common = set(&asked).intersection(&set(&owned)).count();
+        assert_eq!(asker.distinct(), set(&asked).len());
+        assert_eq!(asker.count(&counted, CONTEXT, QUIET), Ok(common), "round {round}");
+    }
+}
+
+fn all_differ(message: &[u8], length: usize, count: usize) {
+    let parts: HashSet<&[u8]> = message.chunks(length).collect();
+    assert_eq!((message.len(), parts.len()), (count * length, count));
+}
+
+/// Whatever repeats and whatever is missing on either side: as many elements and records as rows, each once, all of one length.
+#[test]
+fn messages_show_numbers_of_rows_alone() {
+    let mut rng = ChaCha20Rng::seed_from_u64(2);
+    let tables = [
+        ["a"; 6],
+        ["a", "a", "b", "b", "c", "c"],
+        ["a", "b", "c", "d", "e", "f"],
+        ["", "", "a", "", "a", ""],
+    ];
+    for asked in &tables {
+        for owned in &tables {
+            let (_, request, sealed) = exchanged(asked, owned, &mut rng);
+            let counted = Answer::count(&request, &keys(owned), CONTEXT, &mut rng, QUIET).expect("a request");
+            all_differ(&request, ELEMENT, 6);
+            for (answer, length) in [(&sealed, record(padded(5))), (&counted, TAG)] {
+                all_differ(&answer.evaluated, ELEMENT, 6);
+                all_differ(&answer.records, length, 6);
+                // Tags by themselves, too.
+                let tags: Vec<u8> =
+                    answer.records.chunks(length).flat_map(|record| &record[..TAG]).copied().collect();
+                all_differ(&tags, TAG, 6);
+            }
+        }
+    }
+}
+
+/// Of the permutations of three rows each is about as frequent as the others: chi-squared with 5 degrees of freedom over 600 answers,
+/// alpha = 1e-6 (42.2; a fixed seed).
+#[test]
+fn counts_are_shuffled_and_so_are_records() {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let names = ["a", "b", "c"];
+    let [mut of_elements, mut of_records] = [HashMap::<Vec<usize>, u32>::new(), HashMap::new()];
+    for _ in 0..600 {
+        let (asker, request) = Asker::ask(keys(&names), &mut rng, QUIET);
+        let answer = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
+        // All three are in common, so that the asker can lay the tags and the elements side by side.
+        let salt = exchange(Gives::Count, &identity(&request), CONTEXT, &answer.evaluated);
+        let own = asker.unblinded(&answer, QUIET).expect("elements");
+        let tags = elements(&own).expect("elements").iter().map(|own| Derived::new(&salt, own).tag(0));
+        let place = |tag: [u8; TAG]| answer.records.chunks(TAG).position(|record| record == tag);
+        *of_elements.entry(tags.map(|tag| place(tag).expect("in common")).collect()).or_default() += 1;
+
+        let payloads = (0..3).map(|row| vec![row]).collect::<Vec<_>>();
+        let sealed =
+            Answer::sealed(&request, &keys(&names), &payloads, CONTEXT, &mut rng, QUIET).expect("a request");
+        let salt = exchange(Gives::Payloads, &identity(&request), CONTEXT, &sealed.evaluated);
+        let own = asker.unblinded(&sealed, QUIET).expect("elements");
+        let order = elements(&own).expect("elements").iter().zip(keys(&names)).map(|(own, key)| {
+            let tag = Derived::new(&salt, &finalize(&key.expect("a key"), own)).tag(0);
+            sealed
+                .records
+                .chunks(record(padded(1)))
+                .position(|record| record[..TAG] == tag)
+                .expect("in common")
+        });
+        *of_records.entry(order.collect()).or_default() += 1;
+    }
+    for seen in [of_elements, of_records] {
+        assert_eq!(seen.len(), 6, "{seen:?}");
+        let squares: f64 = seen.values().map(|&count| (f64::from(count) - 100.0).powi(2) / 100.0).sum();
+        assert!(squares < 42.2, "{seen:?}");
+    }
+}
+
+#[test]
+fn payloads_stand_at_the_rows_that_asked_for_them() {
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    let (asker, _, answer) = exchanged(&["a", "", "b"], &["b"], &mut rng);
+    let opened = asker.open(&answer, padded(0), CONTEXT, QUIET).expect("opened");
+    assert_eq!([0, 1, 2].map(|row| opened.row(row).len()), [0, 0, 1]);
+}
+
+/// The same tables twice, and a request that is answered twice: not an element, tag or record in common.
+#[test]
+fn two_exchanges_share_nothing() {
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    let names = ["a", "b", "c"];
+    let mut seen = HashSet::new();
+    let mut fresh = |message: &[u8], length: usize| {
+        message.chunks(length).for_each(|part| assert!(seen.insert(part[..TAG].to_vec())));
+    };
+    for _ in 0..3 {
+        let (asker, request, sealed) = exchanged(&names, &names, &mut rng);
+        let counted = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
+        fresh(&request, ELEMENT);
+        fresh(&sealed.evaluated, ELEMENT);
+        fresh(&sealed.records, record(padded(2)));
+        fresh(&counted.evaluated, ELEMENT);
+        fresh(&counted.records, TAG);
+        fresh(&asker.secret.to_bytes(), ELEMENT);
+    }
+    // The other protocol's elements are not these, under one exponent either.
+    assert_ne!(hash_to_group(b"a"), crate::psi::hash(b"a"));
+}
+
+#[test]
+fn invalid_elements_are_refused_with_their_place() {
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let (asker, request, answer) = exchanged(&["a", "b", "c"], &["b"], &mut rng);
+    let owned = keys(&["b"]);
+    // No element, the identity, a repeated one, half a one.
+    let cases: [(&dyn Fn(&mut Vec<u8>), PsiError); 4] = [
+        (&|message| message[2 * ELEMENT..].fill(0xff), PsiError::Element(2)),
+        (&|message| message[ELEMENT..2 * ELEMENT].fill(0), PsiError::Element(1)),
+        (&|message| message.copy_within(..ELEMENT, ELEMENT), PsiError::Repeated(1)),
+        (&|message| message.truncate(70), PsiError::Length(70)),
+    ];
+    for (damage, error) in cases {
+        let mut damaged = request.clone();
+        damage(&mut damaged);
+        let counted = Answer::count(&damaged, &owned, CONTEXT, &mut rng, QUIET);
+        assert_eq!(counted, Err(error.clone()));
+        let sealed = Answer::sealed(&damaged, &owned, &[Vec::new()], CONTEXT, &mut rng, QUIET);
+        assert_eq!(sealed, Err(error.clone()));
+        let mut damaged = answer.clone();
+        damage(&mut damaged.evaluated);
+        // An owner that repeats an element only deceives itself.
+        if !matches!(error, PsiError::Repeated(_)) {
+            let opened = asker.clone().open(&damaged, padded(0), CONTEXT, QUIET).map(|_| ());
+            assert_eq!(opened, Err(error.clone()));
+            assert_eq!(asker.clone().count(&damaged, CONTEXT, QUIET), Err(error));
+        }
+    }
+    let short = Answer { evaluated: answer.evaluated[..64].to_vec(), ..answer.clone() };
+    let counted = asker.clone().count(&short, CONTEXT, QUIET);
+    assert_eq!(counted, Err(PsiError::Count { expected: 3, found: 2 }));
+    let cut = Answer { records: answer.records[1..].to_vec(), ..answer };
+    let opened = asker.open(&cut, padded(0), CONTEXT, QUIET).map(|_| ());
+    assert_eq!(opened, Err(PsiError::Records { expected: 36, found: 35 }));
+}
+
+#[test]
+fn an_altered_payload_is_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(7);
+    let (asker, _, answer) = exchanged(&["x", "a"], &["a"], &mut rng);
+    for at in TAG..answer.records.len() {
+        let mut altered = answer.clone();
+        altered.records[at] ^= 1;
+        let opened = asker.clone().open(&altered, padded(0), CONTEXT, QUIET).map(|_| ());
+        assert_eq!(opened, Err(PsiError::Sealed(1)), "byte {at}");
+    }
+}
+
+/// Of another request, another form, another context, or with another answer's elements: nothing is in common.
+#[test]
+fn what_is_of_another_exchange_tells_nothing() {
+    let mut rng = ChaCha20Rng::seed_from_u64(8);
+    let names = ["a", "b"];
+    let (asker, request, answer) = exchanged(&names, &names, &mut rng);
+    let (other, _, _) = exchanged(&names, &names, &mut rng);
+    let again =
+        Answer::sealed(&request, &keys(&names), &numbered(2), CONTEXT, &mut rng, QUIET).expect("a request");
+    let mixed = Answer { evaluated: again.evaluated, records: answer.records.clone() };
+    let cases = [(&other, &answer, CONTEXT), (&asker, &answer, b"something else"), (&asker, &mixed, CONTEXT)];
+    for (asker, answer, context) in cases {
+        let opened = asker.clone().open(answer, padded(1), context, QUIET).expect("it is well formed");
+        assert!(opened.row(0).is_empty() && opened.row(1).is_empty());
+    }
+    let found = asker.clone().open(&answer, padded(1), CONTEXT, QUIET).expect("opened");
+    assert_eq!([found.row(0).len(), found.row(1).len()], [1, 1], "the right ones find it");
+    let tags = answer.records.chunks(record(padded(1))).flat_map(|record| record[..TAG].to_vec()).collect();
+    let as_count = Answer { evaluated: answer.evaluated, records: tags };
+    assert_eq!(asker.count(&as_count, CONTEXT, QUIET), Ok(0));
+}
+
+/// Who has a count cannot try its keys on the shuffled elements: a tag does not follow from the key.
+#[test]
+fn the_tags_of_a_count_do_not_follow_from_the_keys() {
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let names = ["a", "b", "c"];
+    let (asker, request) = Asker::ask(keys(&names), &mut rng, QUIET);
+    let answer = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
+    let salt = exchange(Gives::Count, &identity(&request), CONTEXT, &answer.evaluated);
+    let own = asker.unblinded(&answer, QUIET).expect("elements");
+    for element in elements(&own).expect("elements") {
+        for key in keys(&names).iter().flatten() {
+            let tried = Derived::new(&salt, &finalize(key, element)).tag(0);
+            assert!(answer.records.chunks(TAG).all(|tag| tag != tried));
+        }
+    }
+}
+
+#[test]
+fn what_is_no_asker_is_not_read() {
+    let mut rng = ChaCha20Rng::seed_from_u64(10);
+    let (asker, _) = Asker::ask(keys(&["a", ""]), &mut rng, QUIET);
+    let bytes = asker.to_bytes();
+    assert_eq!(Asker::from_bytes(&bytes).expect("itself").to_bytes(), bytes);
+    let strange: [&[u8]; 4] = [&[], &bytes[..32], &bytes[1..], &[0xff; 96]];
+    assert!(strange.into_iter().all(|bytes| Asker::from_bytes(bytes).is_none()));
+    assert_eq!(format!("{asker:?}"), "Asker(2 rows)");
+}
