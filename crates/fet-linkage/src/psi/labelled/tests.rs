@@ -232,6 +232,34 @@ fn what_is_of_another_exchange_tells_nothing() {
     assert_eq!(asker.count(&as_count, CONTEXT, QUIET), Ok(0));
 }
 
+/// Whatever of an exchange is another gives another salt; what is beside each other is not taken for one.
+#[test]
+fn an_exchange_is_all_that_is_said_in_it() {
+    let salts = [
+        exchange(Gives::Count, &[1; 32], b"ab", b"cd"),
+        exchange(Gives::Payloads, &[1; 32], b"ab", b"cd"),
+        exchange(Gives::Count, &[2; 32], b"ab", b"cd"),
+        exchange(Gives::Count, &[1; 32], b"abc", b"d"),
+        exchange(Gives::Count, &[1; 32], b"ax", b"cd"),
+        exchange(Gives::Count, &[1; 32], b"ab", b"cx"),
+    ];
+    assert_eq!(salts.iter().collect::<HashSet<_>>().len(), salts.len());
+}
+
+/// An answer of which one element is another's says nothing of the other rows either.
+#[test]
+fn elements_and_records_belong_together() {
+    let mut rng = ChaCha20Rng::seed_from_u64(11);
+    let (asker, _, answer) = exchanged(&["a", "x"], &["a"], &mut rng);
+    let (_, _, other) = exchanged(&["a", "x"], &["a"], &mut rng);
+    let mut altered = answer.clone();
+    altered.evaluated[ELEMENT..].copy_from_slice(&other.evaluated[ELEMENT..]);
+    let found = |answer: &Answer| {
+        asker.clone().open(answer, padded(0), CONTEXT, QUIET).expect("well formed").row(0).len()
+    };
+    assert_eq!((found(&answer), found(&altered)), (1, 0));
+}
+
 /// Who has a count cannot try its keys on the shuffled elements: a tag does not follow from the key.
 #[test]
 fn the_tags_of_a_count_do_not_follow_from_the_keys() {
