@@ -87,8 +87,9 @@ impl Owner for Equal {
     }
 }
 
-/// The form in which each key is compared; nothing for a key without content.
-pub(super) fn contents(keys: &Keys, missing: &[String]) -> Vec<Option<Vec<u8>>> {
+/// The form in which `exact` and `psi` compare each key, in order; nothing for a key without content. Cells whose normal form is that of
+/// one of `missing` are empty. Sealed keys have none.
+pub fn contents(keys: &Keys, missing: &[String]) -> Vec<Option<Vec<u8>>> {
     match keys {
         Keys::Numbers(keys) => (0..keys.rows())
             // Adding zero makes the two zeros one.

@@ -38,7 +38,7 @@ pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
 pub use clk::{ClkSettings, Harden, LinkageSchema, Scoring, Weighting};
 pub use edit::EditSettings;
-pub use exact::ExactSettings;
+pub use exact::{ExactSettings, contents};
 pub use federal::FederalSettings;
 pub use hnsw::HnswSettings;
 pub use nearest::{Metric, NearestSettings};

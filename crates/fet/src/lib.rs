@@ -25,6 +25,7 @@ pub mod plot;
 pub mod predict;
 mod predictions;
 pub mod provenance;
+pub mod psi;
 pub mod run;
 pub mod schema;
 pub mod show;

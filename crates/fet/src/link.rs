@@ -8,8 +8,8 @@ mod candidates;
 mod choice;
 mod decisions;
 mod named;
-mod pairs;
-mod progress;
+pub(crate) mod pairs;
+pub(crate) mod progress;
 mod review;
 mod summary;
 mod tables;
@@ -219,7 +219,10 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
 }
 
 /// Refuses an unwritable output before any work is done.
-fn check_output<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+pub(crate) fn check_output<'a>(
+    out: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
     output::check(out, inputs)?;
     let other = ["parquet", "arrow", "feather", "tsv", "zst", "zip", "xlsx", "xls", "ods", "json"];
     if out.extension().is_some_and(|ending| other.iter().any(|other| ending.eq_ignore_ascii_case(other))) {

@@ -13,7 +13,8 @@ use fet::experiment_file::{self, ExperimentArguments};
 use fet::parties::{Unreached, hub, keys, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
-    account, attack, audit, data, explain, golden, init, link, list, plot, predict, run, schema, show, train,
+    account, attack, audit, data, explain, golden, init, link, list, plot, predict, psi, run, schema, show,
+    train,
 };
 use fet_files::answer;
 
@@ -110,6 +111,9 @@ enum Command {
     },
     /// Link two tables by names, addresses, coordinates or exact keys, and report the quality of the links.
     Link(Box<link::Command>),
+    /// Find in two places which keys two tables have in common, by two files that show no key: how many, which rows, or with some columns.
+    #[command(subcommand)]
+    Psi(psi::Command),
     /// Predict new records of the primary with the model of a finished run.
     Predict(predict::Arguments),
     /// Explain a finished run: what its parties and columns add.
@@ -302,15 +306,8 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             answer(&data::check(&experiment)?)?;
             Ok(ExitCode::SUCCESS)
         }
-        Command::Link(command) => {
-            let (told, beside) = command.run()?;
-            // Where the links are the answer, the rest is said beside it.
-            match beside {
-                true => fet_files::note!("{}", told.trim_end()),
-                false => answer(&told)?,
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Link(command) => said(&command.run()?),
+        Command::Psi(command) => said(&psi::run(&command)?),
         Command::Predict(arguments) => {
             for warning in predict::predict(&arguments)? {
                 fet_files::note!("warning: {warning}");
@@ -359,6 +356,15 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             Ok(if verdict.is_met() { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
     }
+}
+
+/// Says what was done: beside the answer, where the links are on standard output.
+fn said((told, beside): &(String, bool)) -> anyhow::Result<ExitCode> {
+    match beside {
+        true => fet_files::note!("{}", told.trim_end()),
+        false => answer(told)?,
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Version, commit and features: what a report of a fault needs.

@@ -52,3 +52,19 @@ pub(crate) fn check_as<'a>(
     }
     Ok(())
 }
+
+/// The same of a file for its owner alone: neither standard output nor compressed.
+pub(crate) fn check_own<'a>(
+    argument: &str,
+    out: &Path,
+    inputs: impl IntoIterator<Item = &'a PathBuf>,
+) -> anyhow::Result<()> {
+    let refuse = |problem: &str| Err(input(format!("{argument} {}: {problem}", out.display())));
+    if out == Path::new(STANDARD) {
+        return refuse("is standard output, which others may read; name a file");
+    }
+    if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
+        return refuse("is not written compressed; name a file without .gz");
+    }
+    check_as(argument, out, inputs)
+}

@@ -47,7 +47,7 @@ pub(super) fn write(out: &Path, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]
 }
 
 /// Writes what `fill` gives: whole or not at all, compressed where the name ends in .gz, or to standard output.
-pub(super) fn place<T>(
+pub(crate) fn place<T>(
     out: &Path,
     fill: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
 ) -> std::io::Result<T> {
@@ -90,7 +90,7 @@ fn rows(file: &mut dyn Write, pairs: &Pairs<'_>, ids: Option<&[Vec<String>; 2]>)
 }
 
 /// A cell of CSV.
-pub(super) fn quoted(cell: &str) -> String {
+pub(crate) fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
     } else {

@@ -1,4 +1,4 @@
-//! How far linking is: a bar on a terminal, lines elsewhere.
+//! How far linking is, or other work on rows: a bar on a terminal, lines elsewhere.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -10,41 +10,47 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const PAUSE: Duration = Duration::from_secs(10);
 
 /// Tells how many rows are done.
-pub(super) enum Progress {
+pub(crate) enum Progress {
     Bar(ProgressBar),
-    Lines { rows: usize, start: Instant, told: Mutex<Told> },
+    Lines { done: &'static str, rows: usize, start: Instant, told: Mutex<Told> },
 }
 
 /// Rows that are done, and when that was told last.
-pub(super) struct Told {
+pub(crate) struct Told {
     done: usize,
     at: Instant,
 }
 
 impl Progress {
-    /// Of `rows` rows, from now on.
+    /// Of the linking of `rows` rows, from now on.
     pub(super) fn new(rows: usize) -> Self {
+        Self::of("linking", "linked", rows)
+    }
+
+    /// Of other work on `rows` rows: what is being done, and what is done then.
+    pub(crate) fn of(doing: &str, done: &'static str, rows: usize) -> Self {
         if !std::io::stderr().is_terminal() {
             let start = Instant::now();
-            return Self::Lines { rows, start, told: Mutex::new(Told { done: 0, at: start }) };
+            return Self::Lines { done, rows, start, told: Mutex::new(Told { done: 0, at: start }) };
         }
         let bar = ProgressBar::with_draw_target(Some(rows as u64), ProgressDrawTarget::stderr());
-        let style =
-            ProgressStyle::with_template("linking {bar:30} {percent:>3}% {pos}/{len} rows, {eta} left");
+        let style = ProgressStyle::with_template(&format!(
+            "{doing} {{bar:30}} {{percent:>3}}% {{pos}}/{{len}} rows, {{eta}} left"
+        ));
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self::Bar(bar)
     }
 
     /// `count` more rows are done.
-    pub(super) fn add(&self, count: usize) {
+    pub(crate) fn add(&self, count: usize) {
         match self {
             Self::Bar(bar) => bar.inc(count as u64),
-            Self::Lines { rows, start, told } => {
+            Self::Lines { done, rows, start, told } => {
                 let mut told = told.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                 told.done += count;
                 if told.at.elapsed() >= PAUSE && told.done < *rows {
                     told.at = Instant::now();
-                    fet_files::note!("{}", line(told.done, *rows, start.elapsed()));
+                    fet_files::note!("{}", line(done, told.done, *rows, start.elapsed()));
                 }
             }
         }
@@ -59,10 +65,10 @@ impl Drop for Progress {
     }
 }
 
-/// What is told when `done` of `rows` rows took `time`.
-fn line(done: usize, rows: usize, time: Duration) -> String {
+/// What is told when `done` of `rows` rows took `time`, by the word for what was done.
+fn line(word: &str, done: usize, rows: usize, time: Duration) -> String {
     let left = time.as_secs_f64() * (rows as f64 / done.max(1) as f64 - 1.0);
-    format!("linked {done} of {rows} rows, about {left:.0} s left")
+    format!("{word} {done} of {rows} rows, about {left:.0} s left")
 }
 
 #[cfg(test)]
@@ -71,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_is_left_follows_from_what_is_done() {
-        let told = line(250, 1_000, Duration::from_secs(20));
+        let told = line("linked", 250, 1_000, Duration::from_secs(20));
         assert_eq!(told, "linked 250 of 1000 rows, about 60 s left");
     }
 }

@@ -32,6 +32,7 @@ mod primary;
 mod privacy;
 mod probe;
 mod provenance;
+mod psi;
 mod randomness;
 mod repeat;
 mod replies;

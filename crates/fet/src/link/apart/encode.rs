@@ -55,7 +55,7 @@ pub(crate) struct Arguments {
 /// Learns a schema, writes it, and returns what to say.
 pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     let Learn { table, keys, out, .. } = arguments;
-    check_out(out, &[table])?;
+    output::check_own("--out", out, [table])?;
     let settings = settings(&arguments.sets)?;
     let secret = secret(&arguments.secret_env, false)?;
     let records = texts(table, keys)?;
@@ -77,7 +77,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
 /// Encodes a table, writes the encodings, and returns what to say.
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
-    check_out(out, &[table, path])?;
+    output::check_own("--out", out, [table, path])?;
     let text = fet_files::read_to_string(path)
         .map_err(|error| input(format!("--schema {}: {error}", path.display())))?;
     let theirs = clkhash::is_theirs(&text);
@@ -105,18 +105,6 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let encoded = format!("{} rows encoded, {} bits each\n", filters.rows(), filters.bits());
     Ok(encoded + &told + &format!("encodings written to {}\n", out.display()))
-}
-
-/// Refuses an output that cannot be written, or is no file for its owner alone.
-fn check_out(out: &Path, inputs: &[&PathBuf]) -> anyhow::Result<()> {
-    let refuse = |problem: &str| Err(input(format!("--out {}: {problem}", out.display())));
-    if out == Path::new(output::STANDARD) {
-        return refuse("is standard output, which others may read; name a file");
-    }
-    if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
-        return refuse("is not written compressed; name a file without .gz");
-    }
-    output::check(out, inputs.iter().copied())
 }
 
 /// The columns of a table for the fields of a schema: `keys`, or those of the fields' names.

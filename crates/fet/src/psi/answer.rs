@@ -1,0 +1,139 @@
+//! The owner's step: a request and a table become an answer. Nothing is kept.
+
+use std::path::PathBuf;
+
+use fet_core::memory;
+use fet_data::read_verbatim;
+use fet_linkage::psi::ELEMENT;
+use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
+
+use super::files::{self, Request};
+use super::table::Named;
+use super::{Form, payload};
+use crate::input::input;
+use crate::link::progress::Progress;
+use crate::output;
+
+/// The arguments of `fet psi answer`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    /// The request, as `fet psi ask` writes it.
+    request: PathBuf,
+    #[command(flatten)]
+    named: Named,
+    /// What the asker gets; it must be what the request wants.
+    #[arg(long, value_enum, value_name = "WHAT")]
+    give: Form,
+    /// The columns whose cells go with rows in common, separated by commas. Of `--give payload` only.
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    payload: Vec<String>,
+    /// Refuses requests of fewer rows.
+    #[arg(long, value_name = "N", default_value = "1")]
+    at_least: usize,
+    /// The file of the answer, for the asker.
+    #[arg(long)]
+    out: PathBuf,
+}
+
+/// Writes the answer, and returns what to say.
+pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
+    let Arguments { request: path, named, give, payload: columns, out, .. } = arguments;
+    output::check_own("--out", out, [path, &named.table])?;
+    if (*give == Form::Payload) == columns.is_empty() {
+        let problem =
+            if columns.is_empty() { "names no column to give" } else { "is for --give payload alone" };
+        return Err(input(format!("--payload: {problem}")));
+    }
+    payload::check(columns)?;
+    let (request, elements) = files::read::<Request>("", path)?;
+    check(arguments, &request, &elements)?;
+    let own = named.read(Some(request.keys))?;
+    let told = own.told();
+    let rows = own.keys.len();
+    let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(named, columns, rows)? };
+    let padded = match payloads.iter().map(Vec::len).max() {
+        Some(longest) => padded(longest),
+        None => 0,
+    };
+    let length = if *give == Form::Cardinality { TAG } else { record(padded) };
+    // Records are held twice while they are put in order.
+    memory::check(2 * rows as u128, length as u128).map_err(|error| {
+        let longest = payloads.iter().enumerate().max_by_key(|(_, payload)| payload.len());
+        let place = longest.map_or(0, |(row, _)| row + 1);
+        input(format!(
+            "{}: its {rows} records are padded to the longest, of data row {place}, and must leave memory ({error})",
+            named.path().display()
+        ))
+    })?;
+    let header =
+        files::Answer { request: request.id.clone(), gives: *give, rows, columns: columns.clone(), padded };
+    let context = files::line(&header)?;
+    let progress = Progress::of("answering", "answered", request.rows);
+    let done = |count| progress.add(count);
+    let (context, mut rng) = (context.as_bytes(), rand::rng());
+    let answer = match give {
+        Form::Cardinality => labelled::Answer::count(&elements, &own.keys, context, &mut rng, &done),
+        Form::Links | Form::Payload => {
+            labelled::Answer::sealed(&elements, &own.keys, &payloads, context, &mut rng, &done)
+        }
+    };
+    drop(progress);
+    let answer = answer.map_err(|error| input(format!("{}: {error}", path.display())))?;
+    files::write(out, &header, &[&answer.evaluated, &answer.records])?;
+    let learns = match give {
+        Form::Cardinality => "how many distinct keys are in common".to_string(),
+        Form::Links => "which of its rows are equal to which of these".to_string(),
+        Form::Payload => {
+            format!("which of its rows are equal to which of these, and {} of those", columns.join(", "))
+        }
+    };
+    Ok(format!(
+        "answered {} rows from {rows} rows, keys compared as {}\n{told}the asker learns {learns}, and that these are {rows} rows\n\
+         answer written to {}: for the asker\n",
+        request.rows,
+        request.keys.name(),
+        out.display()
+    ))
+}
+
+/// Refuses a request that is not sound, or that this owner does not answer so.
+fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::Result<()> {
+    let Arguments { request: path, named, give, at_least, .. } = arguments;
+    let refuse = |problem: String| Err(input(format!("{}: {problem}", path.display())));
+    if request.rows == 0 || elements.len() as u128 != request.rows as u128 * ELEMENT as u128 {
+        return refuse(format!("says {} rows, but has {} bytes of them", request.rows, elements.len()));
+    }
+    if request.id != fet_files::hex(&identity(elements)) {
+        return refuse("does not have the id of its elements; have it sent again".to_string());
+    }
+    if request.wants != *give {
+        let wants = request.wants.name();
+        return refuse(format!(
+            "wants {wants}, and --give says {}; give {wants}, or have it ask again (--want {})",
+            give.name(),
+            give.name()
+        ));
+    }
+    if request.columns != named.keys.len() {
+        return Err(input(format!(
+            "--keys: must name as many columns as {} has keys of ({}); it names {}",
+            path.display(),
+            request.columns,
+            named.keys.len()
+        )));
+    }
+    if request.rows < *at_least {
+        return refuse(format!("has {} rows; --at-least refuses fewer than {at_least}", request.rows));
+    }
+    Ok(())
+}
+
+/// What goes with each row: its number, and its cells of these columns as they stand.
+fn payloads(named: &Named, columns: &[String], rows: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+    if columns.is_empty() {
+        return Ok((0..rows).map(|row| payload::write(row, &[])).collect());
+    }
+    let cells = read_verbatim(named.path(), columns).map_err(input)?;
+    let rows = cells.chunks(columns.len()).enumerate();
+    Ok(rows.map(|(row, cells)| payload::write(row, cells)).collect())
+}

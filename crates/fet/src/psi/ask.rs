@@ -1,0 +1,80 @@
+//! The asker's first step: a request, and the secret that opens its answer.
+
+use std::path::{Path, PathBuf};
+
+use fet_linkage::psi::labelled::Asker;
+
+use super::Form;
+use super::files::{self, Kind, Request, State};
+use super::table::Named;
+use crate::input::input;
+use crate::link::progress::Progress;
+use crate::output;
+
+/// The arguments of `fet psi ask`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Arguments {
+    #[command(flatten)]
+    named: Named,
+    /// What you want; the owner decides whether you get it.
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
+    want: Form,
+    /// Compares keys as texts, also where all of yours are numbers: for owners some of whose keys are not.
+    #[arg(long)]
+    text: bool,
+    /// The file of the request, for the owner of the other table.
+    #[arg(long)]
+    out: PathBuf,
+    /// The file of the secret, which only you may read; one that is there is not replaced.
+    #[arg(long, value_name = "STATE")]
+    secret: PathBuf,
+}
+
+/// Writes request and secret, and returns what to say.
+pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
+    let Arguments { named, want, text, out, secret } = arguments;
+    output::check_own("--out", out, [&named.table])?;
+    output::check_own("--secret", secret, [&named.table])?;
+    if secret.symlink_metadata().is_ok() {
+        let problem = "is there already, and may be the secret of a request that waits for its answer; name another file";
+        return Err(input(format!("--secret {}: {problem}", secret.display())));
+    }
+    if same(out, secret) {
+        return Err(input(format!(
+            "--secret {}: is the file of the request, too; name another",
+            secret.display()
+        )));
+    }
+    let own = named.read(text.then_some(Kind::Text))?;
+    let (told, kind, rows) = (own.told(), own.kind, own.keys.len());
+    let progress = Progress::of("blinding", "blinded", rows);
+    let (asker, elements) = Asker::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
+    drop(progress);
+    let id = fet_files::hex(&asker.request());
+    let state = State { request: id.clone(), wants: *want, rows, used: false };
+    let request = Request { id, wants: *want, keys: kind, columns: named.keys.len(), rows };
+    files::write(secret, &state, &[&asker.to_bytes()])?;
+    if let Err(error) = files::write(out, &request, &[&elements]) {
+        // Nobody can answer what was not asked; the first error is the one to report.
+        let _ = std::fs::remove_file(secret);
+        return Err(error);
+    }
+    Ok(format!(
+        "asked for {} of {rows} rows, {} distinct keys, compared as {}\n{told}request written to {}: for the owner of the other table\n\
+         secret written to {}: it stays here, and opens one answer\n",
+        want.name(),
+        asker.distinct(),
+        kind.name(),
+        out.display(),
+        secret.display()
+    ))
+}
+
+/// Whether two names are of one file, which need not be there.
+fn same(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some((folder.canonicalize().ok()?, path.file_name()?.to_os_string()))
+    };
+    one == other || (whole(one).is_some() && whole(one) == whole(other))
+}

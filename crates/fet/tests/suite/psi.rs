@@ -1,0 +1,351 @@
+//! `fet psi ask`, `answer` and `open`: two owners who have two files of each other and nothing else.
+
+use std::fs;
+use std::path::Path;
+
+use crate::command::fet;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn done(folder: &Path, arguments: &[&str]) -> String {
+    let output = fet(folder, &[&["psi"], arguments].concat());
+    assert!(output.status.success(), "{arguments:?}: {output:?}");
+    text(&output.stdout)
+}
+
+/// The command is refused with this, in few lines, and leaves the folder as it was.
+fn refused(folder: &Path, arguments: &[&str], told: &str) {
+    let files = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let mut files: Vec<_> =
+            entries.map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect();
+        files.sort();
+        files
+    };
+    let before = files(folder);
+    let output = fet(folder, &[&["psi"], arguments].concat());
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert!(error.contains(told) && error.trim_end().lines().count() <= 6, "{arguments:?}: {error}");
+    assert!(files(folder) == before, "{arguments:?} changed the folder");
+}
+
+/// Two tables whose keys repeat, are written in several ways, and are missing in some rows.
+fn tables() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut a = String::from("name,town,more\n");
+    let mut b = String::from("wealth,last name,place,note\n");
+    for row in 0..60_usize {
+        let (name, town) = (row * 7 % 23, row % 2);
+        match row % 9 {
+            4 => a += ",,x\n",
+            _ => a += &format!("Pérson {name},Town-{town},x\n"),
+        }
+    }
+    for row in 0..45_usize {
+        let (name, town) = (row * 5 % 31, row % 2);
+        match row % 7 {
+            3 => b += &format!("{row},,,empty\n"),
+            _ => {
+                b += &format!("{row},person {name},TOWN {town},\"note, \"\"{row}\"\"{}\"\n", "!".repeat(row))
+            }
+        }
+    }
+    fs::write(folder.path().join("a.csv"), a).expect("writable");
+    fs::write(folder.path().join("b.csv"), b).expect("writable");
+    fs::write(folder.path().join("numbers.csv"), "x\n1\n2.50\n-0\n2\n2\n").expect("writable");
+    fs::write(folder.path().join("others.csv"), "x\n0\n2\n2.5\n7\n1e0\n2\n").expect("writable");
+    folder
+}
+
+const ASK: [&str; 3] = ["ask", "a.csv", "--keys=name,town"];
+const ANSWER: [&str; 4] = ["answer", "r.psi", "b.csv", "--keys=last name,place"];
+
+/// Asks and answers, with files of these names.
+fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
+    let [request, secret, answer] =
+        [format!("{name}.psi"), format!("{name}.secret"), format!("{name}.answer")];
+    let want = format!("--want={form}");
+    let (out, own) = (format!("--out={request}"), format!("--secret={secret}"));
+    let told = done(folder, &[&ASK[..], &[&want, &out, &own]].concat());
+    assert!(
+        told.contains(&format!("asked for {form} of 60 rows")) && told.contains("compared as texts"),
+        "{told}"
+    );
+    assert!(told.contains("7 rows have empty keys"), "{told}");
+    let (give, out) = (format!("--give={form}"), format!("--out={answer}"));
+    let told = done(folder, &[&["answer", &request], &ANSWER[2..], &[&give, &out], more].concat());
+    assert!(told.contains("answered 60 rows from 45 rows") && told.contains("the asker learns"), "{told}");
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).expect("readable")
+}
+
+/// What `fet link` finds by this linker, with all equal records.
+fn linked(folder: &Path, linker: &str, tables: [&str; 2], keys: [&str; 2], neighbours: usize) -> String {
+    let (linker, out) = (format!("--linker={linker}"), "--out=linked.csv");
+    let [keys, others] = [format!("--keys={}", keys[0]), format!("--secondary-keys={}", keys[1])];
+    let set = format!("--set=neighbours={neighbours}");
+    let output = fet(folder, &["link", tables[0], tables[1], &keys, &others, &linker, &set, out]);
+    assert!(output.status.success(), "{output:?}");
+    read(folder, "linked.csv")
+}
+
+#[test]
+fn links_are_those_of_the_linkers() {
+    let folder = tables();
+    let path = folder.path();
+    exchange(path, "links", &[], "r");
+    let told = done(path, &["open", "r.answer", "--secret=r.secret", "--out=links.csv"]);
+    let links = read(path, "links.csv");
+    assert!(links.lines().count() > 20, "{links}");
+    assert!(told.contains(&format!("{} pairs written", links.lines().count() - 1)), "{told}");
+    for linker in ["exact", "psi"] {
+        let names = ["name,town", "last name,place"];
+        assert_eq!(linked(path, linker, ["a.csv", "b.csv"], names, 45), links, "{linker}");
+    }
+    // Nothing of a table is in a file that leaves, and only their owners read files.
+    for file in ["r.psi", "r.answer"] {
+        let bytes = fs::read(path.join(file)).expect("readable").to_ascii_lowercase();
+        for word in [&b"person"[..], b"town", b"note", b"name"] {
+            assert!(!bytes.windows(word.len()).any(|part| part == word), "{} in {file}", text(word));
+        }
+    }
+    #[cfg(unix)]
+    for file in ["r.psi", "r.answer", "r.secret"] {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = fs::metadata(path.join(file)).expect("there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
+    let folder = tables();
+    let path = folder.path();
+    done(path, &["ask", "numbers.csv", "--keys=x", "--out=r.psi", "--secret=s"]);
+    done(path, &["answer", "r.psi", "others.csv", "--keys=x", "--give=links", "--out=answer"]);
+    let output = fet(path, &["psi", "open", "answer", "--secret=s", "--out=-"]);
+    assert!(text(&output.stderr).contains("7 pairs"), "{output:?}");
+    assert_eq!(text(&output.stdout), linked(path, "psi", ["numbers.csv", "others.csv"], ["x", "x"], 6));
+    // As texts, 2.50 is not 2.5, nor -0 0.
+    done(path, &["ask", "numbers.csv", "--keys=x", "--text", "--missing=1", "--out=r.psi", "--secret=t"]);
+    done(path, &["answer", "r.psi", "others.csv", "--keys=x", "--give=links", "--out=answer"]);
+    done(path, &["open", "answer", "--secret=t", "--out=l.csv.gz"]);
+    assert!(fs::read(path.join("l.csv.gz")).expect("readable").starts_with(&[0x1f, 0x8b]));
+    done(path, &["ask", "numbers.csv", "--keys=x", "--out=r.psi", "--secret=u"]);
+    refused(
+        path,
+        &["answer", "r.psi", "b.csv", "--keys=place", "--give=links", "--out=x"],
+        "b.csv: the keys of the request are numbers",
+    );
+}
+
+/// The rows of a CSV file without line feeds in cells.
+fn cells(line: &str) -> Vec<String> {
+    let (mut cells, mut quoted) = (vec![String::new()], false);
+    let mut letters = line.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let cell = cells.last_mut().expect("one at least");
+        match letter {
+            '"' if quoted && letters.peek() == Some(&'"') => cell.extend(letters.next()),
+            '"' => quoted = !quoted,
+            ',' if !quoted => cells.push(String::new()),
+            other => cell.push(other),
+        }
+    }
+    cells
+}
+
+#[test]
+fn a_payload_goes_with_rows_in_common_and_no_others() {
+    let folder = tables();
+    let path = folder.path();
+    exchange(path, "links", &[], "l");
+    done(path, &["open", "l.answer", "--secret=l.secret", "--out=links.csv"]);
+    exchange(path, "payload", &["--payload=note,wealth"], "p");
+    let told = done(path, &["open", "p.answer", "--secret=p.secret", "--out=payload.csv"]);
+    let (links, payload, owned) = (read(path, "links.csv"), read(path, "payload.csv"), read(path, "b.csv"));
+    let owned: Vec<Vec<String>> = owned.lines().skip(1).map(cells).collect();
+    let mut expected = vec!["primary_row,secondary_row,rank,similarity,note,wealth".to_string()];
+    for line in links.lines().skip(1) {
+        let row = &owned[cells(line)[1].parse::<usize>().expect("a row")];
+        expected.push(format!("{line},\"{}\",{}", row[3].replace('"', "\"\""), row[0]));
+    }
+    assert_eq!(payload.lines().collect::<Vec<_>>(), expected, "{told}");
+    // Each record is a tag, the longest row's 68 bytes in 128, and what authenticates them; no cell is in it.
+    let answer = fs::read(path.join("p.answer")).expect("readable");
+    assert_eq!(answer.len() - body(&answer) - 32, 60 * 32 + 45 * (16 + 128 + 16));
+    assert!(!text(&answer).contains("!!"));
+}
+
+#[test]
+fn a_cardinality_is_how_many_distinct_keys_are_in_common() {
+    let folder = tables();
+    let path = folder.path();
+    exchange(path, "links", &[], "l");
+    done(path, &["open", "l.answer", "--secret=l.secret", "--out=links.csv"]);
+    let names = read(path, "a.csv");
+    let names: Vec<&str> = names.lines().skip(1).collect();
+    let links = read(path, "links.csv");
+    let rows = links.lines().skip(1).filter_map(|line| line.split(',').next()?.parse::<usize>().ok());
+    let common: std::collections::BTreeSet<&str> = rows.map(|row| names[row]).collect();
+    exchange(path, "cardinality", &[], "c");
+    let told = done(path, &["open", "c.answer", "--secret=c.secret"]);
+    assert!(told.starts_with(&format!("{} distinct keys are in both tables", common.len())), "{told}");
+    assert!(common.len() > 5, "{told}");
+}
+
+/// Where the bytes of a file begin: after two lines.
+fn body(file: &[u8]) -> usize {
+    let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(1).expect("two lines").0 + 1
+}
+
+/// Everything that does not fit is told in one message and nothing is written, not even a secret used up.
+#[test]
+fn what_cannot_be_right_is_refused_and_nothing_written() {
+    let folder = tables();
+    let path = folder.path();
+    for (form, more) in [("links", &[][..]), ("payload", &["--payload=note"]), ("cardinality", &[])] {
+        exchange(path, form, more, form);
+    }
+    exchange(path, "links", &[], "other");
+    let bytes = |name: &str| fs::read(path.join(name)).expect("readable");
+    let put = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).expect("writable");
+    // With its checksum again, as somebody has who changes a file with intent.
+    let signed = |mut bytes: Vec<u8>| {
+        bytes.truncate(bytes.len() - 32);
+        bytes.extend(fet_files::sha256(&bytes));
+        bytes
+    };
+    for name in ["links.psi", "links.answer", "links.secret"] {
+        let whole = bytes(name);
+        let mut flipped = whole.clone();
+        flipped[whole.len() / 2] ^= 1;
+        put(&format!("flipped.{name}"), &flipped);
+        put(&format!("cut.{name}"), &whole[..whole.len() - 40]);
+        let cut = [&whole[..whole.len() - 40], &[0; 32]].concat();
+        put(&format!("short.{name}"), &signed(cut));
+    }
+    let request = bytes("links.psi");
+    put("old.psi", &[b"fet psi request 0\n", &request[18..]].concat());
+    let mut altered = request.clone();
+    altered[body(&request)] ^= 1;
+    put("altered.psi", &signed(altered));
+    // An element that is none, in a request whose id is that of its elements, and in an answer.
+    let mut none = request.clone();
+    none[body(&request) + 32..][..32].fill(0);
+    let id = fet_files::hex(&fet_linkage::psi::labelled::identity(&none[body(&none)..none.len() - 32]));
+    let old = text(&request[..body(&request)]);
+    let place = old.find("\"id\":\"").expect("an id") + 6;
+    none[place..place + 64].copy_from_slice(id.as_bytes());
+    put("none.psi", &signed(none));
+    let answer = bytes("links.answer");
+    let mut none = answer.clone();
+    none[body(&answer) + 64..][..32].fill(0xff);
+    put("none.answer", &signed(none));
+    // Whatever a tag leads to cannot be opened.
+    let mut sealed = answer.clone();
+    let records = body(&answer) + 60 * 32;
+    for record in sealed[records..answer.len() - 32].chunks_mut(40) {
+        record[39] ^= 1;
+    }
+    put("sealed.answer", &signed(sealed));
+
+    let give = "--give=links";
+    let ask = |more: &[&'static str]| [&ASK[..], more].concat();
+    let answer = |request: &'static str, more: &[&'static str]| {
+        let columns =
+            if more.iter().any(|word| word.starts_with("--keys")) { "--payload=" } else { ANSWER[3] };
+        let mut all = vec!["answer", request, "b.csv"];
+        all.extend((columns != "--payload=").then_some(columns));
+        all.extend(more);
+        all.push("--out=x");
+        all
+    };
+    let open = |answer: &'static str, secret: &'static str| vec!["open", answer, secret, "--out=x.csv"];
+    let cases = [
+        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: is there already"),
+        (ask(&["--out=x", "--secret=./x"]), "is the file of the request, too"),
+        (ask(&["--out=-", "--secret=y"]), "--out -: is standard output"),
+        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: is not written compressed"),
+        (ask(&["--out=a.csv", "--secret=y"]), "--out a.csv: this would overwrite an input"),
+        (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
+        (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
+        (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
+        (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
+        (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
+        (answer("short.links.psi", &[give]), "short.links.psi: says 60 rows, but has 1912 bytes"),
+        (
+            answer("old.psi", &[give]),
+            "old.psi: must be a request, as `fet psi ask` writes it; it is of another version",
+        ),
+        (answer("links.answer", &[give]), "it is an answer"),
+        (answer("links.secret", &[give]), "it is a secret"),
+        (answer("a.csv", &[give]), "it is something else"),
+        (answer("altered.psi", &[give]), "altered.psi: does not have the id of its elements"),
+        (answer("none.psi", &[give]), "none.psi: element 1 of a message is not a valid element"),
+        (answer("links.psi", &["--give=cardinality"]), "wants links, and --give says cardinality"),
+        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, and --give says payload"),
+        (answer("payload.psi", &["--give=payload"]), "--payload: names no column"),
+        (answer("links.psi", &[give, "--payload=note"]), "--payload: is for --give payload alone"),
+        (answer("payload.psi", &["--give=payload", "--payload=debts"]), "debts"),
+        (answer("payload.psi", &["--give=payload", "--payload=note,note"]), "--payload note: is named twice"),
+        (
+            answer("payload.psi", &["--give=payload", "--payload=rank"]),
+            "--payload rank: is a column of links",
+        ),
+        (
+            answer("links.psi", &[give, "--keys=place"]),
+            "--keys: must name as many columns as links.psi has keys of (2)",
+        ),
+        (
+            answer("links.psi", &[give, "--at-least=61"]),
+            "links.psi: has 60 rows; --at-least refuses fewer than 61",
+        ),
+        (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
+        (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
+        (
+            open("links.psi", "--secret=links.secret"),
+            "links.psi: must be an answer, as `fet psi answer` writes it; it is a request",
+        ),
+        (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
+        (
+            open("links.answer", "--secret=short.links.secret"),
+            "short.links.secret: does not hold what its header says",
+        ),
+        (
+            open("links.answer", "--secret=links.answer"),
+            "must be a secret, as `fet psi ask` writes it; it is an answer",
+        ),
+        (
+            open("links.answer", "--secret=other.secret"),
+            "links.answer: answers another request than that of other.secret",
+        ),
+        (
+            open("none.answer", "--secret=links.secret"),
+            "none.answer: element 2 of a message is not a valid element",
+        ),
+        (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
+        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is for links and payload"),
+        (vec!["open", "links.answer", "--secret=links.secret"], "--out: must name the file for the links"),
+        (vec!["open", "links.answer", "--secret=links.secret", "--out=x.json"], "links are written as CSV"),
+        (
+            vec!["open", "links.answer", "--secret=links.secret", "--out=links.secret"],
+            "would overwrite an input",
+        ),
+    ];
+    for (arguments, told) in cases {
+        refused(path, &arguments, told);
+    }
+    // After all that the secret is as good as new; and then it is used up.
+    let used = open("links.answer", "--secret=links.secret");
+    done(path, &used);
+    refused(path, &used, "--secret links.secret: has opened an answer already");
+    let left = bytes("links.secret");
+    assert!(text(&left).contains("\"used\":true") && left.len() < 250, "no exponent and no key is left");
+}
