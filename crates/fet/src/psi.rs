@@ -51,10 +51,6 @@ impl Form {
 }
 
 const ASK: &str = "\
-  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # the asker; request.psi goes to the owner of b.csv
-  fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # the owner; answer.psi goes to the asker
-  fet psi open answer.psi --secret a.secret --out links.csv                       # the asker
-
 Who learns what, if both use this program as it is:
   the owner     how many rows the asker has; none of its keys, and nothing of what is in common
   the asker     how many rows the owner has, and beside that
@@ -64,7 +60,11 @@ Who learns what, if both use this program as it is:
 Repeated and missing keys show in neither file. Keys are equal as for the linkers `exact` and `psi`: texts without regard to case, accents and
 punctuation, numbers as numbers.
 
-The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.";
+The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.
+
+  fet psi ask a.csv --keys name,town --out request.psi --secret a.secret          # the asker; request.psi goes to the owner of b.csv
+  fet psi answer request.psi b.csv --keys name,town --give links --out answer.psi # the owner; answer.psi goes to the asker
+  fet psi open answer.psi --secret a.secret --out links.csv                       # the asker";
 
 const ANSWER: &str = "\
 The owner decides: --give must name what the request wants, and with payload --payload the columns that go with it. Each answer is under a key

@@ -58,17 +58,14 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let length = if *give == Form::Cardinality { TAG } else { record(padded) };
     // Records are held twice while they are put in order.
     memory::check(2 * rows as u128, length as u128).map_err(|error| {
-        let longest = payloads.iter().enumerate().max_by_key(|(_, payload)| payload.len());
-        let place = longest.map_or(0, |(row, _)| row + 1);
-        input(format!(
-            "{}: its {rows} records are padded to the longest, of data row {place}, and must leave memory ({error})",
-            named.path().display()
-        ))
+        let problem =
+            format!("must leave memory for {rows} records of {length} bytes, that of the longest row");
+        input(format!("{}: {problem} ({error})", named.path().display()))
     })?;
     let header =
         files::Answer { request: request.id.clone(), gives: *give, rows, columns: columns.clone(), padded };
     let context = files::line(&header)?;
-    let progress = Progress::of("answering", "answered", request.rows);
+    let progress = Progress::of("answering", "answered", request.rows.saturating_add(rows));
     let done = |count| progress.add(count);
     let (context, mut rng) = (context.as_bytes(), rand::rng());
     let answer = match give {

@@ -1,11 +1,11 @@
 //! The asker's last step: an answer and the secret of its request become a count, links, or links with columns.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fet_linkage::psi::ELEMENT;
-use fet_linkage::psi::labelled::{self, Asker, TAG, record};
+use fet_linkage::psi::labelled::{self, Asker, Opened, TAG, record};
 
 use super::files::{self, Answer, State};
 use super::{Form, payload};
@@ -75,16 +75,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         }
         Some(out) => {
             let opened = asker.open(&answer, header.padded, context.as_bytes(), &done).map_err(wrong)?;
-            let pairs = pairs_of(&opened, &header).map_err(|row| wrong_record(path, row))?;
-            let linked = (0..opened.rows()).filter(|&row| !opened.row(row).is_empty()).count();
-            let written = pairs::place(out, |file| write(file, &pairs, &header.columns));
-            written.with_context(|| format!("cannot write {}", out.display()))?;
-            format!(
-                "{linked} of {} rows have a key of the other table, which has {rows} rows\n{} pairs written to {}\n",
-                opened.rows(),
-                pairs.len(),
-                out.display()
-            )
+            links(path, &opened, &header, out)?
         }
     };
     drop(progress);
@@ -128,42 +119,53 @@ fn parted(
     Ok(labelled::Answer { evaluated: bytes, records })
 }
 
-/// A pair of rows, its rank from 1, and the owner's cells.
-struct Pair<'a> {
-    primary: usize,
-    secondary: u32,
-    rank: usize,
-    cells: Vec<&'a str>,
-}
-
-/// The pairs of an answer, by the asker's rows and then the owner's; or the row whose record is no row of the owner's.
-fn pairs_of<'a>(opened: &'a labelled::Opened, header: &Answer) -> Result<Vec<Pair<'a>>, usize> {
-    let mut pairs = Vec::new();
-    for primary in 0..opened.rows() {
-        for (rank, bytes) in (1..).zip(opened.row(primary)) {
-            let (secondary, cells) =
-                payload::read(bytes, header.rows, header.columns.len()).ok_or(primary)?;
-            pairs.push(Pair { primary, secondary, rank, cells });
-        }
+/// Writes the links, with the owner's columns if there are any, and returns what to say.
+fn links(path: &Path, opened: &Opened, header: &Answer, out: &Path) -> anyhow::Result<String> {
+    if let Some(Pair { primary, .. }) = pairs_of(opened, header).find(|pair| pair.secondary.is_none()) {
+        let problem =
+            format!("a record that belongs to row {primary} (from 0) holds no row of the other table");
+        return Err(input(format!("{}: {problem}", path.display())));
     }
-    Ok(pairs)
-}
-
-fn wrong_record(path: &Path, row: usize) -> anyhow::Error {
-    input(format!(
-        "{}: a record that belongs to row {row} (from 0) holds no row of the other table",
-        path.display()
+    let linked = (0..opened.rows()).filter(|&row| !opened.row(row).is_empty()).count();
+    let written = pairs::place(out, |file| write(file, opened, header))
+        .with_context(|| format!("cannot write {}", out.display()))?;
+    Ok(format!(
+        "{linked} of {} rows have a key of the other table, which has {} rows\n{written} pairs written to {}\n",
+        opened.rows(),
+        header.rows,
+        out.display()
     ))
 }
 
-fn write(file: &mut dyn Write, pairs: &[Pair<'_>], columns: &[String]) -> std::io::Result<()> {
+/// A row of the asker's, the rank of a record of its key from 1, and what is in that: a row of the owner's with its cells, if it is one.
+struct Pair<'a> {
+    primary: usize,
+    rank: usize,
+    secondary: Option<(u32, Vec<&'a str>)>,
+}
+
+/// The pairs of an answer, by the asker's rows and then the owner's. They may be many more than records, and are read as they are needed.
+fn pairs_of<'a>(opened: &'a Opened, header: &'a Answer) -> impl Iterator<Item = Pair<'a>> {
+    (0..opened.rows()).flat_map(move |primary| {
+        (1..).zip(opened.row(primary)).map(move |(rank, bytes)| {
+            let secondary = payload::read(bytes, header.rows, header.columns.len());
+            Pair { primary, rank, secondary }
+        })
+    })
+}
+
+/// Writes the pairs, and returns their number.
+fn write(file: &mut dyn Write, opened: &Opened, header: &Answer) -> io::Result<usize> {
     write!(file, "{}", payload::COLUMNS.join(","))?;
-    columns.iter().try_for_each(|column| write!(file, ",{}", pairs::quoted(column)))?;
+    header.columns.iter().try_for_each(|column| write!(file, ",{}", pairs::quoted(column)))?;
     writeln!(file)?;
-    for Pair { primary, secondary, rank, cells } in pairs {
+    let mut written = 0;
+    for Pair { primary, rank, secondary } in pairs_of(opened, header) {
+        let (secondary, cells) = secondary.ok_or(io::ErrorKind::InvalidData)?;
         write!(file, "{primary},{secondary},{rank},1")?;
         cells.iter().try_for_each(|cell| write!(file, ",{}", pairs::quoted(cell)))?;
         writeln!(file)?;
+        written += 1;
     }
-    Ok(())
+    Ok(written)
 }

@@ -56,6 +56,9 @@ impl Named {
             )));
         }
         let kind = if keys.numbers().is_some() { Kind::Numbers } else { Kind::Text };
+        if kind == Kind::Numbers && !self.missing.is_empty() {
+            return Err(input("--missing: is of texts; these keys are numbers, none of which is missing"));
+        }
         Ok(Own { kind, keys: digests(&keys, &self.missing) })
     }
 

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use fet_linkage::psi::labelled;
+
 use crate::command::fet;
 
 fn text(bytes: &[u8]) -> String {
@@ -239,7 +241,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     // An element that is none, in a request whose id is that of its elements, and in an answer.
     let mut none = request.clone();
     none[body(&request) + 32..][..32].fill(0);
-    let id = fet_files::hex(&fet_linkage::psi::labelled::identity(&none[body(&none)..none.len() - 32]));
+    let id = fet_files::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
     let old = text(&request[..body(&request)]);
     let place = old.find("\"id\":\"").expect("an id") + 6;
     none[place..place + 64].copy_from_slice(id.as_bytes());
@@ -255,6 +257,18 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         record[39] ^= 1;
     }
     put("sealed.answer", &signed(sealed));
+
+    // An owner whose only row says that it is its hundredth.
+    let elements = &request[body(&request)..request.len() - 32];
+    let id = fet_files::hex(&labelled::identity(elements));
+    let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
+    let (keys, sealed) = ([Some(labelled::key(b"person 0\ntown 0"))], [vec![99, 0, 0, 0]]);
+    let hundredth =
+        labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
+    let hundredth = hundredth.expect("a request");
+    let first = format!("fet psi answer 1\n{header}\n");
+    let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
+    put("hundredth.answer", &signed(parts.concat()));
 
     let give = "--give=links";
     let ask = |more: &[&'static str]| [&ASK[..], more].concat();
@@ -276,6 +290,10 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (ask(&["--out=a.csv", "--secret=y"]), "--out a.csv: this would overwrite an input"),
         (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
         (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
+        (
+            vec!["ask", "numbers.csv", "--keys=x", "--missing=1", "--out=x", "--secret=y"],
+            "--missing: is of texts",
+        ),
         (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
         (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
         (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
@@ -331,6 +349,10 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             "none.answer: element 2 of a message is not a valid element",
         ),
         (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
+        (
+            open("hundredth.answer", "--secret=links.secret"),
+            "belongs to row 0 (from 0) holds no row of the other table",
+        ),
         (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is for links and payload"),
         (vec!["open", "links.answer", "--secret=links.secret"], "--out: must name the file for the links"),
         (vec!["open", "links.answer", "--secret=links.secret", "--out=x.json"], "links are written as CSV"),

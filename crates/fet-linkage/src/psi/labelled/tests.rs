@@ -162,13 +162,15 @@ fn two_exchanges_share_nothing() {
     assert_ne!(hash_to_group(b"a"), crate::psi::hash(b"a"));
 }
 
+type Damage = dyn Fn(&mut Vec<u8>);
+
 #[test]
 fn invalid_elements_are_refused_with_their_place() {
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let (asker, request, answer) = exchanged(&["a", "b", "c"], &["b"], &mut rng);
     let owned = keys(&["b"]);
     // No element, the identity, a repeated one, half a one.
-    let cases: [(&dyn Fn(&mut Vec<u8>), PsiError); 4] = [
+    let cases: [(&Damage, PsiError); 4] = [
         (&|message| message[2 * ELEMENT..].fill(0xff), PsiError::Element(2)),
         (&|message| message[ELEMENT..2 * ELEMENT].fill(0), PsiError::Element(1)),
         (&|message| message.copy_within(..ELEMENT, ELEMENT), PsiError::Repeated(1)),
