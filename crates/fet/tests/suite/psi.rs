@@ -133,11 +133,18 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     let output = fet(path, &["psi", "open", "answer", "--secret=s", "--out=-"]);
     assert!(text(&output.stderr).contains("7 pairs"), "{output:?}");
     assert_eq!(text(&output.stdout), linked(path, "psi", ["numbers.csv", "others.csv"], ["x", "x"], 6));
-    // As texts, 2.50 is not 2.5, nor -0 0.
-    done(path, &["ask", "numbers.csv", "--keys=x", "--text", "--missing=1", "--out=r.psi", "--secret=t"]);
-    done(path, &["answer", "r.psi", "others.csv", "--keys=x", "--give=links", "--out=answer"]);
-    done(path, &["open", "answer", "--secret=t", "--out=l.csv.gz"]);
-    assert!(fs::read(path.join("l.csv.gz")).expect("readable").starts_with(&[0x1f, 0x8b]));
+    // As texts, 1e0 is not 1, and what counts as missing is equal to nothing.
+    for (missing, empty, pairs) in
+        [("--missing=unknown", false, "6 pairs"), ("--missing=x,2", true, "2 pairs")]
+    {
+        let secret = format!("--secret={}", &missing[10..]);
+        let ask = ["ask", "numbers.csv", "--keys=x", "--text", missing, "--out=r.psi", &secret];
+        assert_eq!(done(path, &ask).contains("2 rows have empty keys"), empty);
+        done(path, &["answer", "r.psi", "others.csv", "--keys=x", "--give=links", "--out=answer"]);
+        let told = done(path, &["open", "answer", &secret, "--out=l.csv.gz"]);
+        assert!(told.contains(pairs), "{told}");
+        assert!(fs::read(path.join("l.csv.gz")).expect("readable").starts_with(&[0x1f, 0x8b]));
+    }
     done(path, &["ask", "numbers.csv", "--keys=x", "--out=r.psi", "--secret=u"]);
     refused(
         path,
@@ -258,6 +265,8 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     }
     put("sealed.answer", &signed(sealed));
 
+    let gives = text(&answer[..body(&answer)]).replace("\"gives\":\"links\"", "\"gives\":\"payload\"");
+    put("payload.links.answer", &signed([gives.as_bytes(), &answer[body(&answer)..]].concat()));
     // An owner whose only row says that it is its hundredth.
     let elements = &request[body(&request)..request.len() - 32];
     let id = fet_files::hex(&labelled::identity(elements));
