@@ -359,6 +359,10 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         ),
         (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
         (
+            open("payload.links.answer", "--secret=links.secret"),
+            "payload.links.answer: gives payload, and the request wants links",
+        ),
+        (
             open("hundredth.answer", "--secret=links.secret"),
             "belongs to row 0 (from 0) holds no row of the other table",
         ),
