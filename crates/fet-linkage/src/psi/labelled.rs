@@ -7,10 +7,9 @@
 //!   H(x)^b, hence F(x): the tags of its keys' records, and what is sealed in them
 //! ```
 //!
-//! F is an oblivious pseudorandom function ([`super::oprf`]: Jarecki and Liu 2010; RFC 9497), whose key b the owner draws for this
-//! exchange. A record is a tag and a payload sealed by ChaCha20-Poly1305 (RFC 8439), both of which follow from F(y) of its own key y
-//! ([`super::records`]); intersection with payloads, or labels, is of Freedman, Nissim and Pinkas (2004), and this way to it of
-//! Jarecki and Liu (2010).
+//! F is an oblivious pseudorandom function (Jarecki and Liu 2010; RFC 9497), whose key b the owner draws for this exchange. A record is
+//! a tag and a payload sealed by ChaCha20-Poly1305 (RFC 8439), both of which follow from F(y) of its own key y by HKDF (RFC 5869); to
+//! seal payloads by such a function is of Freedman, Ishai, Pinkas and Reingold (2005).
 //!
 //! What each learns if both follow the protocol (honest but curious) and decisional Diffie-Hellman is hard in the group:
 //!
