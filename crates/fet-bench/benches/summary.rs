@@ -114,6 +114,7 @@ fn one(case: &str) -> Result<()> {
         .flat_map(|(workload, devices)| devices.into_iter().map(move |device| (workload.clone(), device)))
         .find(|(workload, device)| format!("{} / {device}", workload.name) == case)
         .context("no such case")?;
+    fet::threads::take_part();
     let experiment = workload.experiment();
     let tables = workload.tables();
     let batch = 128.0f64.min(workload.rows as f64 * 0.7);

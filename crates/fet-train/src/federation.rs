@@ -242,7 +242,8 @@ type Answer = Result<Reply, Failure>;
 /// A party and its request.
 type Task<'a> = (&'a mut Box<dyn Party>, Request);
 
-/// Party i works on thread i mod `threads`, so that the division does not depend on timing.
+/// Party i works on thread i mod `threads`, so that the division does not depend on timing. The first of them is this one, which may be
+/// one of those that share the kernels' work.
 fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
     let count = work.len();
     let mut shares: Vec<Vec<_>> = (0..threads.min(count)).map(|_| Vec::new()).collect();
@@ -255,13 +256,15 @@ fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
         let run = |share: Vec<(usize, Task<'_>)>| {
             share.into_iter().map(|(index, (party, request))| (index, party.ask(request))).collect::<Vec<_>>()
         };
-        let handles: Vec<_> = shares.into_iter().map(|share| scope.spawn(move || run(share))).collect();
-        for handle in handles {
-            match handle.join() {
-                Ok(done) => done.into_iter().for_each(|(index, answer)| answers[index] = Some(answer)),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
+        let mut shares = shares.into_iter();
+        let own = shares.next().unwrap_or_default();
+        let handles: Vec<_> = shares.map(|share| scope.spawn(move || run(share))).collect();
+        let own = run(own);
+        let others = handles.into_iter().flat_map(|handle| match handle.join() {
+            Ok(done) => done,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        own.into_iter().chain(others).for_each(|(index, answer)| answers[index] = Some(answer));
     });
     answers.into_iter().map(|answer| answer.expect("every party was asked on some thread")).collect()
 }

@@ -161,13 +161,13 @@ impl Trainer {
         {
             self.average_parameters(averaged.prefix, epoch)?;
         }
-        let validation = self.among_workers(|trainer| trainer.evaluate(Part::Validation, epoch))?;
+        let validation = self.evaluate(Part::Validation, epoch)?;
         let (patience, factor) = (self.settings.patience, self.settings.factor);
         let direction = self.metric.direction();
         let best = self.progress.plateau.observe(validation.score, direction, patience, factor);
         let mut test = None;
         if best {
-            let tested = self.among_workers(|trainer| trainer.evaluate(Part::Test, epoch))?;
+            let tested = self.evaluate(Part::Test, epoch)?;
             test = Some(tested.score);
             self.evaluated = Some([validation.outputs, tested.outputs]);
             self.keep_best(epoch)?;
@@ -302,16 +302,6 @@ impl Trainer {
         Ok(self.federation.command(&here, vec![request; here.len()])?)
     }
 
-    /// Does a part of the work as one of the threads that share it. From outside, this thread would sleep and be woken for each of
-    /// a step's many parts, which costs a step of hdb a tenth of its time on two cores. Several parties are asked from threads of
-    /// their own, which wait here: they do without.
-    fn among_workers<R: Send>(&mut self, work: impl FnOnce(&mut Self) -> R + Send) -> R {
-        if self.federation.len() > 1 || rayon::current_num_threads() == 1 {
-            return work(self);
-        }
-        rayon::scope(|_| work(self))
-    }
-
     fn train_rows(
         &mut self,
         epoch: usize,
@@ -326,7 +316,7 @@ impl Trainer {
                 continue;
             }
             let round = self.schedule.training(epoch, step);
-            let loss = match self.among_workers(|trainer| trainer.step(round, batch, learning_rate)) {
+            let loss = match self.step(round, batch, learning_rate) {
                 Err(RunError::Sum(few @ CollectError::TooFew { .. })) => {
                     self.skip(round, &few);
                     continue;

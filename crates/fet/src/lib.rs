@@ -29,6 +29,7 @@ pub mod psi;
 pub mod run;
 pub mod schema;
 pub mod show;
+pub mod threads;
 pub mod train;
 mod watch;
 

@@ -14,7 +14,7 @@ use fet::parties::{Unreached, hub, keys, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
     account, attack, audit, data, explain, golden, init, link, list, plot, predict, psi, run, schema, show,
-    train,
+    threads, train,
 };
 use fet_files::answer;
 
@@ -211,6 +211,9 @@ fn work() -> ExitCode {
     // A run ends after its step, a party after its answer; anything else at once, and leaves no part of a file.
     if !matches!(arguments.command, Command::Run { .. } | Command::Party(_)) {
         let _ = ctrlc::set_handler(|| fet_files::leave(130));
+    }
+    if matches!(arguments.command, Command::Run { parties: None, .. }) {
+        threads::take_part();
     }
     match obey(arguments.command) {
         Ok(code) => code,
