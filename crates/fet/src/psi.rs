@@ -52,12 +52,13 @@ impl Form {
 
 const ASK: &str = "\
 Who learns what, if both use this program as it is:
-  the owner     how many rows the asker has; none of its keys, and nothing of what is in common
+  the owner     how many rows the asker has, how many key columns, whether its keys are compared as texts or as numbers, and what it wants; none of
+                its keys, and nothing of what is in common
   the asker     how many rows the owner has, and beside that
     cardinality   how many distinct keys are in common, and not which
     links         which of its rows are equal to which rows of the owner's
-    payload       the same, and the cells of the columns that the owner names, of those rows alone
-Repeated and missing keys show in neither file. Keys are equal as for the linkers `exact` and `psi`: texts without regard to case, accents and
+    payload       the same, and the cells of the columns that the owner names, of those rows alone; of all rows about how long the longest is
+Repeated keys show in neither file, nor do missing ones, but that keys that are not all numbers are compared as texts. Keys are equal as for the linkers `exact` and `psi`: texts without regard to case, accents and
 punctuation, numbers as numbers.
 
 The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.

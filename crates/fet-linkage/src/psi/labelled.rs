@@ -188,6 +188,7 @@ impl Asker {
         if found != self.keys.len() {
             return Err(PsiError::Count { expected: self.keys.len(), found });
         }
+        unrepeated(&answer.evaluated)?;
         self.secret.inverse().blind_elements(&answer.evaluated, done)
     }
 }
@@ -296,11 +297,16 @@ impl Answer {
 
 /// The elements of a request under the owner's exponent. Each may stand there once.
 fn evaluated(secret: &Secret, request: &[u8], done: Progress<'_>) -> Result<Vec<u8>, PsiError> {
-    let mut seen = HashSet::new();
-    if let Some(place) = elements(request)?.iter().position(|element| !seen.insert(element)) {
-        return Err(PsiError::Repeated(place));
-    }
+    unrepeated(request)?;
     secret.blind_elements(request, done)
+}
+
+fn unrepeated(message: &[u8]) -> Result<(), PsiError> {
+    let mut seen = HashSet::new();
+    match elements(message)?.iter().position(|element| !seen.insert(element)) {
+        Some(place) => Err(PsiError::Repeated(place)),
+        None => Ok(()),
+    }
 }
 
 /// The rows of each key, lowest first.

@@ -39,6 +39,7 @@ pub struct Arguments {
 pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { request: path, named, give, payload: columns, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
+    files::spare_secret("--out", out)?;
     if (*give == Form::Payload) == columns.is_empty() {
         let problem =
             if columns.is_empty() { "names no column to give" } else { "is for --give payload alone" };
@@ -47,10 +48,15 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     payload::check(columns)?;
     let (request, elements) = files::read::<Request>("", path)?;
     check(arguments, &request, &elements)?;
+    let before = files::state_of(named.path());
     let own = named.read(Some(request.keys))?;
     let told = own.told();
     let rows = own.keys.len();
     let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(named, columns, rows)? };
+    if files::state_of(named.path()) != before {
+        let problem = "changed while it was read, so that cells may be of other rows than keys; answer again";
+        return Err(input(format!("{}: {problem}", named.path().display())));
+    }
     let padded = match payloads.iter().map(Vec::len).max() {
         Some(longest) => padded(longest),
         None => 0,

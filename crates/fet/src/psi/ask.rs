@@ -1,5 +1,6 @@
 //! The asker's first step: a request, and the secret that opens its answer.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use fet_linkage::psi::labelled::Asker;
@@ -35,9 +36,9 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { named, want, text, out, secret } = arguments;
     output::check_own("--out", out, [&named.table])?;
     output::check_own("--secret", secret, [&named.table])?;
+    files::spare_secret("--out", out)?;
     if secret.symlink_metadata().is_ok() {
-        let problem = "is there already, and may be the secret of a request that waits for its answer; name another file";
-        return Err(input(format!("--secret {}: {problem}", secret.display())));
+        return Err(taken(secret));
     }
     if same(out, secret) {
         return Err(input(format!(
@@ -53,8 +54,18 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     let id = fet_files::hex(&asker.request());
     let state = State { request: id.clone(), wants: *want, rows, used: false };
     let request = Request { id, wants: *want, keys: kind, columns: named.keys.len(), rows };
-    files::write(secret, &state, &[&asker.to_bytes()])?;
-    if let Err(error) = files::write(out, &request, &[&elements]) {
+    claim(secret)?;
+    let both = || {
+        files::write(secret, &state, &[&asker.to_bytes()])?;
+        if same(out, secret) {
+            return Err(input(format!(
+                "--out {}: leads to the file of the secret; name another",
+                out.display()
+            )));
+        }
+        files::write(out, &request, &[&elements])
+    };
+    if let Err(error) = both() {
         // Nobody can answer what was not asked; the first error is the one to report.
         let _ = std::fs::remove_file(secret);
         return Err(error);
@@ -70,11 +81,29 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     ))
 }
 
+fn taken(secret: &Path) -> anyhow::Error {
+    let problem =
+        "is there already, and may be the secret of a request that waits for its answer; name another file";
+    input(format!("--secret {}: {problem}", secret.display()))
+}
+
+/// Makes the file, which must be new: another request may have been given the same name since that was looked at.
+fn claim(secret: &Path) -> anyhow::Result<()> {
+    match std::fs::OpenOptions::new().write(true).create_new(true).open(secret) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(taken(secret)),
+        // What else is wrong is said by who writes it.
+        _ => Ok(()),
+    }
+}
+
 /// Whether two names are of one file, which need not be there.
 fn same(one: &Path, other: &Path) -> bool {
     let whole = |path: &Path| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some((folder.canonicalize().ok()?, path.file_name()?.to_os_string()))
     };
-    one == other || (whole(one).is_some() && whole(one) == whole(other))
+    let real = |path: &Path| path.canonicalize().ok();
+    one == other
+        || (real(one).is_some() && real(one) == real(other))
+        || (whole(one).is_some() && whole(one) == whole(other))
 }

@@ -3,6 +3,7 @@
 //! A file is a line that names its kind and version, a line of JSON, bytes, and the SHA-256 of all that.
 
 use std::path::Path;
+use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -107,6 +108,21 @@ pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow:
     let sum = fet_files::sha256(&bytes);
     bytes.extend_from_slice(&sum);
     fet_files::write_private(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Refuses to replace a secret whose answer has not been opened: nothing else could open it.
+pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
+    let is_waiting = |bytes| matches!(parse::<State>(bytes), Ok((State { used: false, .. }, _)));
+    if out.is_file() && fet_files::read(out).is_ok_and(is_waiting) {
+        let problem = "holds the secret of a request that waits for its answer; name another file";
+        return Err(input(format!("{argument} {}: {problem}", out.display())));
+    }
+    Ok(())
+}
+
+/// How long a file is and when it was written, which tells whether it has changed since.
+pub(super) fn state_of(path: &Path) -> Option<(u64, Option<SystemTime>)> {
+    path.metadata().ok().map(|state| (state.len(), state.modified().ok()))
 }
 
 /// Reads a file of this kind, and refuses one that is damaged or something else. `argument` is how it was named.

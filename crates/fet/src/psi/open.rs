@@ -4,8 +4,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, Asker, Opened, TAG, record};
+use fet_linkage::psi::{ELEMENT, PsiError};
 
 use super::files::{self, Answer, State};
 use super::{Form, payload};
@@ -40,6 +40,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { answer: path, secret, out } = arguments;
     if let Some(out) = out {
         link::check_output(out, [path, secret])?;
+        files::spare_secret("--out", out)?;
     }
     let (state, bytes) = files::read::<State>("--secret ", secret)?;
     if state.used {
@@ -64,14 +65,25 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
     let progress = Progress::of("opening", "opened", state.rows);
     let done = |count| progress.add(count);
     let context = files::line(&header)?;
-    let wrong = |error| input(format!("{}: {error}", path.display()));
+    let wrong = |error| {
+        // Whoever made it might learn from a complaint that the row's key is in common.
+        let more = if matches!(error, PsiError::Sealed(_)) {
+            "; do not tell its owner which row that was"
+        } else {
+            ""
+        };
+        input(format!("{}: {error}{more}", path.display()))
+    };
     let distinct = asker.distinct();
     let told = match out {
         None => {
             let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
-            format!(
+            // Said before the secret is used up: there is no other copy of it.
+            fet_files::answer(&format!(
                 "{count} distinct keys are in both tables: of {distinct} in this one, and {rows} rows of the other\n"
-            )
+            ))
+            .context("cannot write to standard output; the secret can still open the answer")?;
+            String::new()
         }
         Some(out) => {
             let opened = asker.open(&answer, header.padded, context.as_bytes(), &done).map_err(wrong)?;
@@ -100,6 +112,12 @@ fn parted(
             "gives {}, and the request wants {}",
             header.gives.name(),
             state.wants.name()
+        ));
+    }
+    if (header.gives == Form::Payload) == header.columns.is_empty() || !payload::are_apart(&header.columns) {
+        return refuse(format!(
+            "gives {}, and names other columns than such an answer has",
+            header.gives.name()
         ));
     }
     let length = match header.gives {

@@ -10,6 +10,9 @@ use fet_linkers::contents;
 use super::files::Kind;
 use crate::input::input;
 
+/// The largest number of which all smaller whole ones are told apart in 64 bits, 2^53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// The table and its keys, as both sides name them.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Named {
@@ -59,7 +62,20 @@ impl Named {
         if kind == Kind::Numbers && !self.missing.is_empty() {
             return Err(input("--missing: is of texts; these keys are numbers, none of which is missing"));
         }
+        self.check_exact(&keys)?;
         Ok(Own { kind, keys: digests(&keys, &self.missing) })
+    }
+
+    /// Refuses numbers of which a neighbour is the same as a 64-bit number: equal keys must be equal.
+    fn check_exact(&self, keys: &Keys) -> anyhow::Result<()> {
+        let Some(numbers) = keys.numbers() else { return Ok(()) };
+        let Some(at) = numbers.values().iter().position(|value| value.abs() > EXACT) else { return Ok(()) };
+        let (row, column) = (at / self.keys.len(), &self.keys[at % self.keys.len()]);
+        Err(input(format!(
+            "{} data row {row} column `{column}`: must be at most 2^53 in size, since larger whole numbers are not told apart as numbers; ask with \
+             --text, so that keys are compared as they are written",
+            self.table.display()
+        )))
     }
 
     /// The place of the table, for messages.

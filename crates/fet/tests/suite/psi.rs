@@ -208,6 +208,43 @@ fn a_cardinality_is_how_many_distinct_keys_are_in_common() {
     assert!(common.len() > 5, "{told}");
 }
 
+/// A count that could not be said is not lost.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_secret_is_used_up_once_the_count_is_said() {
+    let folder = tables();
+    let path = folder.path();
+    exchange(path, "cardinality", &[], "c");
+    let full = fs::File::options().write(true).open("/dev/full").expect("there");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_fet"))
+        .current_dir(path)
+        .args(["psi", "open", "c.answer", "--secret=c.secret"])
+        .stdout(full)
+        .output()
+        .expect("it runs");
+    let error = text(&output.stderr);
+    assert!(
+        output.status.code() == Some(1) && error.contains("the secret can still open the answer"),
+        "{output:?}"
+    );
+    assert!(
+        done(path, &["open", "c.answer", "--secret=c.secret"]).contains("distinct keys are in both tables")
+    );
+}
+
+/// Numbers that 64 bits do not tell apart are told apart as texts.
+#[test]
+fn long_numbers_are_compared_as_texts() {
+    let folder = tables();
+    let path = folder.path();
+    fs::write(path.join("long.csv"), "id\n1234567890123456789\n42\n").expect("writable");
+    fs::write(path.join("longer.csv"), "id\n1234567890123456788\n42\n").expect("writable");
+    done(path, &["ask", "long.csv", "--keys=id", "--text", "--out=t.psi", "--secret=t.secret"]);
+    done(path, &["answer", "t.psi", "longer.csv", "--keys=id", "--give=links", "--out=t.answer"]);
+    done(path, &["open", "t.answer", "--secret=t.secret", "--out=t.csv"]);
+    assert_eq!(read(path, "t.csv"), "primary_row,secondary_row,rank,similarity\n1,1,1,1\n");
+}
+
 /// Where the bytes of a file begin: after two lines.
 fn body(file: &[u8]) -> usize {
     let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
@@ -257,6 +294,14 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let mut none = answer.clone();
     none[body(&answer) + 64..][..32].fill(0xff);
     put("none.answer", &signed(none));
+    let mut twice = answer.clone();
+    twice.copy_within(body(&answer)..body(&answer) + 32, body(&answer) + 32);
+    put("twice.answer", &signed(twice));
+    let columns = text(&answer[..body(&answer)]).replace("\"columns\":[]", "\"columns\":[\"note\"]");
+    put("columns.answer", &signed([columns.as_bytes(), &answer[body(&answer)..]].concat()));
+    put("long.csv", b"id\n42\n1234567890123456789\n");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("y", path.join("leads-to-y")).expect("a link");
     // Whatever a tag leads to cannot be opened.
     let mut sealed = answer.clone();
     let records = body(&answer) + 60 * 32;
@@ -303,6 +348,15 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             vec!["ask", "numbers.csv", "--keys=x", "--missing=1", "--out=x", "--secret=y"],
             "--missing: is of texts",
         ),
+        (
+            vec!["ask", "long.csv", "--keys=id", "--out=x", "--secret=y"],
+            "long.csv data row 1 column `id`: must be at most 2^53",
+        ),
+        (
+            ask(&["--out=other.secret", "--secret=y"]),
+            "--out other.secret: holds the secret of a request that waits",
+        ),
+        (ask(&["--out=leads-to-y", "--secret=y"]), "--out leads-to-y: leads to the file of the secret"),
         (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
         (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
         (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
@@ -334,6 +388,19 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             answer("links.psi", &[give, "--at-least=61"]),
             "links.psi: has 60 rows; --at-least refuses fewer than 61",
         ),
+        (
+            [&["answer", "links.psi"], &ANSWER[2..], &[give, "--out=other.secret"]].concat(),
+            "--out other.secret: holds the secret of a request that waits",
+        ),
+        (
+            vec!["open", "links.answer", "--secret=links.secret", "--out=other.secret"],
+            "--out other.secret: holds the secret of a request that waits",
+        ),
+        (
+            open("twice.answer", "--secret=links.secret"),
+            "twice.answer: element 1 of a message stands in it twice",
+        ),
+        (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
         (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
         (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
         (
