@@ -23,7 +23,7 @@ use crate::data::{Keys, Sealed};
 use crate::registry::{Plugin, SlotKind};
 
 pub use about::{About, Reveals};
-pub use check::{check_either, check_numbers, check_shapes, check_text};
+pub use check::{APART, check_apart, check_either, check_numbers, check_shapes, check_text};
 pub use error::LinkError;
 pub use links::Links;
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::nearest::CLEAR;
 use crate::{known, links, wire};
 use fet_core::data::{KeyKind, Keys, TextTable};
-use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_either};
+use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_apart, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
 
@@ -72,6 +72,8 @@ impl Owner for Equal {
         let ExactSettings { neighbours, pad, ref missing } = self.settings;
         wire::in_the_clear(queries)?;
         check_either(queries, records, neighbours, pad)?;
+        check_apart(queries)?;
+        check_apart(records).map_err(LinkError::of_own_table)?;
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
         for (record, key) in contents(records, missing).into_iter().enumerate() {
             if let Some(key) = key {
@@ -157,5 +159,25 @@ mod tests {
         let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
         let links = link(&numbers(&[0.0]), &numbers(&[1.0, -0.0, 2.0]));
         assert_eq!((links.row(0)[0], links.similarities(0)), (1, Some([1.0, 0.0].as_slice())));
+    }
+
+    /// By `exact` and `psi`, on either side.
+    #[test]
+    fn numbers_that_are_not_told_apart_are_refused() {
+        let plugins = [
+            ExactSettings::default().build(&()).expect("a linker"),
+            crate::PsiSettings::default().build(&()).expect("a linker"),
+        ];
+        let numbers = |value: f64| Keys::from(Matrix::new(1, vec![1.0, value]));
+        // 2^53 - 1, and the number that 2^53 + 1 becomes.
+        let (largest, beyond) = (numbers(9_007_199_254_740_991.0), numbers(-9_007_199_254_740_993.0));
+        for linker in plugins {
+            let link = |queries, records| fet_core::linker::link(&*linker, queries, records, 5, &|_| ());
+            assert_eq!(link(&largest, &largest).expect("linkable").row(1)[0], 1);
+            let refused =
+                [link(&beyond, &largest), link(&largest, &beyond)].map(|links| links.expect_err("refused"));
+            assert!(matches!(refused[0], LinkError::Value { row: 2, .. }), "{}", refused[0]);
+            assert!(matches!(refused[1], LinkError::Own { row: 2, .. }), "{}", refused[1]);
+        }
     }
 }

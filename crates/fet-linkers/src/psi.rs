@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 use crate::exact::{contents, filled};
 use crate::{links, wire};
 use fet_core::data::{KeyKind, Keys, Sealed};
-use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
+use fet_core::linker::{
+    About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_apart, check_shapes,
+};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
 /// Settings of `psi`.
@@ -79,6 +81,7 @@ struct Primary {
 impl Asker for Primary {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let kind = kind(queries)?;
+        check_apart(queries)?;
         let (asker, message) = psi::Asker::ask(&blindable(queries, &self.missing), &mut rng());
         self.asker = Some(asker);
         let message = write(kind, message);
@@ -104,6 +107,7 @@ struct Secondary {
 impl Owner for Secondary {
     fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
+        check_apart(records).map_err(LinkError::of_own_table)?;
         let (owner, message) = psi::Owner::offer(&blindable(records, &self.settings.missing), &mut rng());
         self.waiting = Some((owner, records.rows()));
         Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, message))))

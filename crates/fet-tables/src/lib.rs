@@ -31,7 +31,7 @@ mod write;
 pub use error::{BadCell, Place, TableError, shortened};
 pub use format::Format;
 pub use options::{Kind, Options, UnknownKind, delimiter};
-pub use read::{read, read_from};
+pub use read::{read, read_bytes, read_from};
 pub use summary::{ColumnSummary, Figures, Summary, summary};
 pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 pub use texts::Texts;

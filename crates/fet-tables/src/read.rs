@@ -39,6 +39,15 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     from_bytes(format::bytes_of(fet_files::open(path).map_err(unreadable)?, &file)?, &file, named, options)
 }
 
+/// Reads the table in `bytes`, which are those of the file `path` at one time, in the same forms, plain or compressed.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_bytes(bytes: &[u8], path: &Path, options: &Options) -> Result<Table, TableError> {
+    let file = path.display().to_string();
+    from_bytes(format::bytes_of(bytes, &file)?, &file, Format::of_name(path), options)
+}
+
 /// Reads the table that `reader` gives, such as standard input, in the same forms, plain or compressed. `format` is its
 /// form, or none to go by its first bytes. All of it is held in memory.
 ///

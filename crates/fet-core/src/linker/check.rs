@@ -49,6 +49,22 @@ pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)
 }
 
+/// 2^53: smaller whole numbers are all told apart in 64 bits, larger ones are not.
+pub const APART: f64 = 9_007_199_254_740_992.0;
+
+/// The check of linkers that ask whether numbers are equal: different ones must be told apart.
+pub fn check_apart(keys: &Keys) -> Result<(), LinkError> {
+    let Some(numbers) = keys.numbers() else { return Ok(()) };
+    // What is no number is not below it either.
+    let is_apart = |number: &f64| number.abs() < APART;
+    let Some(place) = numbers.values().iter().position(|number| !is_apart(number)) else { return Ok(()) };
+    let problem = format!(
+        "must be below 2^53 in size, beyond which whole numbers are not told apart; it is {} (have such keys read as texts)",
+        numbers.values()[place]
+    );
+    Err(LinkError::Value { row: place / numbers.columns() + 1, problem })
+}
+
 /// Equal numbers of key columns, and enough records or permission to pad.
 pub fn check_shapes(
     queries: usize,

@@ -1,8 +1,9 @@
 //! Tables of files as datasets take them: found in the folders of data, read by [`fet_tables`], and taken apart.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fet_core::data::{DataError, Folders, KeyKind, Keys, Matrix, TextTable};
+use fet_core::linker::APART;
 use fet_tables::{Column, Kind, Options, Table, TableError, Values};
 
 use super::locate;
@@ -28,6 +29,12 @@ impl FileTable {
         let path = locate(folders, file, setting)?;
         let table = fet_tables::read(&path, options).map_err(unusable)?;
         Ok(Self { file: path.display().to_string(), table })
+    }
+
+    /// Reads a file that is in memory.
+    fn parse(stored: &Stored, options: &Options) -> Result<Self, DataError> {
+        let table = fet_tables::read_bytes(&stored.bytes, &stored.path, options).map_err(unusable)?;
+        Ok(Self { file: stored.path.display().to_string(), table })
     }
 
     /// A table that was read elsewhere.
@@ -138,12 +145,46 @@ fn as_texts(columns: &[String]) -> Options {
     Options { kinds, columns: Some(columns.to_vec()), ..Options::default() }
 }
 
+/// A table's file as it was at one time: what is read of it fits together, whatever becomes of the file.
+#[derive(Debug)]
+pub struct Stored {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+impl Stored {
+    /// The file's bytes.
+    pub fn read(path: &Path) -> Result<Self, DataError> {
+        let path = locate(&Folders::default(), &path.display().to_string(), "file")?;
+        let unreadable =
+            |error| DataError::new(path.display().to_string(), format!("cannot be read: {error}"));
+        let bytes = fet_files::read(&path).map_err(unreadable)?;
+        Ok(Self { path, bytes })
+    }
+
+    /// As [`read_keys`].
+    pub fn keys(&self, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
+        keys(&|options| FileTable::parse(self, options), columns, kind)
+    }
+
+    /// As [`read_verbatim`].
+    pub fn verbatim(&self, columns: &[String]) -> Result<Vec<String>, DataError> {
+        cells(FileTable::parse(self, &verbatim(columns))?, columns)
+    }
+}
+
 /// The named columns of a table as keys; other columns are not read. Numbers if `kind` requires them; if it allows
-/// either, numbers if every cell is one, else texts.
+/// either, numbers if every cell is one and no whole number is too long to be told from its neighbours ([`APART`]), else texts.
 pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
-    let read = |options: &Options| {
-        FileTable::read(&Folders::default(), &path.display().to_string(), "file", options)
-    };
+    let file = path.display().to_string();
+    keys(&|options| FileTable::read(&Folders::default(), &file, "file", options), columns, kind)
+}
+
+fn keys(
+    read: &dyn Fn(&Options) -> Result<FileTable, DataError>,
+    columns: &[String],
+    kind: KeyKind,
+) -> Result<Keys, DataError> {
     let named = Options { columns: Some(columns.to_vec()), ..Options::default() };
     match kind {
         KeyKind::Text => Ok(Keys::Text(read(&as_texts(columns))?.take_texts(columns)?)),
@@ -162,9 +203,11 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
         }
         KeyKind::Either => {
             let mut table = read(&named)?;
+            let are_apart =
+                |numbers: &Matrix<f64>| numbers.values().iter().all(|number| number.abs() < APART);
             match table.take_numbers(columns) {
-                Ok(numbers) => Ok(Keys::Numbers(numbers)),
-                Err(_) => read_keys(path, columns, KeyKind::Text),
+                Ok(numbers) if are_apart(&numbers) => Ok(Keys::Numbers(numbers)),
+                _ => keys(read, columns, KeyKind::Text),
             }
         }
     }
@@ -172,17 +215,24 @@ pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys,
 
 /// The cells of the named columns, row by row, without the spaces around them; a missing one is empty.
 pub fn read_texts(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
-    read_cells(path, columns, as_texts(columns))
+    read_cells(path, columns, &as_texts(columns))
 }
 
 /// The cells of the named columns as they stand, row by row, with the spaces around them.
 pub fn read_verbatim(path: &Path, columns: &[String]) -> Result<Vec<String>, DataError> {
-    read_cells(path, columns, Options { keep_spaces: true, ..as_texts(columns) })
+    read_cells(path, columns, &verbatim(columns))
 }
 
-fn read_cells(path: &Path, columns: &[String], options: Options) -> Result<Vec<String>, DataError> {
+fn verbatim(columns: &[String]) -> Options {
+    Options { keep_spaces: true, ..as_texts(columns) }
+}
+
+fn read_cells(path: &Path, columns: &[String], options: &Options) -> Result<Vec<String>, DataError> {
     let file = path.display().to_string();
-    let mut table = FileTable::read(&Folders::default(), &file, "file", &options)?;
+    cells(FileTable::read(&Folders::default(), &file, "file", options)?, columns)
+}
+
+fn cells(mut table: FileTable, columns: &[String]) -> Result<Vec<String>, DataError> {
     Ok(table.take_texts(columns)?.cells().to_vec())
 }
 
@@ -218,6 +268,11 @@ mod tests {
         assert_eq!(numbers.numbers().expect("numbers").values(), [0.5, 1.0, 7.0, 2.0]);
         assert!(keys(table, &["x"], KeyKind::Either).expect("either").numbers().is_some());
         assert!(keys(table, &["x", "name"], KeyKind::Either).expect("either").text().is_some());
+        // 2^53 and 2^53 + 1 are one number in 64 bits.
+        let whole = |text: &str| keys(text.as_bytes(), &["x"], KeyKind::Either).expect("either");
+        assert!(whole("x\n9007199254740991\n-9007199254740991\n").numbers().is_some());
+        let long = whole("x\n1\n9007199254740993\n");
+        assert_eq!(long.text().expect("texts").cells(), ["1", "9007199254740993"]);
         let refused = |text: &[u8], columns: &[&str], kind, parts: &[&str]| {
             let error = keys(text, columns, kind).expect_err("refused").to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
@@ -228,5 +283,21 @@ mod tests {
         refused(b"a,b\nx,\xff\n", &["b"], KeyKind::Text, &["line 2 column `b`", "UTF-8", "byte 1"]);
         refused(b"a,b\n", &["b"], KeyKind::Text, &["no rows"]);
         refused(b"a,b\n1,2\n3\n", &["b"], KeyKind::Text, &["line 3", "1 cells"]);
+    }
+
+    #[test]
+    fn what_is_stored_stays_as_it_was() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = folder.path().join("t.csv");
+        let names = |names: &[&str]| names.iter().map(|name| name.to_string()).collect::<Vec<_>>();
+        std::fs::write(&path, "id,note\n1, a \n2,b\n").expect("writable");
+        let stored = Stored::read(&path).expect("readable");
+        std::fs::write(&path, "id,note\n3,c\n").expect("writable");
+        let ids = stored.keys(&names(&["id"]), KeyKind::Either).expect("keys");
+        assert_eq!(ids.numbers().expect("numbers").values(), [1.0, 2.0]);
+        assert_eq!(stored.keys(&names(&["id"]), KeyKind::Text).expect("keys").rows(), 2);
+        assert_eq!(stored.verbatim(&names(&["note", "id"])).expect("cells"), [" a ", "1", "b", "2"]);
+        let error = stored.verbatim(&names(&["gone"])).expect_err("no such column").to_string();
+        assert!(error.contains("t.csv") && error.contains("no column `gone`"), "{error}");
     }
 }

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use fet_core::memory;
-use fet_data::read_verbatim;
 use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
 use super::files::{self, Request};
-use super::table::Named;
+use super::table::{Named, Own};
 use super::{Form, payload};
 use crate::input::input;
 use crate::link::progress::Progress;
@@ -48,15 +47,10 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     payload::check(columns)?;
     let (request, elements) = files::read::<Request>("", path)?;
     check(arguments, &request, &elements)?;
-    let before = files::state_of(named.path());
     let own = named.read(Some(request.keys))?;
     let told = own.told();
     let rows = own.keys.len();
-    let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(named, columns, rows)? };
-    if files::state_of(named.path()) != before {
-        let problem = "changed while it was read, so that cells may be of other rows than keys; answer again";
-        return Err(input(format!("{}: {problem}", named.path().display())));
-    }
+    let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(&own, columns)? };
     let padded = match payloads.iter().map(Vec::len).max() {
         Some(longest) => padded(longest),
         None => 0,
@@ -132,11 +126,10 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
 }
 
 /// What goes with each row: its number, and its cells of these columns as they stand.
-fn payloads(named: &Named, columns: &[String], rows: usize) -> anyhow::Result<Vec<Vec<u8>>> {
+fn payloads(own: &Own, columns: &[String]) -> anyhow::Result<Vec<Vec<u8>>> {
     if columns.is_empty() {
-        return Ok((0..rows).map(|row| payload::write(row, &[])).collect());
+        return Ok((0..own.keys.len()).map(|row| payload::write(row, &[])).collect());
     }
-    let cells = read_verbatim(named.path(), columns).map_err(input)?;
-    let rows = cells.chunks(columns.len()).enumerate();
-    Ok(rows.map(|(row, cells)| payload::write(row, cells)).collect())
+    let cells = own.cells(columns)?;
+    Ok(cells.chunks(columns.len()).enumerate().map(|(row, cells)| payload::write(row, cells)).collect())
 }

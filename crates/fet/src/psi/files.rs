@@ -3,7 +3,6 @@
 //! A file is a line that names its kind and version, a line of JSON, bytes, and the SHA-256 of all that.
 
 use std::path::Path;
-use std::time::SystemTime;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
@@ -118,11 +117,6 @@ pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
         return Err(input(format!("{argument} {}: {problem}", out.display())));
     }
     Ok(())
-}
-
-/// How long a file is and when it was written, which tells whether it has changed since.
-pub(super) fn state_of(path: &Path) -> Option<(u64, Option<SystemTime>)> {
-    path.metadata().ok().map(|state| (state.len(), state.modified().ok()))
 }
 
 /// Reads a file of this kind, and refuses one that is damaged or something else. `argument` is how it was named.

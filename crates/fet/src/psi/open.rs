@@ -114,7 +114,9 @@ fn parted(
             state.wants.name()
         ));
     }
-    if (header.gives == Form::Payload) == header.columns.is_empty() || !payload::are_apart(&header.columns) {
+    if (header.gives == Form::Payload) == header.columns.is_empty()
+        || payload::check(&header.columns).is_err()
+    {
         return refuse(format!(
             "gives {}, and names other columns than such an answer has",
             header.gives.name()

@@ -35,11 +35,6 @@ fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
     Some((u32::from_le_bytes(*number), rest))
 }
 
-/// Whether columns are told apart in the output.
-pub(super) fn are_apart(columns: &[String]) -> bool {
-    check(columns).is_ok()
-}
-
 /// Refuses columns that would not be told apart in the output.
 pub(super) fn check(columns: &[String]) -> anyhow::Result<()> {
     let mut seen: HashSet<&str> = COLUMNS.into_iter().collect();

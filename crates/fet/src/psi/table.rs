@@ -3,15 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use fet_core::data::{KeyKind, Keys};
-use fet_data::read_keys;
+use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
 use fet_linkers::contents;
 
 use super::files::Kind;
 use crate::input::input;
-
-/// The largest number of which all smaller whole ones are told apart in 64 bits, 2^53.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The table and its keys, as both sides name them.
 #[derive(Debug, Clone, clap::Args)]
@@ -31,6 +28,8 @@ pub(super) struct Own {
     pub kind: Kind,
     /// Nothing where a row has none.
     pub keys: Vec<Option<Key>>,
+    /// The file that they are of, as it was then.
+    stored: Stored,
 }
 
 impl Own {
@@ -41,19 +40,26 @@ impl Own {
             empty => format!("{empty} rows have empty keys; they are equal to nothing\n"),
         }
     }
+
+    /// The cells of these columns as they stand, row by row.
+    pub(super) fn cells(&self, columns: &[String]) -> anyhow::Result<Vec<String>> {
+        self.stored.verbatim(columns).map_err(input)
+    }
 }
 
 impl Named {
-    /// Reads them: numbers if `kind` says so, or if it does not say and every cell is one; else texts.
+    /// Reads them: numbers if `kind` says so, or if it does not say and every cell is one that is told from others; else texts.
     pub(super) fn read(&self, kind: Option<Kind>) -> anyhow::Result<Own> {
-        let read = |kind| read_keys(&self.table, &self.keys, kind).map_err(input);
+        let stored = Stored::read(&self.table).map_err(input)?;
+        let read = |kind| stored.keys(&self.keys, kind).map_err(input);
         let keys = match kind {
             Some(Kind::Text) => read(KeyKind::Text)?,
             Some(Kind::Numbers) | None => read(KeyKind::Either)?,
         };
         if kind == Some(Kind::Numbers) && keys.numbers().is_none() {
             return Err(input(format!(
-                "{}: the keys of the request are numbers, and {} has other cells too; mend them, or have it asked again as texts (--text)",
+                "{}: the keys of the request are numbers, and {} has other cells too, or whole numbers too long to be told apart as such; mend \
+                 them, or have it asked again as texts (--text)",
                 self.table.display(),
                 self.keys.join(", "),
             )));
@@ -62,20 +68,7 @@ impl Named {
         if kind == Kind::Numbers && !self.missing.is_empty() {
             return Err(input("--missing: is of texts; these keys are numbers, none of which is missing"));
         }
-        self.check_exact(&keys)?;
-        Ok(Own { kind, keys: digests(&keys, &self.missing) })
-    }
-
-    /// Refuses numbers of which a neighbour is the same as a 64-bit number: equal keys must be equal.
-    fn check_exact(&self, keys: &Keys) -> anyhow::Result<()> {
-        let Some(numbers) = keys.numbers() else { return Ok(()) };
-        let Some(at) = numbers.values().iter().position(|value| value.abs() > EXACT) else { return Ok(()) };
-        let (row, column) = (at / self.keys.len(), &self.keys[at % self.keys.len()]);
-        Err(input(format!(
-            "{} data row {row} column `{column}`: must be at most 2^53 in size, since larger whole numbers are not told apart as numbers; ask with \
-             --text, so that keys are compared as they are written",
-            self.table.display()
-        )))
+        Ok(Own { kind, keys: digests(&keys, &self.missing), stored })
     }
 
     /// The place of the table, for messages.

@@ -1,9 +1,9 @@
 //! `fet psi ask`, `answer` and `open`: two owners who have two files of each other and nothing else.
 
+mod refused;
+
 use std::fs;
 use std::path::Path;
-
-use fet_linkage::psi::labelled;
 
 use crate::command::fet;
 
@@ -15,23 +15,6 @@ fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = fet(folder, &[&["psi"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     text(&output.stdout)
-}
-
-/// The command is refused with this, in few lines, and leaves the folder as it was.
-fn refused(folder: &Path, arguments: &[&str], told: &str) {
-    let files = |folder: &Path| {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let mut files: Vec<_> =
-            entries.map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect();
-        files.sort();
-        files
-    };
-    let before = files(folder);
-    let output = fet(folder, &[&["psi"], arguments].concat());
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-    assert!(error.contains(told) && error.trim_end().lines().count() <= 6, "{arguments:?}: {error}");
-    assert!(files(folder) == before, "{arguments:?} changed the folder");
 }
 
 /// Two tables whose keys repeat, are written in several ways, and are missing in some rows.
@@ -239,215 +222,13 @@ fn long_numbers_are_compared_as_texts() {
     let path = folder.path();
     fs::write(path.join("long.csv"), "id\n1234567890123456789\n42\n").expect("writable");
     fs::write(path.join("longer.csv"), "id\n1234567890123456788\n42\n").expect("writable");
-    done(path, &["ask", "long.csv", "--keys=id", "--text", "--out=t.psi", "--secret=t.secret"]);
+    done(path, &["ask", "long.csv", "--keys=id", "--out=t.psi", "--secret=t.secret"]);
     done(path, &["answer", "t.psi", "longer.csv", "--keys=id", "--give=links", "--out=t.answer"]);
     done(path, &["open", "t.answer", "--secret=t.secret", "--out=t.csv"]);
     assert_eq!(read(path, "t.csv"), "primary_row,secondary_row,rank,similarity\n1,1,1,1\n");
-}
-
-/// Where the bytes of a file begin: after two lines.
-fn body(file: &[u8]) -> usize {
-    let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    ends.nth(1).expect("two lines").0 + 1
-}
-
-/// Everything that does not fit is told in one message and nothing is written, not even a secret used up.
-#[test]
-fn what_cannot_be_right_is_refused_and_nothing_written() {
-    let folder = tables();
-    let path = folder.path();
-    for (form, more) in [("links", &[][..]), ("payload", &["--payload=note"]), ("cardinality", &[])] {
-        exchange(path, form, more, form);
+    for linker in ["exact", "psi"] {
+        let linked = linked(path, linker, ["long.csv", "longer.csv"], ["id", "id"], 1);
+        let equal: Vec<&str> = linked.lines().filter(|line| line.ends_with(",1")).collect();
+        assert_eq!(equal, ["1,1,1,1"], "{linker}");
     }
-    exchange(path, "links", &[], "other");
-    let bytes = |name: &str| fs::read(path.join(name)).expect("readable");
-    let put = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).expect("writable");
-    // With its checksum again, as somebody has who changes a file with intent.
-    let signed = |mut bytes: Vec<u8>| {
-        bytes.truncate(bytes.len() - 32);
-        bytes.extend(fet_files::sha256(&bytes));
-        bytes
-    };
-    for name in ["links.psi", "links.answer", "links.secret"] {
-        let whole = bytes(name);
-        let mut flipped = whole.clone();
-        flipped[whole.len() / 2] ^= 1;
-        put(&format!("flipped.{name}"), &flipped);
-        put(&format!("cut.{name}"), &whole[..whole.len() - 40]);
-        let cut = [&whole[..whole.len() - 40], &[0; 32]].concat();
-        put(&format!("short.{name}"), &signed(cut));
-    }
-    let request = bytes("links.psi");
-    put("old.psi", &[b"fet psi request 0\n", &request[18..]].concat());
-    let mut altered = request.clone();
-    altered[body(&request)] ^= 1;
-    put("altered.psi", &signed(altered));
-    // An element that is none, in a request whose id is that of its elements, and in an answer.
-    let mut none = request.clone();
-    none[body(&request) + 32..][..32].fill(0);
-    let id = fet_files::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
-    let old = text(&request[..body(&request)]);
-    let place = old.find("\"id\":\"").expect("an id") + 6;
-    none[place..place + 64].copy_from_slice(id.as_bytes());
-    put("none.psi", &signed(none));
-    let answer = bytes("links.answer");
-    let mut none = answer.clone();
-    none[body(&answer) + 64..][..32].fill(0xff);
-    put("none.answer", &signed(none));
-    let mut twice = answer.clone();
-    twice.copy_within(body(&answer)..body(&answer) + 32, body(&answer) + 32);
-    put("twice.answer", &signed(twice));
-    let columns = text(&answer[..body(&answer)]).replace("\"columns\":[]", "\"columns\":[\"note\"]");
-    put("columns.answer", &signed([columns.as_bytes(), &answer[body(&answer)..]].concat()));
-    put("long.csv", b"id\n42\n1234567890123456789\n");
-    #[cfg(unix)]
-    std::os::unix::fs::symlink("y", path.join("leads-to-y")).expect("a link");
-    // Whatever a tag leads to cannot be opened.
-    let mut sealed = answer.clone();
-    let records = body(&answer) + 60 * 32;
-    for record in sealed[records..answer.len() - 32].chunks_mut(40) {
-        record[39] ^= 1;
-    }
-    put("sealed.answer", &signed(sealed));
-
-    let gives = text(&answer[..body(&answer)]).replace("\"gives\":\"links\"", "\"gives\":\"payload\"");
-    put("payload.links.answer", &signed([gives.as_bytes(), &answer[body(&answer)..]].concat()));
-    // An owner whose only row says that it is its hundredth.
-    let elements = &request[body(&request)..request.len() - 32];
-    let id = fet_files::hex(&labelled::identity(elements));
-    let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
-    let (keys, sealed) = ([Some(labelled::key(b"person 0\ntown 0"))], [vec![99, 0, 0, 0]]);
-    let hundredth =
-        labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
-    let hundredth = hundredth.expect("a request");
-    let first = format!("fet psi answer 1\n{header}\n");
-    let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
-    put("hundredth.answer", &signed(parts.concat()));
-
-    let give = "--give=links";
-    let ask = |more: &[&'static str]| [&ASK[..], more].concat();
-    let answer = |request: &'static str, more: &[&'static str]| {
-        let columns =
-            if more.iter().any(|word| word.starts_with("--keys")) { "--payload=" } else { ANSWER[3] };
-        let mut all = vec!["answer", request, "b.csv"];
-        all.extend((columns != "--payload=").then_some(columns));
-        all.extend(more);
-        all.push("--out=x");
-        all
-    };
-    let open = |answer: &'static str, secret: &'static str| vec!["open", answer, secret, "--out=x.csv"];
-    let cases = [
-        (ask(&["--out=x", "--secret=links.secret"]), "--secret links.secret: is there already"),
-        (ask(&["--out=x", "--secret=./x"]), "is the file of the request, too"),
-        (ask(&["--out=-", "--secret=y"]), "--out -: is standard output"),
-        (ask(&["--out=x", "--secret=y.gz"]), "--secret y.gz: is not written compressed"),
-        (ask(&["--out=a.csv", "--secret=y"]), "--out a.csv: this would overwrite an input"),
-        (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
-        (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
-        (
-            vec!["ask", "numbers.csv", "--keys=x", "--missing=1", "--out=x", "--secret=y"],
-            "--missing: is of texts",
-        ),
-        (
-            vec!["ask", "long.csv", "--keys=id", "--out=x", "--secret=y"],
-            "long.csv data row 1 column `id`: must be at most 2^53",
-        ),
-        (
-            ask(&["--out=other.secret", "--secret=y"]),
-            "--out other.secret: holds the secret of a request that waits",
-        ),
-        (ask(&["--out=leads-to-y", "--secret=y"]), "--out leads-to-y: leads to the file of the secret"),
-        (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
-        (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
-        (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),
-        (answer("short.links.psi", &[give]), "short.links.psi: says 60 rows, but has 1912 bytes"),
-        (
-            answer("old.psi", &[give]),
-            "old.psi: must be a request, as `fet psi ask` writes it; it is of another version",
-        ),
-        (answer("links.answer", &[give]), "it is an answer"),
-        (answer("links.secret", &[give]), "it is a secret"),
-        (answer("a.csv", &[give]), "it is something else"),
-        (answer("altered.psi", &[give]), "altered.psi: does not have the id of its elements"),
-        (answer("none.psi", &[give]), "none.psi: element 1 of a message is not a valid element"),
-        (answer("links.psi", &["--give=cardinality"]), "wants links, and --give says cardinality"),
-        (answer("links.psi", &["--give=payload", "--payload=note"]), "wants links, and --give says payload"),
-        (answer("payload.psi", &["--give=payload"]), "--payload: names no column"),
-        (answer("links.psi", &[give, "--payload=note"]), "--payload: is for --give payload alone"),
-        (answer("payload.psi", &["--give=payload", "--payload=debts"]), "debts"),
-        (answer("payload.psi", &["--give=payload", "--payload=note,note"]), "--payload note: is named twice"),
-        (
-            answer("payload.psi", &["--give=payload", "--payload=rank"]),
-            "--payload rank: is a column of links",
-        ),
-        (
-            answer("links.psi", &[give, "--keys=place"]),
-            "--keys: must name as many columns as links.psi has keys of (2)",
-        ),
-        (
-            answer("links.psi", &[give, "--at-least=61"]),
-            "links.psi: has 60 rows; --at-least refuses fewer than 61",
-        ),
-        (
-            [&["answer", "links.psi"], &ANSWER[2..], &[give, "--out=other.secret"]].concat(),
-            "--out other.secret: holds the secret of a request that waits",
-        ),
-        (
-            vec!["open", "links.answer", "--secret=links.secret", "--out=other.secret"],
-            "--out other.secret: holds the secret of a request that waits",
-        ),
-        (
-            open("twice.answer", "--secret=links.secret"),
-            "twice.answer: element 1 of a message stands in it twice",
-        ),
-        (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
-        (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
-        (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
-        (
-            open("links.psi", "--secret=links.secret"),
-            "links.psi: must be an answer, as `fet psi answer` writes it; it is a request",
-        ),
-        (open("links.answer", "--secret=cut.links.secret"), "--secret cut.links.secret: is damaged"),
-        (
-            open("links.answer", "--secret=short.links.secret"),
-            "short.links.secret: does not hold what its header says",
-        ),
-        (
-            open("links.answer", "--secret=links.answer"),
-            "must be a secret, as `fet psi ask` writes it; it is an answer",
-        ),
-        (
-            open("links.answer", "--secret=other.secret"),
-            "links.answer: answers another request than that of other.secret",
-        ),
-        (
-            open("none.answer", "--secret=links.secret"),
-            "none.answer: element 2 of a message is not a valid element",
-        ),
-        (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
-        (
-            open("payload.links.answer", "--secret=links.secret"),
-            "payload.links.answer: gives payload, and the request wants links",
-        ),
-        (
-            open("hundredth.answer", "--secret=links.secret"),
-            "belongs to row 0 (from 0) holds no row of the other table",
-        ),
-        (open("cardinality.answer", "--secret=cardinality.secret"), "--out: is for links and payload"),
-        (vec!["open", "links.answer", "--secret=links.secret"], "--out: must name the file for the links"),
-        (vec!["open", "links.answer", "--secret=links.secret", "--out=x.json"], "links are written as CSV"),
-        (
-            vec!["open", "links.answer", "--secret=links.secret", "--out=links.secret"],
-            "would overwrite an input",
-        ),
-    ];
-    for (arguments, told) in cases {
-        refused(path, &arguments, told);
-    }
-    // After all that the secret is as good as new; and then it is used up.
-    let used = open("links.answer", "--secret=links.secret");
-    done(path, &used);
-    refused(path, &used, "--secret links.secret: has opened an answer already");
-    let left = bytes("links.secret");
-    assert!(text(&left).contains("\"used\":true") && left.len() < 250, "no exponent and no key is left");
 }
