@@ -1,6 +1,6 @@
 //! `fet psi ask`, `answer` and `open`: two owners who have two files of each other and nothing else.
 
-mod refused;
+mod refusals;
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +15,29 @@ fn done(folder: &Path, arguments: &[&str]) -> String {
     let output = fet(folder, &[&["psi"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     text(&output.stdout)
+}
+
+/// The command is refused with this, in few lines, and leaves the folder as it was.
+fn refused(folder: &Path, arguments: &[&str], told: &str) {
+    let files = |folder: &Path| {
+        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+        let mut files: Vec<_> =
+            entries.map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect();
+        files.sort();
+        files
+    };
+    let before = files(folder);
+    let output = fet(folder, &[&["psi"], arguments].concat());
+    let error = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert!(error.contains(told) && error.trim_end().lines().count() <= 6, "{arguments:?}: {error}");
+    assert!(files(folder) == before, "{arguments:?} changed the folder");
+}
+
+/// Where the bytes of a file begin: after two lines.
+fn body(file: &[u8]) -> usize {
+    let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+    ends.nth(1).expect("two lines").0 + 1
 }
 
 /// Two tables whose keys repeat, are written in several ways, and are missing in some rows.

@@ -1,35 +1,10 @@
 //! What does not fit is told in one message, and nothing is lost.
 
 use std::fs;
-use std::path::Path;
 
 use fet_linkage::psi::labelled;
 
-use super::{ANSWER, ASK, done, exchange, tables, text};
-use crate::command::fet;
-
-/// The command is refused with this, in few lines, and leaves the folder as it was.
-fn refused(folder: &Path, arguments: &[&str], told: &str) {
-    let files = |folder: &Path| {
-        let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
-        let mut files: Vec<_> =
-            entries.map(|path| (path.clone(), fs::read(path).unwrap_or_default())).collect();
-        files.sort();
-        files
-    };
-    let before = files(folder);
-    let output = fet(folder, &[&["psi"], arguments].concat());
-    let error = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
-    assert!(error.contains(told) && error.trim_end().lines().count() <= 6, "{arguments:?}: {error}");
-    assert!(files(folder) == before, "{arguments:?} changed the folder");
-}
-
-/// Where the bytes of a file begin: after two lines.
-fn body(file: &[u8]) -> usize {
-    let mut ends = file.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-    ends.nth(1).expect("two lines").0 + 1
-}
+use super::{ANSWER, ASK, body, done, exchange, refused, tables, text};
 
 /// Everything that does not fit is told in one message and nothing is written, not even a secret used up.
 #[test]
