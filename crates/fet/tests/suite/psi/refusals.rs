@@ -58,6 +58,9 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     put("columns.answer", &signed([columns.as_bytes(), &answer[body(&answer)..]].concat()));
     #[cfg(unix)]
     std::os::unix::fs::symlink("y", path.join("leads-to-y")).expect("a link");
+    let payload = bytes("payload.answer");
+    let columns = text(&payload[..body(&payload)]).replace("[\"note\"]", "[\"note\",\"note\"]");
+    put("double.answer", &signed([columns.as_bytes(), &payload[body(&payload)..]].concat()));
     // Whatever a tag leads to cannot be opened.
     let mut sealed = answer.clone();
     let records = body(&answer) + 60 * 32;
@@ -156,6 +159,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             open("twice.answer", "--secret=links.secret"),
             "twice.answer: element 1 of a message stands in it twice",
         ),
+        (open("double.answer", "--secret=payload.secret"), "gives payload, and names other columns"),
         (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
         (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
         (open("short.links.answer", "--secret=links.secret"), "says 45 records for 60 rows, but has"),
