@@ -277,11 +277,11 @@ fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Res
     let weights = crate::weights(weights, fields)?;
     let insertions = load * *bits as f64;
     match settings.weighting {
-        Weighting::Entropy => Ok(Schema::fit(records.cells(), fields, *q, insertions, &weights, groups)),
+        Weighting::Entropy => Ok(Schema::fit(&records.cells(), fields, *q, insertions, &weights, groups)),
         Weighting::Rarity => {
             let mut schema = Schema::of_groups(fields, groups);
             let encoder = encoder(settings, secret, &schema);
-            schema.rarity = Some(encoder.rarity(records.cells(), insertions, &weights));
+            schema.rarity = Some(encoder.rarity(&records.cells(), insertions, &weights));
             Ok(schema)
         }
     }
@@ -385,7 +385,7 @@ impl Asker for Side {
         let queries = known(queries, &self.settings.missing);
         let secret = self.secret()?;
         let schema = schema(&self.settings, &secret, &queries)?;
-        let table = encoder(&self.settings, &secret, &schema).encode(queries.cells());
+        let table = encoder(&self.settings, &secret, &schema).encode(&queries.cells());
         let mut writer = Writer::default();
         for field in &schema.fields {
             writer.number(field.group);
@@ -427,7 +427,7 @@ impl Owner for Side {
             queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;
         let (secret, known) = (self.secret()?, known(records, &settings.missing));
         let of_records = weights::encode(settings, &secret, &schema, &known);
-        let records = encoder(settings, &secret, &schema).encode(known.cells());
+        let records = encoder(settings, &secret, &schema).encode(&known.cells());
         self.warnings.extend(near::warnings(&self.settings, &known));
         self.warn(queries, "primary");
         self.warn(&records, "own");

@@ -68,6 +68,6 @@ impl Owner for Compare {
         let weights = crate::weights(weights, queries.columns())?;
         let (queries, records) = (known(queries, missing), known(records, missing));
         let take = records.rows().min(*neighbours);
-        Ok(links(*neighbours, search(queries.cells(), records.cells(), &weights, take, task.progress)))
+        Ok(links(*neighbours, search(&queries.cells(), &records.cells(), &weights, take, task.progress)))
     }
 }

@@ -105,7 +105,7 @@ pub fn contents(keys: &Keys, missing: &[String]) -> Vec<Option<Vec<u8>>> {
 fn contents_of(keys: &TextTable) -> Vec<Option<Vec<u8>>> {
     (0..keys.rows())
         .map(|row| {
-            let cells: Vec<String> = keys.row(row).iter().map(|cell| normalise(cell)).collect();
+            let cells: Vec<String> = keys.row(row).map(normalise).collect();
             let known = cells.iter().any(|cell| !cell.is_empty());
             // A normal form has no line feed, so that two rows of cells are never joined alike.
             known.then(|| cells.join("\n").into_bytes())

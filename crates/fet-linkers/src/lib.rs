@@ -69,8 +69,8 @@ pub(crate) fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, Text
         return Cow::Borrowed(keys);
     }
     let missing: HashSet<String> = missing.iter().map(|cell| normalise(cell)).collect();
-    let known = |cell: &String| if missing.contains(&normalise(cell)) { String::new() } else { cell.clone() };
-    Cow::Owned(TextTable::new(keys.columns(), keys.cells().iter().map(known).collect()))
+    let known = |cell| if missing.contains(&normalise(cell)) { "" } else { cell };
+    Cow::Owned(TextTable::from_cells(keys.columns(), keys.cells().into_iter().map(known)))
 }
 
 /// Refuses weights that are all 0.

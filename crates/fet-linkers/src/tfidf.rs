@@ -78,7 +78,7 @@ impl Owner for Compare {
         let fields = queries.columns();
         let (queries, records) = (known(queries, missing), known(records, missing));
         let found =
-            search(queries.cells(), records.cells(), fields, (*shortest, *longest), take, task.progress);
+            search(&queries.cells(), &records.cells(), fields, (*shortest, *longest), take, task.progress);
         Ok(links(*neighbours, found))
     }
 }

@@ -211,7 +211,7 @@ pub fn for_model(keys: &Keys) -> Option<Matrix<f64>> {
     match keys {
         Keys::Numbers(keys) => Some(keys.clone()),
         Keys::Text(keys) => {
-            let sketch = fet_linkage::text::sketch(keys.cells(), keys.columns(), TEXT_KEY_COLUMNS);
+            let sketch = fet_linkage::text::sketch(&keys.cells(), keys.columns(), TEXT_KEY_COLUMNS);
             Some(Matrix::new(TEXT_KEY_COLUMNS, sketch))
         }
         Keys::Sealed(_) => None,

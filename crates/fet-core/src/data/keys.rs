@@ -104,7 +104,7 @@ impl Keys {
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Numbers(keys) => 8 * keys.values().len() as u64,
-            Self::Text(keys) => keys.cells.iter().map(|cell| 4 + cell.len() as u64).sum(),
+            Self::Text(keys) => 4 * keys.ends.len() as u64 + keys.text.len() as u64,
             Self::Sealed(keys) => keys.bytes.len() as u64,
         }
     }
@@ -124,29 +124,56 @@ impl fmt::Debug for Keys {
 }
 
 /// A table of texts, row by row; an empty text is a missing value.
+///
+/// One buffer holds the text of all cells, so that a million short cells do not take a million allocations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TextTable {
     columns: usize,
-    cells: Vec<String>,
+    text: String,
+    /// The end of each cell in `text`.
+    ends: Vec<usize>,
 }
 
 impl TextTable {
-    /// A table of `cells.len() / columns` rows.
+    /// A table of these cells, `columns` of which make a row.
     ///
     /// # Panics
     /// If the cells do not fill whole rows: the caller made the table.
     pub fn new(columns: usize, cells: Vec<String>) -> Self {
-        assert!(
-            columns > 0 && cells.len().is_multiple_of(columns),
-            "{} cells, rows of {columns}",
-            cells.len()
-        );
-        Self { columns, cells }
+        Self::from_cells(columns, cells)
+    }
+
+    /// A table of these cells, which may be any kind of text.
+    ///
+    /// # Panics
+    /// If the cells do not fill whole rows.
+    pub fn from_cells<T: AsRef<str>>(columns: usize, cells: impl IntoIterator<Item = T>) -> Self {
+        let (mut text, mut ends) = (String::new(), Vec::new());
+        for cell in cells {
+            text.push_str(cell.as_ref());
+            ends.push(text.len());
+        }
+        text.shrink_to_fit();
+        ends.shrink_to_fit();
+        Self::from_ends(columns, text, ends)
+    }
+
+    fn from_ends(columns: usize, text: String, ends: Vec<usize>) -> Self {
+        assert!(columns > 0 && ends.len().is_multiple_of(columns), "{} cells, rows of {columns}", ends.len());
+        Self { columns, text, ends }
+    }
+
+    /// A table from the end of each cell in `text`, or `None` if the cells do not cover the text exactly.
+    pub(crate) fn try_from_ends(columns: usize, text: String, ends: Vec<usize>) -> Option<Self> {
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let are_cells = starts.zip(&ends).all(|(start, &end)| text.get(start..end).is_some());
+        let is_whole = ends.last().copied().unwrap_or_default() == text.len();
+        (are_cells && is_whole).then(|| Self::from_ends(columns, text, ends))
     }
 
     /// The number of rows.
     pub fn rows(&self) -> usize {
-        self.cells.len() / self.columns
+        self.ends.len() / self.columns
     }
 
     /// The number of columns.
@@ -154,20 +181,31 @@ impl TextTable {
         self.columns
     }
 
+    /// The cell at this position, counting row by row.
+    fn cell(&self, at: usize) -> &str {
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[at]]
+    }
+
     /// One row.
-    pub fn row(&self, row: usize) -> &[String] {
-        &self.cells[row * self.columns..(row + 1) * self.columns]
+    pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = &str> {
+        (row * self.columns..(row + 1) * self.columns).map(|at| self.cell(at))
     }
 
     /// All cells, row by row.
-    pub fn cells(&self) -> &[String] {
-        &self.cells
+    pub fn cells(&self) -> Vec<&str> {
+        (0..self.ends.len()).map(|at| self.cell(at)).collect()
+    }
+
+    /// The text of all cells and the end of each cell in it.
+    pub(crate) fn parts(&self) -> (&str, &[usize]) {
+        (&self.text, &self.ends)
     }
 
     /// The named rows, in the order given.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
-        Self { columns: self.columns, cells: rows.iter().flat_map(|&row| self.row(row)).cloned().collect() }
+        Self::from_cells(self.columns, rows.iter().flat_map(|&row| self.row(row)))
     }
 }
 

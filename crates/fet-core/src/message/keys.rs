@@ -54,13 +54,9 @@ struct Cells {
 
 impl Serialize for TextTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::with_capacity(self.cells().iter().map(String::len).sum());
-        let mut ends = Vec::with_capacity(self.cells().len());
-        for cell in self.cells() {
-            text.push_str(cell);
-            ends.push(text.len() as u64);
-        }
-        Cells { columns: self.columns(), ends, text }.serialize(serializer)
+        let (text, ends) = self.parts();
+        let ends = ends.iter().map(|&end| end as u64).collect();
+        Cells { columns: self.columns(), ends, text: text.to_string() }.serialize(serializer)
     }
 }
 
@@ -70,18 +66,10 @@ impl<'de> Deserialize<'de> for TextTable {
         if columns == 0 || !whole(ends.len(), columns) {
             return Err(D::Error::custom(format!("{} cells do not fill rows of {columns}", ends.len())));
         }
-        let mut start = 0;
-        let mut cells = Vec::with_capacity(ends.len());
-        for end in ends {
-            let cell = usize::try_from(end).ok().and_then(|end| text.get(start..end));
-            let cell = cell.ok_or_else(|| D::Error::custom(format!("no cell goes from {start} to {end}")))?;
-            start += cell.len();
-            cells.push(cell.to_string());
-        }
-        if start != text.len() {
-            return Err(D::Error::custom("text is left over after the last cell"));
-        }
-        Ok(Self::new(columns, cells))
+        let ends =
+            ends.into_iter().map(usize::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)?;
+        TextTable::try_from_ends(columns, text, ends)
+            .ok_or_else(|| D::Error::custom("the ends of the cells do not cover the text exactly"))
     }
 }
 

@@ -130,13 +130,17 @@ pub(crate) fn unusable(error: TableError) -> DataError {
 
 /// Columns of text side by side.
 fn texts(columns: &[Column], rows: usize) -> TextTable {
-    let cell = |column: &Column, row: usize| match &column.values {
-        Values::Text(texts) => texts.get(row).unwrap_or_default().to_string(),
-        Values::Category { codes, names } => names.get(codes[row] as usize).cloned().unwrap_or_default(),
-        Values::Number(_) | Values::Date(_) => String::new(),
-    };
-    let cells = (0..rows).flat_map(|row| columns.iter().map(move |column| cell(column, row)));
-    TextTable::new(columns.len(), cells.collect())
+    fn cell(column: &Column, row: usize) -> &str {
+        match &column.values {
+            Values::Text(texts) => texts.get(row).unwrap_or_default(),
+            Values::Category { codes, names } => names.get(codes[row] as usize).map_or("", String::as_str),
+            Values::Number(_) | Values::Date(_) => "",
+        }
+    }
+    TextTable::from_cells(
+        columns.len(),
+        (0..rows).flat_map(|row| columns.iter().map(move |column| cell(column, row))),
+    )
 }
 
 /// How columns are read as texts, and no others.
@@ -233,7 +237,7 @@ fn read_cells(path: &Path, columns: &[String], options: &Options) -> Result<Vec<
 }
 
 fn cells(mut table: FileTable, columns: &[String]) -> Result<Vec<String>, DataError> {
-    Ok(table.take_texts(columns)?.cells().to_vec())
+    Ok(table.take_texts(columns)?.cells().into_iter().map(String::from).collect())
 }
 
 /// The names of the columns of a table.

@@ -50,8 +50,8 @@ pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<Strin
     let mut warnings = Vec::new();
     let columns = of(&settings.near, &settings.dates).into_iter().enumerate();
     for (column, near) in columns.filter_map(|(column, near)| Some((column, near?))) {
-        let cells = records.cells().iter().skip(column).step_by(records.columns());
-        let filled: Vec<&String> = cells.filter(|cell| !normalise(cell).is_empty()).collect();
+        let cells = records.cells().into_iter().skip(column).step_by(records.columns());
+        let filled: Vec<&str> = cells.filter(|cell| !normalise(cell).is_empty()).collect();
         let read: Vec<(f64, i64)> = filled.iter().filter_map(|cell| near.read(cell)).collect();
         let (kind, number) = (if near.dates { "dates" } else { "numbers" }, column + 1);
         if 2 * read.len() < filled.len() {

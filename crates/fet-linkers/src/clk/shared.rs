@@ -215,7 +215,7 @@ impl LinkageSchema {
         encoder
             .salted(salt::of(self.salt_column, self.salt_signs))
             .near(near::of(&self.near(), &self.dates()))
-            .encode(known(table, &self.missing).cells())
+            .encode(&known(table, &self.missing).cells())
     }
 
     fn schema(&self) -> Schema {

@@ -70,7 +70,7 @@ pub(super) fn encode(
     let salt = salt::of(settings.salt_column, settings.salt_signs);
     let near = near::of(&settings.near, &settings.dates);
     let encoder = Encoder::new(code, secret, schema).salted(salt).near(near);
-    groups.iter().map(|&group| encoder.encode_group(records.cells(), group)).collect()
+    groups.iter().map(|&group| encoder.encode_group(&records.cells(), group)).collect()
 }
 
 /// The words of rows of which each has a vector in every table.

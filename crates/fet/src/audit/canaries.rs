@@ -134,7 +134,7 @@ fn together(first: &Keys, second: &Keys) -> Keys {
             Matrix::new(a.columns(), [a.values(), b.values()].concat()).into()
         }
         (Keys::Text(a), Keys::Text(b)) => {
-            Keys::Text(TextTable::new(a.columns(), [a.cells(), b.cells()].concat()))
+            Keys::Text(TextTable::from_cells(a.columns(), a.cells().into_iter().chain(b.cells())))
         }
         _ => first.clone(),
     }

@@ -163,7 +163,7 @@ pub(super) fn prepare(
     let names = tables::names(arguments);
     let files = [&arguments.primary, &arguments.secondary];
     let cells = |side: usize| match keys[side].text() {
-        Some(texts) => Ok(texts.cells().to_vec()),
+        Some(texts) => Ok(texts.cells().into_iter().map(String::from).collect()),
         None => read_texts(files[side], names[side]).map_err(input),
     };
     let pairs = select(chosen, links, decisions, threshold, arguments.review_pairs.get());

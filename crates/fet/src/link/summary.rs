@@ -80,8 +80,7 @@ fn oddities(keys: &Keys) -> (usize, usize) {
     for row in 0..keys.rows() {
         let key: Vec<u8> = match keys {
             Keys::Text(keys) => {
-                let cells: Vec<String> =
-                    keys.row(row).iter().map(|cell| fet_linkage::text::normalise(cell)).collect();
+                let cells: Vec<String> = keys.row(row).map(fet_linkage::text::normalise).collect();
                 if cells.iter().all(String::is_empty) {
                     empty += 1;
                     continue;

@@ -67,8 +67,8 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
 /// Refuses texts where every key column holds mostly numbers: a wrong cell must not choose the linker.
 fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Result<()> {
     let Some(table) = keys.text() else { return Ok(()) };
-    let is_number = |cell: &&String| cell.trim().parse::<f64>().is_ok_and(f64::is_finite);
-    let column = |at: usize| table.cells().iter().skip(at).step_by(names.len());
+    let is_number = |cell: &&str| cell.trim().parse::<f64>().is_ok_and(f64::is_finite);
+    let column = |at: usize| table.cells().into_iter().skip(at).step_by(names.len());
     let mostly = |at: usize| 2 * column(at).filter(is_number).count() > column(at).count();
     if !(0..names.len()).all(mostly) {
         return Ok(());

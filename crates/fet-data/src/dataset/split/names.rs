@@ -12,7 +12,7 @@ pub(super) fn draw(rows: usize, words: usize, rng: &mut impl Rng) -> TextTable {
 /// The same with each letter mistyped with probability `rate`: replaced, left out, doubled, or swapped with the one
 /// before.
 pub(super) fn mistype(words: &TextTable, rate: f64, rng: &mut impl Rng) -> TextTable {
-    let mut typed = |word: &String| {
+    let mut typed = |word: &str| {
         let mut out: Vec<char> = Vec::with_capacity(word.len() + 1);
         for sign in word.chars() {
             if !rng.random_bool(rate) {
@@ -28,7 +28,7 @@ pub(super) fn mistype(words: &TextTable, rate: f64, rng: &mut impl Rng) -> TextT
         }
         out.into_iter().collect()
     };
-    TextTable::new(words.columns(), words.cells().iter().map(&mut typed).collect())
+    TextTable::new(words.columns(), words.cells().into_iter().map(&mut typed).collect())
 }
 
 fn letter(rng: &mut impl Rng) -> char {

@@ -105,8 +105,8 @@ fn names_are_mistyped_as_often_as_said() {
     let clean = data.primary.keys.text().expect("texts").clone();
     let data = load(|s| (s.keys, s.key_dims, s.key_noise) = (TrueKey::Names, 2, 0.05), 5).expect("a split");
     let noisy = data.primary.keys.text().expect("texts");
-    let letters: usize = clean.cells().iter().map(String::len).sum();
-    let whole = clean.cells().iter().zip(noisy.cells()).filter(|(a, b)| a == b).count();
+    let letters: usize = clean.cells().iter().map(|cell| cell.len()).sum();
+    let whole = clean.cells().into_iter().zip(noisy.cells()).filter(|(a, b)| a == b).count();
     // A word of eight letters is whole with 0.95^8 = 0.66; α = 1e-9 for 3,594 words, lengths mixed.
     let share = whole as f64 / clean.cells().len() as f64;
     assert!((0.6..0.73).contains(&share), "{share} of {letters} letters' words are whole");
