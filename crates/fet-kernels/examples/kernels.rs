@@ -1,9 +1,9 @@
 //! Times the kernels alone: `cargo run --release -p fet-kernels --example kernels -- [hdb|house|mnist|products] [threads]`.
 //!
-//! For each case: milliseconds and share of the machine's large product of a forward pass with its tape, of the way back, and of an
-//! evaluation; and a hash of every output and gradient, which says whether a change keeps the bits.
+//! Prints for each case the milliseconds, and the share of the machine's peak, of a forward pass with its tape, of the backward pass
+//! and of an evaluation. A hash of every output and gradient shows if a change keeps the bits.
 
-#![expect(clippy::print_stdout, reason = "the table is what the program is for")]
+#![expect(clippy::print_stdout, reason = "the program prints a table")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
@@ -156,7 +156,7 @@ fn run(case: &Case, peak: f64) {
         there.push(start.elapsed().as_secs_f64());
         let copy = gradient.clone();
         let start = Instant::now();
-        let tape = passed.tape.expect("a tape was asked for");
+        let tape = passed.tape.expect("a tape was requested");
         let found = backward(&shape, &blocks, input, tape, copy);
         back.push(start.elapsed().as_secs_f64());
         let start = Instant::now();
@@ -217,7 +217,7 @@ fn decoder(case: &Case, shape: &Shape, rng: &mut ChaCha8Rng) {
         let start = Instant::now();
         let passed = decode(shape, &blocks, input, dropout, true);
         there.push(start.elapsed().as_secs_f64());
-        let tape = passed.tape.expect("a tape was asked for");
+        let tape = passed.tape.expect("a tape was requested");
         let start = Instant::now();
         let found = decode_back(shape, &blocks, input, tape, gradient.clone());
         back.push(start.elapsed().as_secs_f64());

@@ -1,20 +1,20 @@
 //! Multi-head attention of one sequence to itself, with an additive mask over the positions attended to.
 //!
-//! Weights are kept for the way back with the sign saying whether dropout let them through: they are not negative
-//! themselves. Their rows are padded to whole vectors with positions that nothing attends to.
+//! The forward pass keeps the attention weights for the backward pass. Weights are not negative, so their sign bit records the
+//! dropped ones. Rows of weights are padded to whole vectors; padded positions get no attention.
 
 use crate::dropout::{Dropout, Gate, Numbers, passed};
 use crate::math::{LANES, exp, largest, sum, vectorised};
 use crate::matrix::{Into, View, ViewMut, lay, multiply};
 use crate::shape::Shape;
 
-/// A logit that no softmax sees.
+/// Logit of padded positions, which the softmax turns into 0.
 const NOWHERE: f32 = -1e30;
 
-/// Rows of weights that are worked on at a time, so that they stay in the first cache.
+/// Number of rows of weights per step; they fit in the first-level cache.
 const ROWS: usize = 24;
 
-/// What attention works in.
+/// Scratch memory of attention.
 #[derive(Default)]
 pub(crate) struct Scratch {
     logits: Vec<f32>,
@@ -31,7 +31,7 @@ impl Shape {
         self.positions.next_multiple_of(LANES)
     }
 
-    /// How many weights one sequence has in one block, padding included.
+    /// Number of weights of one sequence in one block, padding included.
     pub(crate) fn weights(&self) -> usize {
         self.heads * self.positions * self.padded()
     }
@@ -158,7 +158,7 @@ fn drop_weights(
     );
 }
 
-/// The same for one row: as many weights as there are numbers.
+/// Marks and scales the weights of one row; `numbers` and weights have the same length.
 #[inline(always)]
 pub(crate) fn drop_row(gate: Gate, numbers: &[u16], kept: &mut [f32], out: &mut [f32]) {
     for ((&number, kept), out) in numbers.iter().zip(kept).zip(out) {
@@ -167,26 +167,26 @@ pub(crate) fn drop_row(gate: Gate, numbers: &[u16], kept: &mut [f32], out: &mut 
     }
 }
 
-/// What the way back needs of the way there.
+/// Results of the forward pass that the backward pass reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved<'a> {
     /// Queries, keys and values, [K, 3H].
     pub(crate) projected: &'a [f32],
-    /// What dropout multiplied the weights with that it let through.
+    /// Factor by which dropout scaled the kept weights.
     pub(crate) scale: f32,
     /// The weights, [heads, K, padded].
     pub(crate) kept: &'a [f32],
 }
 
-/// What the way back leaves.
+/// Gradients that the backward pass computes.
 pub(crate) struct Gradients<'a> {
-    /// Of `projected`, [K, 3H], which it overwrites.
+    /// Gradient of `projected`, [K, 3H]; overwritten.
     pub(crate) projected: &'a mut [f32],
-    /// Of the mask, [K], to which it adds.
+    /// Gradient of the mask, [K]; accumulated.
     pub(crate) mask: &'a mut [f32],
 }
 
-/// Back from the gradient of the context.
+/// Backward pass from the gradient of the context.
 pub(crate) fn backward(
     shape: &Shape,
     saved: Saved<'_>,
@@ -256,7 +256,7 @@ fn softmax_back(
     );
 }
 
-/// The weights as dropout left them.
+/// Weights after dropout.
 #[inline(always)]
 pub(crate) fn pass_row(scale: f32, kept: &[f32], weights: &mut [f32]) {
     for (weight, kept) in weights.iter_mut().zip(kept) {

@@ -12,7 +12,7 @@ use crate::{attention, feed_forward};
 pub struct BlockWeights<'a> {
     /// LN₁ and attention.
     pub attention: AttentionWeights<'a>,
-    /// LN₂ and what follows it.
+    /// LN₂ and the feed-forward layer.
     pub feed_forward: FeedForwardWeights<'a>,
 }
 
@@ -21,7 +21,7 @@ pub struct BlockWeights<'a> {
 pub struct BlockGradient {
     /// LN₁ and attention.
     pub attention: AttentionGradient,
-    /// LN₂ and what follows it.
+    /// LN₂ and the feed-forward layer.
     pub feed_forward: FeedForwardGradient,
 }
 
@@ -45,7 +45,7 @@ impl BlockGradient {
     }
 }
 
-/// The weights of one block with rows as columns, laid out once for all sequences.
+/// Transposed weights of one block, computed once for all sequences.
 pub(crate) struct Turned {
     width: usize,
     projection: Vec<f32>,
@@ -88,7 +88,7 @@ impl Turned {
     }
 }
 
-/// What one sequence leaves behind in one block for the way back.
+/// Activations of one sequence in one block, kept for the backward pass.
 pub(crate) struct Trace<'a> {
     /// x before the block, [K, H]; not used by the first block, whose input the chain can make again.
     pub(crate) input: &'a mut [f32],
@@ -104,7 +104,7 @@ pub(crate) struct Trace<'a> {
     pub(crate) hidden: &'a mut [f32],
 }
 
-/// Where [`forward`] leaves what the way back wants.
+/// Destination of the activations that [`forward`] keeps.
 pub(crate) struct Saved<'a> {
     pub(crate) weights: &'a mut [f32],
     pub(crate) context: &'a mut [f32],
@@ -112,7 +112,7 @@ pub(crate) struct Saved<'a> {
     pub(crate) hidden: &'a mut [f32],
 }
 
-/// Where a block's dropout masks lie in the stream, and which sequence of how many is meant.
+/// Position of a block's dropout masks in the random stream, with the index and number of sequences.
 #[derive(Clone, Copy)]
 pub(crate) struct Masks<'a> {
     pub(crate) dropout: &'a Dropout,
@@ -121,13 +121,13 @@ pub(crate) struct Masks<'a> {
     pub(crate) sequences: usize,
 }
 
-/// The masks of one block, in the order in which the model draws them.
+/// Sizes of the masks of one block, in the model's drawing order.
 fn masks_of_a_block(shape: &Shape, sequences: usize) -> [usize; 3] {
     let rows = sequences * shape.positions;
     [rows * shape.heads * shape.positions, rows * shape.width, rows * 2 * shape.width]
 }
 
-/// All masks of a chain, in the order in which the model draws them.
+/// Sizes of all masks of a chain, in the model's drawing order.
 pub(crate) fn masks_of_a_chain(shape: &Shape, sequences: usize, blocks: usize) -> Vec<usize> {
     masks_of_a_block(shape, sequences).repeat(blocks)
 }
@@ -145,7 +145,7 @@ impl Masks<'_> {
     }
 }
 
-/// What a block works in.
+/// Scratch memory of a block.
 #[derive(Default)]
 pub(crate) struct Scratch {
     attention: attention::Scratch,
@@ -159,19 +159,19 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Room for gathered projections, which is to be given back.
+    /// Borrows memory for gathered projections; the caller returns it.
     pub(crate) fn take_gathered(&mut self) -> Vec<f32> {
         std::mem::take(&mut self.gathered)
     }
 
-    /// Takes that room back, where it was taken.
+    /// Returns the borrowed memory, if any.
     pub(crate) fn return_gathered(&mut self, gathered: Vec<f32>) {
         if !gathered.is_empty() {
             self.gathered = gathered;
         }
     }
 
-    /// Room for normalised rows.
+    /// Memory for normalised rows.
     pub(crate) fn normed(&mut self) -> &mut Vec<f32> {
         &mut self.normed
     }
@@ -182,7 +182,7 @@ impl Scratch {
     }
 }
 
-/// LN₁ and the projection of `count` rows: what the first block computes of each record by itself.
+/// Applies LN₁ and the projection to `count` rows; the first block does this once per record.
 pub(crate) fn project(
     width: usize,
     weights: &AttentionWeights<'_>,
@@ -196,7 +196,7 @@ pub(crate) fn project(
     multiply(1.0, left, right, Into::Row(weights.projection_bias), ViewMut::new(out, 3 * width));
 }
 
-/// Back through [`project`]: adds to the rows' gradient and to that of the parameters.
+/// Backward pass of [`project`]: adds to the gradients of the rows and of the parameters.
 pub(crate) fn project_back(
     width: usize,
     (weights, turned): (&AttentionWeights<'_>, View<'_>),
@@ -248,17 +248,17 @@ pub(crate) fn forward(
     feed_forward::forward(width, &weights.feed_forward, x, trace.hidden, drawn, room);
 }
 
-/// What the way back through one block leaves for one sequence.
+/// Gradients of one sequence from the backward pass of one block.
 pub(crate) struct Gradients<'a> {
-    /// That of the block's result, [K, H], which becomes that of its input by way of the residual paths.
+    /// Gradient of the block's result, [K, H]; the residual paths turn it into the gradient of the input.
     pub(crate) x: &'a mut [f32],
-    /// Of the mask, [K], to which it adds.
+    /// Gradient of the mask, [K]; accumulated.
     pub(crate) mask: &'a mut [f32],
-    /// Those of the parameters, to which it adds.
+    /// Gradients of the parameters; accumulated.
     pub(crate) parameters: &'a mut BlockGradient,
 }
 
-/// Back through [`forward`]; the gradient of the projection stays in the scratch.
+/// Backward pass of [`forward`]; the gradient of the projection stays in the scratch memory.
 pub(crate) fn backward(
     shape: &Shape,
     (weights, turned): (&BlockWeights<'_>, &Turned),
@@ -285,13 +285,13 @@ pub(crate) fn backward(
     let narrow = sized(&mut scratch.narrow, x_gradient.len());
     let normed = sized(&mut scratch.normed, x_gradient.len());
     let projected_gradient = sized(&mut scratch.projected_gradient, 3 * x_gradient.len());
-    // `narrow` is now what came out of attention, `normed` the gradient of the heads' results.
+    // `narrow` now holds the output of attention, `normed` the gradient of the heads' results.
     narrow.copy_from_slice(x_gradient);
     if let Some(masks) = masks {
         masks.draw(shape, 1, &mut scratch.numbers);
         drop_values(masks.dropout, &scratch.numbers, narrow);
     }
-    // It comes from memory, which is read much faster in order than by columns.
+    // Reading this from memory in row order is much faster than by columns.
     let context = sized(&mut scratch.context, trace.context.len());
     context.copy_from_slice(trace.context);
     let above = View::new(narrow, width);
@@ -309,7 +309,7 @@ pub(crate) fn backward(
     );
 }
 
-/// Back from the gradient of the projection, which [`backward`] left, to that of the block's input.
+/// Continues [`backward`] from the gradient of the projection to the gradient of the block's input.
 pub(crate) fn input_back(
     shape: &Shape,
     (weights, turned): (&BlockWeights<'_>, &Turned),

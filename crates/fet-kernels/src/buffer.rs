@@ -1,8 +1,8 @@
-//! Large buffers that are used again in the next step: fresh memory costs a page fault for every 4 KiB.
+//! Pool of large buffers for reuse in the next step: fresh memory costs a page fault for every 4 KiB.
 //!
-//! What waits and what is in use are together never more than 5/4 of what was once in use at a time: memory that comes from
-//! elsewhere, as a message's does, displaces what waited longest. The quarter is for buffers that take turns: those of a step's
-//! way back wait while the decoder has its own.
+//! Waiting and used buffers together never exceed 5/4 of the largest amount in use so far. A buffer that comes from outside the
+//! pool, such as the memory of a message, replaces the buffer that has waited longest. The extra quarter covers buffers that
+//! alternate: buffers of the blocks' backward pass wait while the decoder uses its own.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 static POOL: Mutex<Pool> = Mutex::new(Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 });
 
-/// The buffers that wait, longest first, and how many values there are.
+/// Waiting buffers, longest wait first, and their total number of values.
 struct Pool {
     idle: Vec<Vec<f32>>,
     waiting: usize,
@@ -20,7 +20,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// The smallest of those that wait and have room for `length` values, but not for more than `most`.
+    /// Takes the smallest waiting buffer with room for `length` to `most` values.
     fn take(&mut self, length: usize, most: usize) -> Option<Vec<f32>> {
         let fits = |values: &Vec<f32>| (length..=most).contains(&values.len());
         let best = (0..self.idle.len()).filter(|&i| fits(&self.idle[i])).min_by_key(|&i| self.idle[i].len());
@@ -29,7 +29,7 @@ impl Pool {
         Some(values)
     }
 
-    /// The largest of those that wait, if it has room for `least` values.
+    /// Takes the largest waiting buffer, if it has room for `least` values.
     fn take_largest(&mut self, least: usize) -> Option<Vec<f32>> {
         let largest = (0..self.idle.len()).max_by_key(|&i| self.idle[i].len());
         let values = self.idle.remove(largest.filter(|&i| self.idle[i].len() >= least)?);
@@ -58,7 +58,7 @@ fn pool() -> MutexGuard<'static, Pool> {
     POOL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A slice of floats whose memory is kept for the next buffer of about its size.
+/// Slice of floats; on drop, its memory returns to the pool.
 #[derive(Debug, Default)]
 pub struct Buffer {
     values: Vec<f32>,
@@ -66,12 +66,12 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `length` values, which hold whatever was there before.
+    /// Takes a buffer of `length` values with arbitrary content.
     pub(crate) fn any(length: usize) -> Self {
         Self::within(length, 2 * length)
     }
 
-    /// The largest that waits, if it has room for `least` values; else one with room for `otherwise` values.
+    /// Takes the largest waiting buffer if it has room for `least` values, otherwise one with room for `otherwise` values.
     pub fn largest(least: usize, otherwise: usize) -> Self {
         let mut pool = pool();
         let Some(values) = pool.take_largest(least) else {
@@ -82,7 +82,7 @@ impl Buffer {
         Self { length: values.len(), values }
     }
 
-    /// The same for memory that will have another owner, to whom what is too much would be lost.
+    /// Takes a buffer that will leave the pool, so that excess capacity would be wasted.
     fn leaving(length: usize) -> Self {
         Self::within(length, length + length / 8)
     }
@@ -108,7 +108,7 @@ impl Buffer {
 }
 
 impl From<Vec<f32>> for Buffer {
-    /// Takes the memory, which the next buffer of about its size will get.
+    /// Puts this memory into the pool, for the next buffer of a similar size.
     fn from(values: Vec<f32>) -> Self {
         pool().note_use(values.len());
         Self { length: values.len(), values }
@@ -116,7 +116,7 @@ impl From<Vec<f32>> for Buffer {
 }
 
 impl Buffer {
-    /// The values, to be kept by another owner.
+    /// Removes the values from the pool; the caller owns them.
     pub(crate) fn into_vec(mut self) -> Vec<f32> {
         let mut values = std::mem::take(&mut self.values);
         pool().used -= values.len();
@@ -125,10 +125,10 @@ impl Buffer {
     }
 }
 
-/// Portions of this many values are copied at a time.
+/// Number of values per parallel copy task.
 const PORTION: usize = 1 << 16;
 
-/// A copy, in memory that was used before if there is any, made on all threads.
+/// Copies values on all threads, into memory from the pool if possible.
 pub fn copy(values: &[f32]) -> Vec<f32> {
     let mut copy = Buffer::leaving(values.len());
     copy.par_chunks_mut(PORTION)
@@ -137,7 +137,7 @@ pub fn copy(values: &[f32]) -> Vec<f32> {
     copy.into_vec()
 }
 
-/// `rows` of `width` values each, that `row` names by their number, made on all threads in memory that was used before.
+/// Copies `rows` rows of `width` values on all threads into memory from the pool; `row` returns each row by its index.
 ///
 /// # Panics
 /// If a row has another width.
@@ -147,7 +147,7 @@ pub fn collect<'a>(rows: usize, width: usize, row: impl Fn(usize) -> &'a [f32] +
     all.into_vec()
 }
 
-/// Memory that is no longer needed, for whoever wants as much next.
+/// Puts memory that is no longer needed into the pool.
 pub fn give_back(values: Vec<f32>) {
     drop(Buffer::from(values));
 }
@@ -177,7 +177,7 @@ impl Drop for Buffer {
     }
 }
 
-/// How many buffers wait at most.
+/// Largest number of waiting buffers.
 const MOST_IDLE: usize = 512;
 
 impl Deref for Buffer {
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn what_waits_is_little_more_than_was_in_use_at_a_time() {
-        // A pool of its own: that of the process has other tests beside it.
+        // A separate pool, because parallel tests share the pool of the process.
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };
         let enter = |pool: &mut Pool, length: usize| {
             pool.note_use(length);
@@ -235,10 +235,11 @@ mod tests {
             assert!(pool.waiting + pool.used <= 500, "{} wait", pool.waiting);
         }
         assert!(pool.take_largest(101).is_none() && pool.take_largest(100).is_some());
-        assert!(pool.idle.iter().all(|values| values.len() == 100), "what waited longest went");
+        assert!(pool.idle.iter().all(|values| values.len() == 100), "the longest waiting buffer was replaced");
     }
 
-    /// A tape stays in use while first the decoder's way back and then that of the blocks have buffers: neither displaces the other's.
+    /// A tape stays in use while the decoder's backward pass and then the blocks' backward pass take buffers; neither replaces
+    /// the buffers of the other.
     #[test]
     fn buffers_that_take_turns_all_stay() {
         let mut pool = Pool { idle: Vec::new(), waiting: 0, used: 0, most: 0 };

@@ -1,7 +1,7 @@
 //! A chain of blocks over all sequences of a batch, in parallel.
 //!
-//! What the first block computes of a record by itself (LN₁, queries, keys, values) is computed once for each
-//! distinct record of the batch, however many sequences it stands in.
+//! The first block computes LN₁, queries, keys and values once for each distinct record of the batch, even if the record
+//! belongs to several sequences.
 
 mod records;
 
@@ -18,23 +18,23 @@ use crate::dropout::Dropout;
 use crate::room::Rooms;
 use crate::shape::Shape;
 
-/// Sums over sequences are made in so many portions, whatever the number of threads.
+/// Number of parts of a sum over sequences; it does not depend on the number of threads.
 const PORTIONS: usize = 8;
 
 static ROOMS: Rooms<Scratch> = Rooms::new();
 
-/// What a chain is applied to.
+/// Input of a chain.
 #[derive(Debug, Clone, Copy)]
 pub struct ChainInput<'a> {
     /// Distinct records, [U, H].
     pub records: &'a [f32],
-    /// Which record stands where, [B·K].
+    /// Index of the record at each position, [B·K].
     pub slots: &'a [u32],
     /// Added to the logits of each position, [B, K].
     pub mask: Option<&'a [f32]>,
 }
 
-/// What a forward pass leaves for the way back.
+/// Activations of a forward pass, kept for the backward pass.
 #[derive(Debug)]
 pub struct Tape {
     dropout: Option<Dropout>,
@@ -56,11 +56,11 @@ struct BlockTape {
 /// The gradients of a chain.
 #[derive(Debug)]
 pub struct ChainGradient {
-    /// Of the distinct records, [U, H].
+    /// Gradient of the distinct records, [U, H].
     pub records: Buffer,
-    /// Of the mask, [B, K], where there was one.
+    /// Gradient of the mask, [B, K], if there is one.
     pub mask: Option<Vec<f32>>,
-    /// Of each block's parameters.
+    /// Gradients of each block's parameters.
     pub blocks: Vec<BlockGradient>,
 }
 
@@ -95,7 +95,7 @@ impl BlockTape {
 pub struct Forward {
     /// [B, K, H].
     pub values: Vec<f32>,
-    /// What [`backward`] wants, where it was asked for.
+    /// Input of [`backward`], if the caller requested it.
     pub tape: Option<Tape>,
     /// The stream of random numbers after the masks.
     pub rng: Option<ChaCha8Rng>,
@@ -149,7 +149,7 @@ pub fn forward(
     }
 }
 
-/// Back from the gradient [B, K, H] of a chain's result.
+/// Backward pass from the gradient [B, K, H] of a chain's result.
 ///
 /// # Panics
 /// If the tape is not that of the same chain and input.
@@ -258,7 +258,7 @@ fn traces(tapes: &mut [BlockTape], sequences: usize) -> Vec<Vec<Trace<'_>>> {
     each
 }
 
-/// What all sequences' ways through the chain share.
+/// State that the passes of all sequences share.
 struct Way<'a> {
     shape: &'a Shape,
     blocks: &'a [BlockWeights<'a>],
@@ -278,7 +278,7 @@ impl Way<'_> {
         gather(self.input.records, self.slots(sequence), self.shape.width, x);
     }
 
-    /// `x` goes through block `index`.
+    /// Applies block `index` to `x`.
     fn step(
         &self,
         sequence: usize,

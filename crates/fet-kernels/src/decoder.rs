@@ -1,8 +1,8 @@
 //! A decoder: one position for each sample, which attends to itself and to the sample's memory.
 //!
 //! x ← x + Drop(SelfAttn(LN₁ x)); x ← x + Drop(Attn(LN₂ x, memory)); x ← x + FFN(LN₃ x), block after block. A single
-//! position's attention to itself is its own value; the memory is never projected (W_K is folded into the query, W_V
-//! comes after the weighted sum; see `Attention::to_memory` in `fet-core`).
+//! position's attention to itself equals its value. The decoder never projects the memory: W_K is folded into the query, and
+//! W_V follows the weighted sum (see `Attention::to_memory` in `fet-core`).
 
 mod layers;
 mod memory;
@@ -18,9 +18,9 @@ use crate::parameters::{AttentionGradient, AttentionWeights, FeedForwardGradient
 use crate::room::Rooms;
 use crate::shape::Shape;
 
-/// Samples of a portion where there is no tape.
+/// Number of samples per part in a pass without a tape.
 const EVALUATED: usize = 16;
-/// Samples are worked on in so many portions, whatever the number of threads.
+/// Number of parts of a batch; it does not depend on the number of threads.
 const PORTIONS: usize = 8;
 
 static ROOMS: Rooms<Scratch> = Rooms::new();
@@ -28,33 +28,33 @@ static ROOMS: Rooms<Scratch> = Rooms::new();
 /// The parameters of one block.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderBlockWeights<'a> {
-    /// LN₁ and attention to itself.
+    /// LN₁ and self-attention.
     pub itself: AttentionWeights<'a>,
     /// LN₂ and attention to the memory.
     pub memory: AttentionWeights<'a>,
-    /// LN₃ and what follows it.
+    /// LN₃ and the feed-forward layer.
     pub feed_forward: FeedForwardWeights<'a>,
 }
 
 /// Their gradients.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DecoderBlockGradient {
-    /// LN₁ and attention to itself; nothing comes to queries and keys, of which a single position makes no use.
+    /// LN₁ and self-attention. Gradients of queries and keys are zero, because a single position does not use them.
     pub itself: AttentionGradient,
-    /// LN₂ and attention to the memory; nothing comes to the bias of the keys, which the softmax does not see.
+    /// LN₂ and attention to the memory. The gradient of the keys' bias is zero, because it cancels in the softmax.
     pub memory: AttentionGradient,
-    /// LN₃ and what follows it.
+    /// LN₃ and the feed-forward layer.
     pub feed_forward: FeedForwardGradient,
 }
 
-/// What a decoder is applied to.
+/// Input of a decoder.
 #[derive(Debug, Clone, Copy)]
 pub struct DecoderInput<'a> {
     /// One position for each sample, [B, H].
     pub x: &'a [f32],
-    /// What each attends to, [B, K, H].
+    /// Memory of each sample, [B, K, H].
     pub memory: &'a [f32],
-    /// Added to the logits of each position of the memory, [B, K]; it is not trained.
+    /// Term added to the logits of each position of the memory, [B, K]; not trained.
     pub mask: Option<&'a [f32]>,
 }
 
@@ -63,13 +63,13 @@ pub struct DecoderInput<'a> {
 pub struct DecoderForward {
     /// [B, H].
     pub values: Vec<f32>,
-    /// What [`decode_back`] wants, where it was asked for.
+    /// Input of [`decode_back`], if the caller requested it.
     pub tape: Option<DecoderTape>,
     /// The stream of random numbers after the masks.
     pub rng: Option<ChaCha8Rng>,
 }
 
-/// What a forward pass leaves for the way back.
+/// Activations of a forward pass, kept for the backward pass.
 #[derive(Debug)]
 pub struct DecoderTape {
     dropout: Option<Dropout>,
@@ -79,11 +79,11 @@ pub struct DecoderTape {
 /// The gradients of a decoder.
 #[derive(Debug)]
 pub struct DecoderGradient {
-    /// Of the samples' positions, [B, H].
+    /// Gradient of the samples' positions, [B, H].
     pub x: Vec<f32>,
-    /// Of the memory, [B, K, H].
+    /// Gradient of the memory, [B, K, H].
     pub memory: Vec<f32>,
-    /// Of each block's parameters.
+    /// Gradients of each block's parameters.
     pub blocks: Vec<DecoderBlockGradient>,
 }
 
@@ -115,7 +115,7 @@ pub fn decode(
     taped: bool,
 ) -> DecoderForward {
     let samples = check(shape, blocks, &input);
-    // Where nothing is kept for the way back, a portion is what fits in cache with its memory.
+    // Without a tape, a part and its memory fit in cache.
     let portion = if taped { samples.div_ceil(PORTIONS) } else { EVALUATED };
     let mut values = input.x.to_vec();
     let way = Way { shape, blocks, input, samples, dropout: dropout.as_ref() };
@@ -129,7 +129,7 @@ pub fn decode(
                     .iter()
                     .enumerate()
                     .map(|(block, weights)| way.forward(block, weights, index * portion, x, scratch));
-                // Without a tape each trace is dropped as soon as the next block begins.
+                // Without a tape, the start of the next block drops the trace of the last.
                 if taped { through.collect() } else { through.fold(Vec::new(), |none, _| none) }
             },
         )
@@ -138,7 +138,7 @@ pub fn decode(
     DecoderForward { values, tape: taped.then_some(DecoderTape { dropout, portions: traces }), rng }
 }
 
-/// Back from the gradient [B, H] of a decoder's result.
+/// Backward pass from the gradient [B, H] of a decoder's result.
 ///
 /// # Panics
 /// If the tape is not that of the same decoder and input.

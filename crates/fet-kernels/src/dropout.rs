@@ -20,7 +20,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Masks that begin where `rng` stands.
+    /// Masks that begin at the current position of `rng`.
     ///
     /// # Panics
     /// If the rate is not in (0, 1).
@@ -31,26 +31,26 @@ impl Dropout {
         Self { start: rng.get_word_pos(), rng, threshold: threshold as u16, scale }
     }
 
-    /// The stream after `tensors` masks of so many values each.
+    /// Stream after `tensors` masks with this many values each.
     pub fn after(&self, tensors: &[usize]) -> ChaCha8Rng {
         let mut rng = self.rng.clone();
         rng.set_word_pos(self.start + words(tensors));
         rng
     }
 
-    /// What a value that stays is multiplied with.
+    /// Factor of the kept values.
     pub(crate) fn scale(&self) -> f32 {
         self.scale
     }
 
-    /// Which values stay, for loops over them.
+    /// Gate that decides which values to keep, for loops over them.
     pub(crate) fn gate(&self) -> Gate {
         Gate { threshold: self.threshold, scale: self.scale }
     }
 
-    /// The numbers `first..` of the tensor that follows `before`, into `numbers`.
+    /// Fills `numbers` with the random numbers from `first` of the tensor that follows `before`.
     pub(crate) fn draw(&self, before: u128, first: usize, numbers: &mut Numbers, count: usize) {
-        // The stream is addressed in words of two numbers: an odd start draws one number more.
+        // A word of the stream has two numbers, so an odd start draws one more number.
         let skip = first % 2;
         let from = self.start + before + (first / 2) as u128;
         let place = keystream::words(&self.rng, from, (count + skip).div_ceil(2), &mut numbers.words);
@@ -61,7 +61,7 @@ impl Dropout {
     }
 }
 
-/// Random numbers that were drawn.
+/// Drawn random numbers.
 #[derive(Default)]
 pub(crate) struct Numbers {
     words: Vec<u32>,
@@ -77,8 +77,9 @@ impl Deref for Numbers {
     }
 }
 
-/// Which values stay: those whose number is not below the threshold. It chooses by masks of bits: which way a branch goes could not
-/// be foreseen.
+/// Decision to keep or drop a value: kept if its random number reaches the threshold.
+///
+/// Uses bit masks, because the processor could not predict a branch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Gate {
     threshold: u16,
@@ -86,7 +87,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// All ones if the value stays.
+    /// All ones if the value is kept.
     #[inline(always)]
     fn mask(self, number: u16) -> u32 {
         0u32.wrapping_sub(u32::from(number >= self.threshold))
@@ -98,7 +99,7 @@ impl Gate {
         f32::from_bits((value * self.scale).to_bits() & self.mask(number))
     }
 
-    /// The value, which is not negative, with a sign if it does not stay.
+    /// The value, which must not be negative; negated if it is dropped.
     #[inline(always)]
     pub(crate) fn sign(self, number: u16, value: f32) -> f32 {
         f32::from_bits(value.to_bits() | (!self.mask(number) & SIGN))
@@ -107,14 +108,14 @@ impl Gate {
 
 const SIGN: u32 = 1 << 31;
 
-/// What [`Gate::sign`] was given, scaled, or 0 if it got a sign.
+/// Reverses [`Gate::sign`]: the scaled value, or 0 if the sign marks it as dropped.
 #[inline(always)]
 pub(crate) fn passed(scale: f32, signed: f32) -> f32 {
     let stays = (signed.to_bits() >> 31).wrapping_sub(1);
     f32::from_bits((signed * scale).to_bits() & stays)
 }
 
-/// Zeroes or scales each value by its number.
+/// Zeroes or scales each value by its random number.
 pub(crate) fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]) {
     #[inline(always)]
     fn each(gate: Gate, numbers: &[u16], values: &mut [f32]) {
@@ -129,7 +130,7 @@ pub(crate) fn drop_values(dropout: &Dropout, numbers: &[u16], values: &mut [f32]
     );
 }
 
-/// How many words of the stream masks of these sizes take, one after another.
+/// Number of words of the stream that masks of these sizes take in sequence.
 pub(crate) fn words(tensors: &[usize]) -> u128 {
     tensors.iter().map(|count| count.div_ceil(2) as u128).sum()
 }
@@ -153,7 +154,7 @@ mod tests {
             dropout.draw(0, first, &mut part, count);
             assert_eq!(*part, whole[first..first + count], "{count} from {first}");
         }
-        // The next tensor begins at the next word, as drawing one mask after another has it.
+        // The next tensor begins at the next word, as if the masks were drawn in sequence.
         assert_eq!(dropout.after(&[1001]).next_u32(), rng.next_u32());
     }
 }

@@ -10,9 +10,9 @@ use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Turned};
 use crate::room::Rooms;
 use crate::rows::{add, add_rows, sized};
 
-/// Records are worked on so many at a time: both factors of a sum over them stay in cache.
+/// Number of records per step; both factors of a sum over them fit in cache.
 const RECORDS: usize = 128;
-/// Sums over records are made in so many portions, whatever the number of threads.
+/// Number of parts of a sum over records; it does not depend on the number of threads.
 const PORTIONS: usize = 8;
 
 /// The parameters of a positional encoding.
@@ -31,22 +31,22 @@ pub struct EmbeddingWeights<'a> {
     pub input: &'a [f32],
     /// b, H values.
     pub input_bias: &'a [f32],
-    /// PE, where there is one.
+    /// Positional encoding, if there is one.
     pub position: Option<PositionWeights<'a>>,
 }
 
 /// Their gradients.
 #[derive(Debug)]
 pub struct EmbeddingGradient {
-    /// Of W, [m + d, H].
+    /// Gradient of W, [m + d, H].
     pub input: Buffer,
-    /// Of b, H values.
+    /// Gradient of b, H values.
     pub input_bias: Buffer,
-    /// Of Wr and of the perceptron, where there is an encoding.
+    /// Gradients of Wr and of the perceptron, if there is an encoding.
     pub position: Option<(Buffer, PerceptronGradient)>,
 }
 
-/// Records that are embedded.
+/// Input of an embedding.
 #[derive(Debug, Clone, Copy)]
 pub struct Records<'a> {
     /// [U, m].
@@ -59,7 +59,7 @@ pub struct Records<'a> {
     pub feature_columns: usize,
 }
 
-/// What a forward pass leaves for the way back.
+/// Activations of a forward pass, kept for the backward pass.
 #[derive(Debug)]
 pub struct EmbeddingTape {
     /// The perceptron before its GELU, [U, 2H].
@@ -108,7 +108,7 @@ impl Records<'_> {
     }
 }
 
-/// What some records are worked on in.
+/// Scratch memory for one step of records.
 #[derive(Default)]
 struct Scratch {
     perceptron: perceptron::Scratch,
@@ -121,16 +121,16 @@ struct Scratch {
 
 static ROOMS: Rooms<Scratch> = Rooms::new();
 
-/// The embedded records [U, H], and what the way back wants.
+/// Embeds records: returns [U, H] and the tape of the backward pass.
 ///
 /// # Panics
-/// If sizes do not fit, or a record has no key.
+/// If sizes do not fit, or if the keys have no columns.
 pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, EmbeddingTape) {
     weights.check(records);
     let (width, count) = (weights.width(), records.count());
     let mut values = Buffer::any(count * width);
     let encoded = if weights.position.is_some() { count * width } else { 0 };
-    // Without an encoding it is empty.
+    // Empty without an encoding.
     let mut tape = EmbeddingTape { hidden: Buffer::any(2 * encoded) };
     let part = |wide: usize| (RECORDS * wide).max(1);
     let rows = values.par_chunks_mut(part(width)).enumerate();
@@ -170,7 +170,7 @@ pub fn embed(weights: &EmbeddingWeights<'_>, records: Records<'_>) -> (Buffer, E
     (values, tape)
 }
 
-/// f of some records, [n, H]; the way back makes it again, which takes less than keeping it.
+/// f of some records, [n, H]. The backward pass recomputes it, because that is faster than storing it.
 fn encode<'a>(
     position: &PositionWeights<'_>,
     records: Records<'_>,
@@ -207,7 +207,7 @@ fn waves(angles: &[f32], width: usize, features: &mut [f32]) {
     );
 }
 
-/// The gradient of angles from that of `features`, which are [cos r, sin r]/√H.
+/// Turns the gradient of `features` = [cos r, sin r]/√H into the gradient of the angles.
 fn waves_back(features: &[f32], gradient: &[f32], width: usize, angles: &mut [f32]) {
     #[inline(always)]
     fn of_row([cosines, sines, of_cosines, of_sines]: [&[f32]; 4], angles: &mut [f32]) {
@@ -231,7 +231,7 @@ fn waves_back(features: &[f32], gradient: &[f32], width: usize, angles: &mut [f3
     );
 }
 
-/// The gradient of an embedding's parameters from that of the embedded records, [U, H].
+/// Computes the gradient of an embedding's parameters from the gradient of the embedded records, [U, H].
 ///
 /// # Panics
 /// If the tape is not that of the same records.
@@ -301,7 +301,7 @@ impl EmbeddingGradient {
         }
     }
 
-    /// Adds all others, in their order.
+    /// Adds the others in order.
     fn add_all(&mut self, others: &[Self]) {
         for other in others {
             add(&mut self.input, &other.input);

@@ -6,7 +6,7 @@ use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::parameters::{FeedForwardGradient, FeedForwardWeights};
 use crate::rows::{NormGradient, add_rows, add_to_rows, normalise, normalise_back, sized};
 
-/// What the layer works in.
+/// Scratch memory of the layer.
 #[derive(Default)]
 pub(crate) struct Scratch {
     normed: Vec<f32>,
@@ -14,21 +14,21 @@ pub(crate) struct Scratch {
     wide_gradient: Vec<f32>,
 }
 
-/// Which hidden values stay: dropout and a number for each of them.
+/// Dropout of the hidden values, with one random number each.
 pub(crate) type Drawn<'a> = Option<(&'a Dropout, &'a [u16])>;
 
-/// What the way back needs of the way there.
+/// Results of the forward pass that the backward pass reads.
 #[derive(Clone, Copy)]
 pub(crate) struct Saved<'a> {
     /// x before the layer, [n, H].
     pub(crate) x: &'a [f32],
-    /// What went into GELU, [n, 2H].
+    /// Input of GELU, [n, 2H].
     pub(crate) hidden: &'a [f32],
-    /// Which of it stayed.
+    /// Dropout mask of the hidden values.
     pub(crate) drawn: Drawn<'a>,
 }
 
-/// The weights with rows as columns.
+/// Transposed weights.
 #[derive(Clone, Copy)]
 pub(crate) struct Turned<'a> {
     /// [2H, H].
@@ -38,7 +38,7 @@ pub(crate) struct Turned<'a> {
 }
 
 impl<'a> Turned<'a> {
-    /// Views that are laid out where they are needed.
+    /// Views of the weights.
     pub(crate) fn lazily(width: usize, weights: &FeedForwardWeights<'a>) -> Self {
         Self {
             hidden: View::new(weights.hidden, 2 * width).transposed(),
@@ -47,15 +47,15 @@ impl<'a> Turned<'a> {
     }
 }
 
-/// What the way back leaves.
+/// Gradients that the backward pass computes.
 pub(crate) struct Gradients<'a> {
-    /// That of the result, [n, H], which becomes that of x.
+    /// Gradient of the result, [n, H]; it becomes the gradient of x.
     pub(crate) x: &'a mut [f32],
-    /// Those of the parameters, to which it adds.
+    /// Gradients of the parameters; accumulated.
     pub(crate) parameters: &'a mut FeedForwardGradient,
 }
 
-/// `x` [n, H] becomes the result; `hidden` [n, 2H] keeps what goes into GELU.
+/// Replaces `x` [n, H] by the result; `hidden` [n, 2H] keeps the input of GELU.
 pub(crate) fn forward(
     width: usize,
     weights: &FeedForwardWeights<'_>,
@@ -78,7 +78,7 @@ pub(crate) fn forward(
     multiply(1.0, left, right, Into::Add, ViewMut::new(x, width));
 }
 
-/// Back through [`forward`] of `x`: the gradient of its result becomes that of `x`.
+/// Backward pass of [`forward`]: turns the gradient of the result into the gradient of `x`.
 pub(crate) fn backward(
     width: usize,
     weights: &FeedForwardWeights<'_>,
@@ -107,7 +107,7 @@ pub(crate) fn backward(
     let target = ViewMut::new(&mut gradient.hidden, 2 * width);
     multiply(1.0, View::new(normed, width).transposed(), slopes, Into::Add, target);
     add_rows(&mut gradient.hidden_bias, wide_gradient);
-    // The norm's result is not needed any more: its place takes its gradient.
+    // The norm's result is no longer needed, so its memory holds its gradient.
     multiply(1.0, slopes, turned.hidden, Into::Set, ViewMut::new(normed, width));
     let parameters = NormGradient { gain: &mut gradient.gain, bias: &mut gradient.bias };
     normalise_back(x, weights.gain, normed, x_gradient, parameters);
@@ -126,7 +126,7 @@ pub(crate) fn activate(hidden: &[f32], active: &mut [f32]) {
     );
 }
 
-/// `active` becomes GELU of `hidden`; `gradient`, the gradient of that, becomes the one of `hidden`.
+/// Sets `active` to GELU of `hidden`, and turns the gradient of `active` into the gradient of `hidden`.
 pub(crate) fn activate_back(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {
     #[inline(always)]
     fn each(hidden: &[f32], active: &mut [f32], gradient: &mut [f32]) {

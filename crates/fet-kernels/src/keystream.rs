@@ -1,16 +1,18 @@
-//! The words of a ChaCha8 stream, sixteen blocks at a time where the processor has vectors of sixteen: the words that `rand_chacha` gives,
-//! which generates four at a time.
+//! Words of a ChaCha8 stream, sixteen blocks at a time on processors with vectors of sixteen words.
+//!
+//! The words equal those of `rand_chacha`, which generates four blocks at a time.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 
-/// The words of a block.
+/// Number of words of a block.
 const BLOCK: usize = 16;
-/// Blocks that are made at a time.
+/// Number of blocks per step.
 #[cfg(target_arch = "x86_64")]
 const BLOCKS: usize = 16;
 
-/// `count` words of the stream from word `first`: where they begin in `words`, which may hold others before and after them.
+/// Generates `count` words of the stream from word `first`, and returns their start in `words`, which may hold more words
+/// before and after them.
 pub(crate) fn words(rng: &ChaCha8Rng, first: u128, count: usize, words: &mut Vec<u32>) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") && count >= BLOCK * BLOCKS / 2 {
@@ -23,8 +25,8 @@ pub(crate) fn words(rng: &ChaCha8Rng, first: u128, count: usize, words: &mut Vec
         let state = vectors::State::new(rng);
         for (index, chunk) in chunks.iter_mut().enumerate() {
             let block = ((first / BLOCK as u128) as u64).wrapping_add((index * BLOCKS) as u64);
-            #[expect(unsafe_code, reason = "the processor was asked for these instructions")]
-            // SAFETY: see the reason.
+            #[expect(unsafe_code, reason = "the processor supports these instructions")]
+            // SAFETY: the processor supports these instructions, as checked above.
             unsafe {
                 state.blocks(block, chunk);
             }
@@ -43,7 +45,7 @@ pub(crate) fn words(rng: &ChaCha8Rng, first: u128, count: usize, words: &mut Vec
 
 #[cfg(target_arch = "x86_64")]
 mod vectors {
-    //! With AVX-512: a vector holds one word of each of sixteen blocks.
+    //! AVX-512 version: a vector holds one word of each of sixteen blocks.
 
     use std::arch::x86_64::{
         __m512i, _mm512_add_epi32, _mm512_castps_si512, _mm512_castsi512_ps, _mm512_loadu_si512,
@@ -55,7 +57,7 @@ mod vectors {
     use super::{BLOCK, BLOCKS};
     use crate::turn::vectors::block_of_sixteen;
 
-    /// What all blocks of a stream share: constants, key, and the stream's number behind the counter.
+    /// Words that all blocks of a stream share: constants, key, and the stream number after the counter.
     pub(super) struct State {
         words: [u32; BLOCK],
     }
@@ -78,7 +80,7 @@ mod vectors {
         pub(super) fn blocks(&self, first: u64, out: &mut [u32; BLOCK * BLOCKS]) {
             let counters: [u64; BLOCKS] = std::array::from_fn(|index| first.wrapping_add(index as u64));
             let mut start = [_mm512_set1_epi32(0); BLOCK];
-            // Closures would not be compiled for these instructions.
+            // The compiler does not use these instructions within closures.
             for (place, word) in start.iter_mut().zip(self.words) {
                 *place = _mm512_set1_epi32(word.cast_signed());
             }

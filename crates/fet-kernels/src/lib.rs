@@ -1,15 +1,14 @@
 //! Chains of pre-norm transformer blocks over many short sequences, forward and backward, computed on the host.
 //!
-//! A tensor library runs a block as some forty operations, each of which streams the whole batch through memory.
-//! Here one sequence goes through all of them while it lies in cache: two threads then work at the speed of their
-//! multipliers instead of that of the memory. The mathematics is that of `fet_core::model`, which remains the
-//! definition; a test there holds the two against each other, dropout included.
+//! A tensor library runs a block as some forty operations, and each of them streams the whole batch through memory.
+//! This crate takes one sequence through all operations while it stays in cache, so that multipliers and not memory limit the
+//! speed. The mathematics equals `fet_core::model`, which remains the definition; a test compares the two, dropout included.
 //!
-//! Nothing here knows of parties, embeddings, losses or optimisers, and no tensor library is linked.
+//! The crate knows no parties, losses or optimisers, and links no tensor library.
 //!
 //! # Determinism
-//! Sums over sequences are made in fixed portions and in a fixed order, whatever the number of threads, so that a
-//! run repeats bit for bit on the same processor type.
+//! Sums over sequences have fixed parts and a fixed order that do not depend on the number of threads, so that a run repeats
+//! bit for bit on the same processor type.
 
 mod attention;
 mod block;

@@ -17,7 +17,7 @@ pub fn linear(x: &[f32], weight: &[f32], bias: &[f32]) -> Vec<f32> {
     out
 }
 
-/// The gradients of weight, bias and `x`, from that of the result.
+/// Computes the gradients of weight, bias and `x` from the gradient of the result.
 ///
 /// # Panics
 /// If sizes do not fit.

@@ -1,4 +1,4 @@
-//! The dynamic mask: a perceptron on the keys of a sequence's K records, one number for each position.
+//! Dynamic mask: a perceptron on the keys of a sequence's K records, with one number for each position.
 
 use rayon::prelude::*;
 
@@ -9,26 +9,26 @@ use crate::perceptron::{self, PerceptronGradient, PerceptronWeights, Scratch, Tu
 use crate::room::Rooms;
 use crate::rows::sized;
 
-/// Sequences are worked on so many at a time, whatever the number of threads.
+/// Number of sequences per step; it does not depend on the number of threads.
 const SEQUENCES: usize = 16;
 
-/// A portion's keys, and what its perceptron works in.
+/// Keys of one step's sequences, and the perceptron's scratch memory.
 static ROOMS: Rooms<(Vec<f32>, Scratch)> = Rooms::new();
 
-/// What a mask is made from.
+/// Input of a mask.
 #[derive(Debug, Clone, Copy)]
 pub struct MaskInput<'a> {
     /// The keys of distinct records, [U, m].
     pub keys: &'a [f32],
     /// m.
     pub key_columns: usize,
-    /// Which record stands where, [B·K].
+    /// Index of the record at each position, [B·K].
     pub slots: &'a [u32],
     /// K.
     pub positions: usize,
 }
 
-/// What a forward pass leaves for the way back.
+/// Activations of a forward pass, kept for the backward pass.
 #[derive(Debug)]
 pub struct MaskTape {
     hidden: Buffer,
@@ -60,7 +60,7 @@ pub fn mask(weights: &PerceptronWeights<'_>, input: MaskInput<'_>) -> (Vec<f32>,
     (values, MaskTape { hidden })
 }
 
-/// The gradient of the mask's parameters from that of the mask, [B, K].
+/// Computes the gradient of the mask's parameters from the gradient of the mask, [B, K].
 ///
 /// # Panics
 /// If the tape is not that of the same mask.

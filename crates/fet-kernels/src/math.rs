@@ -1,16 +1,16 @@
-//! Elementary functions that the compiler can turn into vector instructions, and the choice of those at run time.
+//! Elementary functions that the compiler can vectorise, and the run-time choice of vector instructions.
 //!
-//! There is no fused multiply-add in them, so that they give the same bits on every processor.
+//! The functions do not use fused multiply-adds, so that every processor computes the same bits.
 
 use pulp::Arch;
 
-/// Runs `work` with the widest vector instructions of this processor; what it calls must be inlined into it.
+/// Runs `work` with the widest vector instructions of this processor; its callees must be inlined.
 #[inline(always)]
 pub(crate) fn vectorised<R>(work: impl FnOnce() -> R) -> R {
     Arch::new().dispatch(work)
 }
 
-/// Sums are made in so many lanes, whatever the processor.
+/// Number of lanes of a sum, on every processor.
 pub(crate) const LANES: usize = 16;
 
 /// Σ f(x, y, …) over columns of one length.
@@ -25,7 +25,7 @@ pub(crate) fn largest<const N: usize>(columns: [&[f32]; N], f: impl Fn([f32; N])
     fold(columns, f32::NEG_INFINITY, f, |a, b| if b > a { b } else { a })
 }
 
-/// Whole chunks of lanes are arrays, so that nothing in their loop can end it early: it becomes vector instructions.
+/// Passes whole chunks of lanes as arrays: their loop cannot end early, so the compiler vectorises it.
 #[inline(always)]
 fn fold<const N: usize>(
     columns: [&[f32]; N],
@@ -58,7 +58,7 @@ fn fold<const N: usize>(
 /// e^x within 2 units in the last place; 0 below -87.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // x = n ln 2 + r: adding and taking away 1.5 · 2²³ rounds to a whole number, whose bits lie in the sum.
+    // x = n ln 2 + r. Adding and subtracting 1.5 · 2²³ rounds to an integer; the sum holds its bits.
     const ROUND: f32 = 12_582_912.0;
     let bounded = if x > 88.0 { 88.0 } else { x };
     let bounded = if bounded < -87.0 { -87.0 } else { bounded };
@@ -80,8 +80,8 @@ pub(crate) fn exp(x: f32) -> f32 {
 /// sin x and cos x, within 1.5e-7, for |x| up to 10⁹.
 #[inline(always)]
 pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
-    // x = n π/2 + r, in 64 bits: frequencies times keys make angles of thousands, of which a 32-bit rest would be wrong. Adding 1.5 · 2⁵²
-    // rounds to a whole number, whose lowest bits say which quadrant.
+    // x = n π/2 + r, in 64 bits: angles are frequencies times keys and reach thousands, where a 32-bit remainder is inexact. Adding
+    // 1.5 · 2⁵² rounds to an integer; its lowest bits are the quadrant.
     const ROUND: f64 = 6_755_399_441_055_744.0;
     let wide = f64::from(x);
     let shifted = wide * std::f64::consts::FRAC_2_PI + ROUND;
@@ -109,7 +109,7 @@ pub(crate) fn sin_cos(x: f32) -> (f32, f32) {
 /// Φ(x), the standard normal distribution function, within 2e-7.
 #[inline(always)]
 fn phi(x: f32) -> f32 {
-    // erf as a quotient of two polynomials, as Eigen and XLA have it; beyond 4 it is 1 to the last place.
+    // erf as a quotient of two polynomials, as in Eigen and XLA; above 4 it equals 1 to the last place.
     let z = x * std::f32::consts::FRAC_1_SQRT_2;
     let z = if z > 4.0 { 4.0 } else { z };
     let z = if z < -4.0 { -4.0 } else { z };

@@ -1,6 +1,6 @@
 //! Strided views of matrices, and their product.
 //!
-//! What is unsafe in the crate stands behind the checked bounds here: the products of `product.rs`.
+//! These functions check all bounds before they call the unsafe products of `product.rs`.
 
 use std::cell::RefCell;
 
@@ -9,7 +9,7 @@ use pulp::Arch;
 use crate::product::{After, Product};
 use crate::turn::turn;
 
-/// A matrix that is read.
+/// Read-only view of a matrix.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     values: &'a [f32],
@@ -19,7 +19,7 @@ pub(crate) struct View<'a> {
     column_stride: usize,
 }
 
-/// A matrix that is written, row by row.
+/// Mutable view of a matrix, stored row by row.
 pub(crate) struct ViewMut<'a> {
     values: &'a mut [f32],
     rows: usize,
@@ -50,7 +50,7 @@ impl<'a> View<'a> {
         Self { values, rows: count, ..self }
     }
 
-    /// Rows as columns.
+    /// Transposed view.
     pub(crate) fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -75,26 +75,26 @@ impl<'a> ViewMut<'a> {
     }
 }
 
-/// How a product meets what its place holds.
+/// Combination of a product with the values of its target.
 #[derive(Clone, Copy)]
 pub(crate) enum Into<'a> {
-    /// It replaces it.
+    /// Replaces the values.
     Set,
-    /// It is added to it.
+    /// Adds to the values.
     Add,
-    /// It replaces it, with this row added to each.
+    /// Replaces the values by the product plus this row.
     Row(&'a [f32]),
 }
 
 thread_local! {
-    /// Room for a right factor whose columns do not lie side by side.
+    /// Memory for the transposed copy of a right factor with non-adjacent columns.
     static TURNED: RefCell<Vec<f32>> = const { RefCell::new(Vec::new()) };
 }
 
-/// `target` ← `factor` · `left` · `right`, or that much more.
+/// Sets `target` to `factor` · `left` · `right`, or adds it.
 ///
 /// # Panics
-/// If the shapes do not fit, or a view reaches beyond its values.
+/// If the shapes do not fit, or if a view exceeds its values.
 pub(crate) fn multiply(factor: f32, left: View<'_>, right: View<'_>, into: Into<'_>, target: ViewMut<'_>) {
     if right.column_stride == 1 {
         return multiply_rows(Arch::new(), factor, left, right, into, target);
@@ -122,7 +122,7 @@ pub(crate) fn lay(view: View<'_>, out: &mut Vec<f32>) {
     }
 }
 
-/// The same by a kind of vectors, where the right factor's columns lie side by side.
+/// Multiplies with one vector type; the right factor's columns must be adjacent.
 pub(crate) fn multiply_rows(
     arch: Arch,
     factor: f32,

@@ -1,6 +1,6 @@
 //! The parameters of attention and of a feed-forward layer, each with the norm before it, and their gradients.
 //!
-//! Matrices are [inputs, outputs], row by row. Where they lie in a model is not known here.
+//! Matrices are [inputs, outputs], row by row. This module does not know their place in a model.
 
 use crate::buffer::Buffer;
 use crate::rows::add;
@@ -36,28 +36,28 @@ macro_rules! parameters {
 }
 
 parameters! {
-    /// A layer norm and the attention behind it.
+    /// A layer norm and the attention after it.
     AttentionWeights, AttentionGradient;
-    /// Of the norm, H values.
+    /// Parameter of the norm, H values.
     gain: |h| h;
-    /// Of the norm, H values.
+    /// Parameter of the norm, H values.
     bias: |h| h;
     /// Queries, keys and values, [H, 3H].
     projection: |h| 3 * h * h;
     /// Queries, keys and values, 3H values.
     projection_bias: |h| 3 * h;
-    /// What follows the heads, [H, H].
+    /// Weights of the output projection, [H, H].
     output: |h| h * h;
-    /// What follows the heads, H values.
+    /// Bias of the output projection, H values.
     output_bias: |h| h;
 }
 
 parameters! {
-    /// A layer norm and the feed-forward layer behind it.
+    /// A layer norm and the feed-forward layer after it.
     FeedForwardWeights, FeedForwardGradient;
-    /// Of the norm, H values.
+    /// Parameter of the norm, H values.
     gain: |h| h;
-    /// Of the norm, H values.
+    /// Parameter of the norm, H values.
     bias: |h| h;
     /// [H, 2H].
     hidden: |h| 2 * h * h;

@@ -1,5 +1,5 @@
-//! How fast this machine multiplies: large matrices by a library that is made for them, the yardstick for everything else here, and small ones
-//! by that library and by this crate.
+//! Speed of matrix products on this machine: large ones by an optimised library, as the baseline of all benchmarks, and small ones
+//! by the library and by this crate.
 
 use std::time::Instant;
 
@@ -24,8 +24,8 @@ pub fn peak() -> f64 {
     threads as f64 * 2.0 * (SIZE as f64).powi(3) / seconds / 1e9
 }
 
-/// 10⁹ floating-point operations per second of a product [m, k] · [k, n] on one thread while all lies in cache: by each kind of vectors that this
-/// processor has, as this crate multiplies, and by the library, which takes the widest.
+/// Speed of a product [m, k] · [k, n] in cache on one thread, in 10⁹ floating-point operations per second: of this crate with
+/// each vector type of this processor, and of the library, which takes the widest.
 pub fn products([m, k, n]: [usize; 3]) -> Vec<(&'static str, f64)> {
     let (left, right, mut product) = (vec![0.5f32; m * k], vec![0.25f32; k * n], vec![0.0f32; m * n]);
     const TIMES: usize = 50;
@@ -45,7 +45,7 @@ pub fn products([m, k, n]: [usize; 3]) -> Vec<(&'static str, f64)> {
     speeds
 }
 
-/// The kinds of vectors that this processor has.
+/// Vector types of this processor.
 fn kinds() -> Vec<(&'static str, Arch)> {
     let mut kinds = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -59,7 +59,7 @@ fn kinds() -> Vec<(&'static str, Arch)> {
     kinds
 }
 
-/// The least number of seconds that `work` takes, of so many rounds.
+/// Shortest time of `work` over this many rounds, in seconds.
 fn fastest(rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut best = f64::INFINITY;
     for _ in 0..rounds {

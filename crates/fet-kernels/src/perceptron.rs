@@ -1,4 +1,4 @@
-//! y = W₂ GELU(W₁ x + b₁) + b₂, for any number of rows: the dynamic mask, and what follows the features of a positional encoding.
+//! y = W₂ GELU(W₁ x + b₁) + b₂ for any number of rows, used by the dynamic mask and the positional encoding.
 
 use crate::buffer::Buffer;
 use crate::feed_forward::{activate, activate_back};
@@ -48,7 +48,7 @@ impl PerceptronWeights<'_> {
     }
 
     /// # Panics
-    /// If the matrices do not follow each other.
+    /// If the sizes of the two layers do not match.
     pub(crate) fn check(&self, inputs: usize, outputs: usize) {
         assert_eq!(self.hidden.len(), inputs * self.wide(), "the hidden layer's weights");
         assert_eq!(self.outputs(), outputs, "the outputs");
@@ -66,7 +66,7 @@ impl PerceptronGradient {
         }
     }
 
-    /// Adds all others, in their order.
+    /// Adds the others in order.
     pub(crate) fn add_all(&mut self, others: &[&Self]) {
         let Self { hidden, hidden_bias, output, output_bias } = self;
         let layer = |sum: &mut Buffer, of: fn(&Self) -> &Buffer| {
@@ -78,7 +78,7 @@ impl PerceptronGradient {
     }
 }
 
-/// The matrices with rows as columns, laid out once for all rows.
+/// Transposed matrices, computed once for all rows.
 pub(crate) struct Turned {
     /// [J, I].
     hidden: Vec<f32>,
@@ -95,7 +95,7 @@ impl Turned {
     }
 }
 
-/// What the way back works in.
+/// Scratch memory of the backward pass.
 #[derive(Default)]
 pub(crate) struct Scratch {
     active: Vec<f32>,
@@ -120,7 +120,8 @@ pub(crate) fn forward(
     multiply(1.0, View::new(active, wide), right, into, ViewMut::new(out, outputs));
 }
 
-/// Back through [`forward`] from the gradient `above` [n, O]: adds to that of the parameters, and leaves that of `x` where it is wanted.
+/// Backward pass of [`forward`] from the gradient `above` [n, O]: adds to the gradient of the parameters, and computes the
+/// gradient of `x` on request.
 pub(crate) fn backward(
     weights: &PerceptronWeights<'_>,
     turned: &Turned,

@@ -1,40 +1,40 @@
-//! Products of matrices of a hundred rows: tiles of the result lie in registers, and neither factor is copied.
+//! Products of matrices with about a hundred rows: registers hold tiles of the result, and neither factor is copied.
 //!
 //! A tile is M rows by N vectors. Each step along the sum loads N vectors of the right factor and M numbers of the left, one after another,
-//! and adds M·N products. Every element is one sum in order, with fused multiply-adds where the processor has them: it depends neither on
-//! the width of vectors nor on how many rows stand beside it.
+//! and adds M·N products. Every element is one ordered sum, with fused multiply-adds if the processor has them. Its value does not
+//! depend on the width of vectors or on the number of rows.
 
 use pulp::{MemMask, Simd, WithSimd};
 
-/// What a product does with its place.
+/// Combination of a product with the values of its target.
 #[derive(Clone, Copy)]
 pub(crate) enum After {
-    /// It replaces it.
+    /// Replaces the values.
     Set,
-    /// It is added to it.
+    /// Adds to the values.
     Add,
-    /// It replaces it with the same row added everywhere; as many values as columns follow the pointer.
+    /// Replaces the values by the product plus this row; the pointer refers to one value per column.
     Row(*const f32),
 }
 
-/// A product of [m, k] and [k, n] whose pointers and strides reach nothing else.
+/// Product of [m, k] and [k, n]; pointers and strides stay within the matrices.
 pub(crate) struct Product {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
     pub(crate) factor: f32,
     pub(crate) left: *const f32,
-    /// From row to row, and from column to column.
+    /// Strides between rows and between columns.
     pub(crate) left_strides: (usize, usize),
     pub(crate) right: *const f32,
-    /// From row to row; columns lie side by side.
+    /// Stride between rows; columns are adjacent.
     pub(crate) right_stride: usize,
     pub(crate) target: *mut f32,
     pub(crate) target_stride: usize,
     pub(crate) after: After,
 }
 
-/// `body` for each value of a constant below another, written one after the other.
+/// Unrolls `body` for each value of a constant below a limit.
 macro_rules! unrolled {
     ($at:ident < $count:ident, $body:expr) => {
         unrolled!($at < $count, $body, 0 1 2 3)
@@ -53,11 +53,11 @@ impl WithSimd for Product {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let (lanes, many) = (S::F32_LANES, S::REGISTER_COUNT >= 32);
-        // Where registers are few a mask takes one of them: what does not fill a vector is then a panel of its own.
+        // With few registers a mask takes one of them, so the columns that do not fill a vector form a separate panel.
         let whole = if many { self.n.div_ceil(lanes) } else { self.n / lanes };
         let (mut column, mut vectors) = (0, whole);
         while vectors > 0 {
-            // Panels of about the same width, so that the last is no thin one.
+            // Panels have about the same width, so that the last one is not thin.
             let panel = vectors.div_ceil(vectors.div_ceil(if many { 4 } else { 2 }));
             let is_masked = column + panel * lanes > self.n;
             match (panel, is_masked) {
@@ -80,7 +80,7 @@ impl WithSimd for Product {
 }
 
 impl Product {
-    /// N vectors of columns, all rows; the last vector may reach beyond the columns if it is masked.
+    /// N vectors of columns, all rows; a masked last vector may exceed the columns.
     #[inline(always)]
     fn panel<S: Simd, const N: usize, const MASKED: bool>(&self, simd: S, column: usize) {
         let left = (self.n - column).min(N * S::F32_LANES) - (N - 1) * S::F32_LANES;
@@ -117,7 +117,7 @@ impl Product {
     ) {
         let lanes = S::F32_LANES;
         let (down, along) = self.left_strides;
-        // Sums by a name for each row: the compiler keeps no array of 24 vectors in registers throughout.
+        // One variable per row: the compiler does not keep an array of 24 vectors in registers.
         let zero = [simd.splat_f32s(0.0); N];
         let [mut a, mut b, mut c, mut d, mut e, mut f, mut g, mut h] = [zero; 8];
         let [mut i, mut j, mut k, mut l, mut m, mut n, mut o, mut p] = [zero; 8];
@@ -134,8 +134,8 @@ impl Product {
             };
         }
         #[expect(unsafe_code, reason = "bounds are checked once for the whole product, where it is made")]
-        // SAFETY: `Product` promises that rows and columns below m, n and k lie within what the pointers may reach; the last vector of a
-        // masked panel is read and written through a mask that ends with the columns, all others are whole.
+        // SAFETY: `Product` promises that rows and columns below m, n and k are within the matrices. A mask that ends with the columns
+        // limits the last vector of a masked panel; all other vectors are whole.
         unsafe {
             let read = |place: *const f32, is_whole: bool| {
                 if is_whole {
@@ -186,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A product in rows with gaps, done by each kind of vectors that this processor has, is its definition, and the gaps stay.
+    /// Every vector type computes the product by definition, and leaves the gaps between rows unchanged.
     #[test]
     fn every_kind_of_vectors_gives_the_product() {
         let number = |seed: usize, at: usize| ((seed * 7 + at * 13) % 17) as f32 - 8.0;
@@ -216,7 +216,7 @@ mod tests {
                     });
                     for at in 0..m * (n + 5) {
                         let (i, j) = (at / (n + 5), at % (n + 5));
-                        // Small whole numbers, whose sums have no rounding.
+                        // Sums of small integers are exact.
                         let term = |p: usize| left[i * strides.0 + p * strides.1] * right[p * (n + 2) + j];
                         let expected = match added {
                             _ if j >= n => before[at],

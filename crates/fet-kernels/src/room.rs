@@ -1,10 +1,9 @@
-//! What kernels work in, kept from one call to the next: fresh memory would be cleared and entered page by page in every portion of
-//! every step.
+//! Workspaces of kernels, reused between calls: the system would clear and map fresh memory page by page in every step.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::{Mutex, PoisonError};
 
-/// Rooms of one kind that nobody works in: no more than were once worked in at a time.
+/// Unused workspaces of one kind; their number never exceeds the largest number in use at a time.
 pub(crate) struct Rooms<T: 'static>(Mutex<Vec<T>>);
 
 impl<T: Default> Rooms<T> {
@@ -12,14 +11,14 @@ impl<T: Default> Rooms<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// A room, which holds whatever was left in it, until the guard is dropped.
+    /// Borrows a workspace with arbitrary content until the guard is dropped.
     pub(crate) fn enter(&'static self) -> Room<T> {
         let idle = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         Room { inside: idle.unwrap_or_default(), home: self }
     }
 }
 
-/// A room that somebody works in.
+/// Workspace in use.
 pub(crate) struct Room<T: Default + 'static> {
     inside: T,
     home: &'static Rooms<T>,

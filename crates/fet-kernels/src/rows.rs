@@ -1,11 +1,11 @@
-//! What is done to the rows of a matrix one by one: layer norms, biases, and sums over rows.
+//! Row-wise operations on a matrix: layer norms, biases, and sums over rows.
 
 use crate::math::{sum, vectorised};
 
-/// Added to the variance by every layer norm.
+/// Constant that every layer norm adds to the variance.
 const EPSILON: f32 = 1e-5;
 
-/// Room for `length` values.
+/// Memory for `length` values.
 pub(crate) fn sized(values: &mut Vec<f32>, length: usize) -> &mut [f32] {
     values.resize(length, 0.0);
     values
@@ -26,7 +26,7 @@ fn add_row(target: &mut [f32], values: &[f32]) {
     }
 }
 
-/// `row` is added to every row of `target`.
+/// Adds `row` to every row of `target`.
 pub(crate) fn add_to_rows(target: &mut [f32], row: &[f32]) {
     vectorised(
         #[inline(always)]
@@ -38,7 +38,7 @@ pub(crate) fn add_to_rows(target: &mut [f32], row: &[f32]) {
     );
 }
 
-/// The sum over all rows is added to `total`.
+/// Adds the sum over all rows to `total`.
 pub(crate) fn add_rows(total: &mut [f32], rows: &[f32]) {
     vectorised(
         #[inline(always)]
@@ -84,7 +84,7 @@ pub(crate) struct NormGradient<'a> {
     pub(crate) bias: &'a mut [f32],
 }
 
-/// Back through a layer norm: adds to the gradient of its input and of its parameters.
+/// Backward pass of a layer norm: adds to the gradients of its input and of its parameters.
 pub(crate) fn normalise_back(
     input: &[f32],
     gain: &[f32],

@@ -1,4 +1,4 @@
-//! The sizes that every part of a chain or a decoder knows.
+//! Sizes that all parts of a chain or a decoder share.
 
 /// The sizes of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

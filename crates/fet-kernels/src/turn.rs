@@ -1,23 +1,23 @@
-//! Rows as columns, sixteen by sixteen in registers where the processor has vectors of sixteen.
+//! Transposition in blocks of sixteen by sixteen in registers, on processors with vectors of sixteen.
 
 /// The side of a block.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const SIDE: usize = 16;
 
-/// `out` [columns, rows] ← `values` [rows, columns] whose rows begin `stride` apart.
+/// Transposes `values` [rows, columns], with rows `stride` apart, into `out` [columns, rows].
 ///
 /// # Panics
-/// If a row reaches beyond its values, or `out` is too small.
+/// If a row exceeds its values, or if `out` is too small.
 pub(crate) fn turn(values: &[f32], (rows, columns): (usize, usize), stride: usize, out: &mut [f32]) {
-    assert!(rows > 0 && columns > 0 && (rows - 1) * stride + columns <= values.len(), "rows to turn");
-    assert!(rows * columns <= out.len(), "room for what is turned");
+    assert!(rows > 0 && columns > 0 && (rows - 1) * stride + columns <= values.len(), "rows to transpose");
+    assert!(rows * columns <= out.len(), "room for the transposed rows");
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx512f") {
         #[expect(
             unsafe_code,
-            reason = "the processor was asked for these instructions, and the bounds are checked above"
+            reason = "the processor supports these instructions, and the bounds are checked above"
         )]
-        // SAFETY: see the reason.
+        // SAFETY: the processor supports these instructions, as checked above.
         return unsafe { vectors::turn(values, (rows, columns), stride, out) };
     }
     one_by_one(values, (rows, columns), stride, out);
@@ -33,7 +33,7 @@ fn one_by_one(values: &[f32], (rows, columns): (usize, usize), stride: usize, ou
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod vectors {
-    //! With AVX-512.
+    //! AVX-512 version.
 
     use std::arch::x86_64::{
         __m512, _mm512_castpd_ps, _mm512_castps_pd, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps,
@@ -43,7 +43,7 @@ pub(crate) mod vectors {
 
     use super::SIDE;
 
-    /// As [`super::turn`], whose checks must hold.
+    /// Transposes like [`super::turn`], whose checks the caller must have made.
     #[expect(unsafe_code, reason = "loads and stores of these instructions take pointers")]
     #[target_feature(enable = "avx512f")]
     pub(super) unsafe fn turn(
@@ -80,11 +80,11 @@ pub(crate) mod vectors {
         }
     }
 
-    /// Sixteen rows of sixteen as columns.
+    /// Transposes a block of sixteen by sixteen.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn block_of_sixteen(rows: [__m512; SIDE]) -> [__m512; SIDE] {
-        // Pairs of rows, then fours: a vector of `fours` holds one column in each quarter, of four rows.
+        // Pairs of rows, then fours: each quarter of a vector of `fours` holds one column of four rows.
         let mut pairs = rows;
         for i in (0..SIDE).step_by(2) {
             pairs[i] = _mm512_unpacklo_ps(rows[i], rows[i + 1]);
@@ -137,7 +137,7 @@ mod tests {
                         );
                     }
                 }
-                assert_eq!(out[rows * columns], -1.0, "nothing is written behind");
+                assert_eq!(out[rows * columns], -1.0, "a write beyond the end");
             }
         }
     }

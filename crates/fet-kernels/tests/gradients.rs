@@ -1,6 +1,6 @@
-//! The gradients of chains and decoders against central differences, along directions that see every parameter.
+//! Compares the gradients of chains and decoders with central differences, along directions that cover every parameter.
 //!
-//! Dropout draws the same masks each time. That values are those of the model is held where the model is, in `fet`.
+//! Dropout draws the same masks each time. The crate `fet` tests that the values equal those of the model.
 
 use std::ops::Range;
 
@@ -15,18 +15,18 @@ const WIDTH: usize = 8;
 const SEQUENCES: usize = 9;
 const RECORDS: usize = 11;
 
-/// So many directions are drawn for each part, and for all parts together.
+/// Number of directions for each part, and for all parts together.
 const DIRECTIONS: u64 = 4;
 
-/// The length of a step along a direction of length 1: far enough that the value's rounding does not show, near enough that
-/// the third derivative does not.
+/// Length of a step along a unit direction: long enough to hide the rounding of the value, short enough to hide the third
+/// derivative.
 const STEP: f64 = 1e-2;
 
-/// What a difference may be off by, in units of the gradient's length: a result is a sum of some 500 32-bit floats, whose
-/// rounding is divided by the step. The worst that was measured is a third of it.
+/// Absolute tolerance of a difference, in units of the gradient's length. A result is a sum of some 500 32-bit floats, and the
+/// step divides its rounding. The largest measured error is a third of the tolerance.
 const FLOOR: f64 = 5e-5;
 
-/// What a difference may be off by relative to itself, for the third derivative.
+/// Relative tolerance of a difference, for the third derivative.
 const SHARE: f64 = 2e-3;
 
 #[derive(Debug, Clone, Copy)]
@@ -51,12 +51,12 @@ const CASES: [Case; 6] = {
     ]
 };
 
-/// Where inputs and parameters lie in one vector.
+/// Offsets of inputs and parameters in one vector.
 #[derive(Default)]
 struct Layout {
     parts: Vec<Range<usize>>,
     values: Vec<f32>,
-    /// The one norm, where all share it.
+    /// The norm that all blocks share, if they do.
     norm: Option<[Range<usize>; 2]>,
 }
 
@@ -121,7 +121,7 @@ fn decoder<'a>(layers: &[[Layer; 3]], values: &'a [f32]) -> Vec<DecoderBlockWeig
     layers.iter().map(block).collect()
 }
 
-/// Adds what was found to its places; a norm that is shared gains several times.
+/// Adds each gradient at its offset; a shared norm gains several times.
 fn add(total: &mut [f32], places: &[Range<usize>], found: &[&[f32]]) {
     for (place, found) in places.iter().zip(found) {
         assert_eq!(place.len(), found.len());
@@ -139,7 +139,7 @@ fn add_feed_forward(total: &mut [f32], layer: &Layer, found: &FeedForwardGradien
     add(total, layer, &[gain, bias, hidden, hidden_bias, contraction, contraction_bias]);
 }
 
-/// What results are multiplied with before they are summed.
+/// Weights of the results in the sum.
 fn weights(count: usize) -> Vec<f32> {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     (0..count).map(|_| rng.random::<f32>() - 0.5).collect()
@@ -154,7 +154,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
     a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
-/// Holds a gradient against differences of `value`; and the gradient without any one of its parts, which must fail.
+/// Compares a gradient with differences of `value`, and checks that the gradient without any one part fails the comparison.
 fn check(name: &str, layout: &Layout, gradient: &[f32], value: impl Fn(&[f32]) -> f64) {
     let mut found = Vec::new();
     let all = 0..layout.values.len();
@@ -181,14 +181,14 @@ fn check(name: &str, layout: &Layout, gradient: &[f32], value: impl Fn(&[f32]) -
         off.max_by(|a, b| a.0.total_cmp(&b.0)).expect("there are directions")
     };
     let (off, part) = worst(gradient);
-    eprintln!("{name}: {off:.3} of what is allowed");
-    assert!(off <= 1.0, "{name}: part {part} is off by {off:.3} of what is allowed");
+    eprintln!("{name}: {off:.3} of the tolerance");
+    assert!(off <= 1.0, "{name}: part {part} exceeds the tolerance: {off:.3}");
     for (part, range) in layout.parts.iter().enumerate() {
         let own = &gradient[range.clone()];
         if dot(own, own) > 1e-4 * dot(gradient, gradient) {
             let mut without = gradient.to_vec();
             without[range.clone()].fill(0.0);
-            assert!(worst(&without).0 > 1.0, "{name}: nobody misses part {part}");
+            assert!(worst(&without).0 > 1.0, "{name}: the test does not notice that part {part} is missing");
         }
     }
 }
@@ -213,7 +213,7 @@ fn chains_differentiate_what_they_compute() {
         let mask = case.mask.then(|| layout.push(SEQUENCES * positions, 0.0));
         let layers: Vec<_> =
             (0..blocks).map(|_| [layout.attention(shared_norm), layout.feed_forward(shared_norm)]).collect();
-        // One record stands in several places, one in none.
+        // One record has several positions, one has none.
         let slots: Vec<u32> =
             (0..SEQUENCES * positions).map(|place| (place * place % (RECORDS - 1)) as u32).collect();
         let above = weights(SEQUENCES * positions * WIDTH);
@@ -252,7 +252,7 @@ fn decoders_differentiate_what_they_compute() {
                 [itself, memory, layout.feed_forward(shared_norm)]
             })
             .collect();
-        // It is not trained.
+        // Not trained.
         let mask = case.mask.then(|| weights(SEQUENCES * positions));
         let above = weights(SEQUENCES * WIDTH);
         let run = |values: &[f32], taped| {

@@ -1,5 +1,6 @@
-//! Embedding, mask and output layer of many rows against the same row by row, and against their definition in 64 bits: whatever rows are
-//! worked on together, and wherever a portion ends, a row's figures are its own and gradients are sums over rows.
+//! Compares embedding, mask and output layer of many rows with the results row by row, and with their definition in 64 bits.
+//!
+//! A row's values must not depend on the other rows or on the borders of parts, and gradients must be sums over rows.
 
 use fet_kernels::{
     EmbeddingWeights, MaskInput, PerceptronWeights, PositionWeights, Records, embed, embed_back, linear,
@@ -17,7 +18,7 @@ fn drawn(seed: u64, count: usize) -> Vec<f32> {
     (0..count).map(|_| rng.random::<f32>() - 0.5).collect()
 }
 
-/// Sums in another order differ by some roundings of their largest part.
+/// Tolerance of sums in another order: some roundings of their largest part.
 fn near(name: &str, found: &[f32], expected: &[f64]) {
     assert_eq!(found.len(), expected.len(), "{name}");
     let size = expected.iter().fold(1e-3f64, |size, value| size.max(value.abs()));
@@ -86,7 +87,7 @@ impl Parameters {
     }
 }
 
-/// More than eight portions of 128, fewer than a portion, and one record.
+/// Numbers of records: more than eight steps of 128, less than a step, and one.
 #[test]
 fn records_are_embedded_each_by_itself() {
     let parameters = Parameters::new();
@@ -106,7 +107,7 @@ fn records_are_embedded_each_by_itself() {
         for record in 0..count {
             let own = record * WIDTH..(record + 1) * WIDTH;
             let (one, tape) = embed(&weights, records(record, 1));
-            assert_eq!(*one, all[own.clone()], "record {record} of {count} is the same beside others");
+            assert_eq!(*one, all[own.clone()], "record {record} of {count} does not depend on the others");
             let of = records(record, 1);
             near("embedded", &one, &parameters.defined(of.keys, of.features, encoded));
             let alone = embed_back(&weights, of, &tape, &gradient[own]);
@@ -147,7 +148,7 @@ fn masks_are_made_each_by_itself() {
         output_bias: &output_bias,
     };
     let keys = drawn(30, records * KEYS);
-    // Sequences of two full groups of sixteen, and some more.
+    // Two full groups of sixteen sequences, and some more.
     let slots: Vec<u32> = (0..35 * positions as u32).map(|place| place * 7 % records as u32).collect();
     let input = |slots| MaskInput { keys: &keys, key_columns: KEYS, slots, positions };
     let (all, tape) = mask(&weights, input(&slots));
@@ -157,7 +158,7 @@ fn masks_are_made_each_by_itself() {
     for (place, one) in slots.chunks(positions).enumerate() {
         let own = place * positions..(place + 1) * positions;
         let (values, tape) = mask(&weights, input(one));
-        assert_eq!(values, all[own.clone()], "sequence {place} is the same beside others");
+        assert_eq!(values, all[own.clone()], "sequence {place} does not depend on the others");
         let alone = mask_back(&weights, input(one), &tape, &gradient[own]);
         sum.iter_mut().zip(alone.hidden.iter()).for_each(|(sum, value)| *sum += f64::from(*value));
     }

@@ -1,4 +1,4 @@
-//! What kernels work in is kept from call to call: nothing that another call left in it is ever read.
+//! Checks that kernels never read values that an earlier call left in a reused workspace.
 
 use fet_kernels::{
     AttentionWeights, BlockWeights, ChainInput, DecoderBlockWeights, DecoderInput, Dropout,
@@ -31,7 +31,7 @@ impl Layer {
     }
 }
 
-/// The bits of all that a chain of two blocks and a decoder of one give, there and back, where `number` draws every input.
+/// Bits of all results and gradients of a chain of two blocks and a decoder of one; `number` draws every input.
 fn bits(shape: Shape, mut number: impl FnMut() -> f32) -> Vec<u32> {
     let Shape { width, positions, .. } = shape;
     let layers: Vec<[Layer; 3]> = (0..2)
@@ -48,7 +48,7 @@ fn bits(shape: Shape, mut number: impl FnMut() -> f32) -> Vec<u32> {
     let input = ChainInput { records: &records, slots: &slots, mask: Some(&mask) };
     let passed = forward(&shape, &blocks, input, dropout(), true);
     let plain = forward(&shape, &blocks, input, None, false);
-    let tape = passed.tape.expect("a tape was asked for");
+    let tape = passed.tape.expect("a tape was requested");
     let back = backward(&shape, &blocks, input, tape, drawn(SEQUENCES * positions * width));
     let mut all = vec![passed.values, plain.values, back.records.to_vec(), back.mask.expect("a mask")];
     for block in &back.blocks {
@@ -79,7 +79,7 @@ fn what_was_left_is_not_read() {
     };
     let before = small();
     assert!(before.iter().all(|&bits| f32::from_bits(bits).is_finite()));
-    // Whatever these calls leave is no number.
+    // These calls leave NaN behind.
     for shape in [Shape { width: 40, heads: 4, positions: 33 }, shape] {
         let poisoned = bits(shape, || f32::NAN);
         assert!(poisoned.iter().any(|&bits| f32::from_bits(bits).is_nan()), "{shape:?}");

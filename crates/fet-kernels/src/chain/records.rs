@@ -1,4 +1,4 @@
-//! What the first block computes of each distinct record by itself, however many sequences it stands in: there, to its places, and back.
+//! First block's computations per distinct record: forward, distribution to positions, and backward.
 
 use rayon::prelude::*;
 
@@ -9,10 +9,10 @@ use crate::parameters::{AttentionGradient, AttentionWeights};
 use crate::rows::add;
 use crate::shape::Shape;
 
-/// Distinct records are projected so many at a time.
+/// Number of distinct records per projection step.
 const RECORDS_AT_A_TIME: usize = 256;
 
-/// The rows of a table that stand in these places.
+/// Gathers the rows of a table at these indices.
 pub(crate) fn gather(table: &[f32], slots: &[u32], width: usize, out: &mut [f32]) {
     for (row, &slot) in out.chunks_exact_mut(width).zip(slots) {
         row.copy_from_slice(&table[slot as usize * width..(slot as usize + 1) * width]);
@@ -32,7 +32,7 @@ pub(super) fn gather_projected<'a>(
     room
 }
 
-/// What the first block computes of each record by itself, [U, 3H].
+/// First block's queries, keys and values of each distinct record, [U, 3H].
 pub(super) fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, records: &[f32]) -> Buffer {
     let width = shape.width;
     let mut projected = Buffer::any(3 * records.len());
@@ -43,7 +43,7 @@ pub(super) fn project_records(shape: &Shape, weights: &AttentionWeights<'_>, rec
     projected
 }
 
-/// From the gradients at the slots to those of the records, directly and by way of the first projection.
+/// Sums the gradients at the positions into gradients of the records, directly and through the first projection.
 pub(super) fn records_back(
     shape: &Shape,
     (weights, turned): (&AttentionWeights<'_>, &Turned),
@@ -91,7 +91,7 @@ pub(super) fn records_back(
     gradient
 }
 
-/// Where each record stands, ascending.
+/// Positions of each record, ascending.
 struct Places {
     starts: Vec<u32>,
     places: Vec<u32>,

@@ -1,4 +1,4 @@
-//! The linear layers around attention, forward and back, and whole heads that dropout takes.
+//! Linear layers around attention, forward and backward, and dropout of whole heads.
 
 use crate::dropout::Dropout;
 use crate::matrix::{Into, View, ViewMut, multiply};
@@ -26,7 +26,7 @@ pub(super) fn stacked_mut(
     ViewMut::strided(&mut gradient.projection[part * width + start..], width, count, 3 * width)
 }
 
-/// Queries (`part` 0) or values (2) of normed rows.
+/// Computes queries (`part` 0) or values (`part` 2) of normalised rows.
 pub(super) fn affine(normed: &[f32], weights: &AttentionWeights<'_>, part: usize, out: &mut [f32]) {
     let width = weights.gain.len();
     let bias = Into::Row(&weights.projection_bias[part * width..(part + 1) * width]);
@@ -34,7 +34,7 @@ pub(super) fn affine(normed: &[f32], weights: &AttentionWeights<'_>, part: usize
     multiply(1.0, View::new(normed, width), right, bias, ViewMut::new(out, width));
 }
 
-/// Back through [`affine`] and the norm before it.
+/// Backward pass of [`affine`] and the norm before it.
 pub(super) fn affine_back(
     rows: &[f32],
     weights: &AttentionWeights<'_>,
@@ -56,14 +56,14 @@ pub(super) fn affine_back(
     normalise_back(rows, weights.gain, normed_gradient, rows_gradient, parameters);
 }
 
-/// What follows the heads.
+/// Output projection after the heads.
 pub(super) fn leave(heads: &[f32], weights: &AttentionWeights<'_>, out: &mut [f32]) {
     let width = weights.gain.len();
     let (left, right) = (View::new(heads, width), View::new(weights.output, width));
     multiply(1.0, left, right, Into::Row(weights.output_bias), ViewMut::new(out, width));
 }
 
-/// Back through [`leave`].
+/// Backward pass of [`leave`].
 pub(super) fn leave_back(
     heads: &[f32],
     weights: &AttentionWeights<'_>,
@@ -80,7 +80,7 @@ pub(super) fn leave_back(
     multiply(1.0, view, right, Into::Set, ViewMut::new(heads_gradient, width));
 }
 
-/// Zeroes or scales each head by its number.
+/// Zeroes or scales each head by its random number.
 pub(super) fn drop_heads(dropout: &Dropout, numbers: &[u16], head: usize, values: &mut [f32]) {
     for (values, &number) in values.chunks_exact_mut(head).zip(numbers) {
         let factor = dropout.gate().pass(number, 1.0);

@@ -1,4 +1,4 @@
-//! Attention of each sample's absorbed queries to its memory, sample by sample while the memory lies in cache.
+//! Attention of each sample's absorbed queries to its memory, one sample after another so that the memory stays in cache.
 
 use crate::attention::{drop_row, pass_row};
 use crate::feed_forward::Drawn;
@@ -7,14 +7,14 @@ use crate::matrix::{Into, View, ViewMut, multiply};
 use crate::rows::sized;
 use crate::shape::Shape;
 
-/// The memories of n samples, [n, K, H], and what is added to their logits, [n, K].
+/// Memories of n samples, [n, K, H], and the terms added to their logits, [n, K].
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
     pub(super) values: &'a [f32],
     pub(super) mask: Option<&'a [f32]>,
 }
 
-/// What attention works in.
+/// Scratch memory of attention.
 #[derive(Default)]
 pub(super) struct Scratch {
     logits: Vec<f32>,
@@ -25,15 +25,15 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Room for the gradients of context and total, which [`attend_back`] reads, for so many queries.
+    /// Memory for the gradients of context and total of this many queries, which [`attend_back`] reads.
     pub(super) fn gradients(&mut self, queries: usize, width: usize) -> (&mut [f32], &mut [f32]) {
         (sized(&mut self.context_gradient, queries * width), sized(&mut self.total_gradient, queries))
     }
 }
 
-/// What the way back needs of the way there.
+/// Results of the forward pass that the backward pass reads.
 pub(super) struct Saved<'a> {
-    /// Weights, with the sign of dropout, [n, heads, K].
+    /// Weights, with the sign bit marking dropped ones, [n, heads, K].
     pub(super) kept: &'a mut [f32],
     /// Weighted sums of the memory, [n, heads, H].
     pub(super) context: &'a mut [f32],
@@ -76,7 +76,7 @@ pub(super) fn attend(
     }
 }
 
-/// Softmax and dropout of one row; gives the sum of what is left.
+/// Softmax and dropout of one row; returns the sum of the kept weights.
 fn softmax(
     logits: &mut [f32],
     mask: Option<&[f32]>,
@@ -114,8 +114,9 @@ fn softmax(
     )
 }
 
-/// Back from the gradients of context and total, left in the scratch, to those of the memory, which it replaces or adds to, and of the absorbed
-/// queries.
+/// Backward pass from the gradients of context and total in the scratch memory.
+///
+/// Replaces or adds to the gradient of the memory, and computes the gradient of the absorbed queries.
 pub(super) fn attend_back<'s>(
     shape: &Shape,
     memory: Memory<'_>,
@@ -125,7 +126,7 @@ pub(super) fn attend_back<'s>(
     scratch: &'s mut Scratch,
 ) -> &'s [f32] {
     let Shape { width, heads, positions } = *shape;
-    // Slopes and weights one after another, and what each is multiplied with: one product makes both parts of the memory's gradient.
+    // Slopes and weights are adjacent, and so are their factors: one product computes both parts of the memory's gradient.
     let both = sized(&mut scratch.logits, 2 * heads * positions);
     let with = sized(&mut scratch.weights, 2 * heads * width);
     let absorbed_gradient = sized(&mut scratch.absorbed_gradient, absorbed.len());
@@ -156,8 +157,8 @@ pub(super) fn attend_back<'s>(
     absorbed_gradient
 }
 
-/// `slopes` holds the gradient of the dropped weights, `total` that of their sum; it becomes that of the logits.
-/// `weights` becomes the dropped weights.
+/// Turns `slopes` from the gradient of the dropped weights into the gradient of the logits; `total` is the gradient of their sum.
+/// Applies dropout to `weights`.
 fn softmax_back(scale: f32, total: f32, kept: &[f32], slopes: &mut [f32], weights: &mut [f32]) {
     #[inline(always)]
     fn of_row(kept: &[f32], mean: f32, weights: &[f32], slopes: &mut [f32]) {

@@ -1,4 +1,4 @@
-//! The way of a portion of samples through a decoder's blocks, and back.
+//! Forward and backward pass of one part of the samples through a decoder's blocks.
 
 use crate::buffer::Buffer;
 use crate::dropout::{Dropout, Numbers, drop_values, words};
@@ -10,20 +10,20 @@ use crate::shape::Shape;
 use super::layers::{affine, affine_back, drop_heads, leave, leave_back, stacked, stacked_mut};
 use super::{DecoderBlockGradient, DecoderBlockWeights, DecoderInput, memory};
 
-/// What a portion of n samples leaves behind in one block.
+/// Activations of a part of n samples in one block.
 #[derive(Debug)]
 pub(super) struct Trace {
     /// x before the block, [n, H].
     input: Buffer,
-    /// Its values, scaled by dropout, [n, H].
+    /// Values of self-attention, scaled by dropout, [n, H].
     values: Buffer,
-    /// x between the attentions, [n, H].
+    /// x between self-attention and attention to the memory, [n, H].
     between: Buffer,
-    /// Queries over √d, [n, H].
+    /// Queries divided by √d, [n, H].
     queries: Buffer,
-    /// Queries by way of W_K, [n, heads, H].
+    /// Queries multiplied by W_K, [n, heads, H].
     absorbed: Buffer,
-    /// Attention weights, [n, heads, K]; the sign says which dropout lets through.
+    /// Attention weights, [n, heads, K]; the sign bit marks dropped ones.
     weights: Buffer,
     /// Weighted sums of the memory, [n, heads, H].
     context: Buffer,
@@ -33,7 +33,7 @@ pub(super) struct Trace {
     attended: Buffer,
     /// x before the feed-forward layer, [n, H].
     middle: Buffer,
-    /// That layer before its GELU, [n, 2H].
+    /// Feed-forward layer before its GELU, [n, 2H].
     hidden: Buffer,
 }
 
@@ -56,13 +56,13 @@ impl Trace {
     }
 }
 
-/// The masks of one block, in the order in which the model draws them.
+/// Sizes of the masks of one block, in the model's drawing order.
 pub(super) fn masks(shape: &Shape, samples: usize) -> [usize; 5] {
     let Shape { width, heads, positions } = *shape;
     [samples * heads, samples * width, samples * heads * positions, samples * width, 2 * samples * width]
 }
 
-/// What a portion works in.
+/// Scratch memory of a part.
 #[derive(Default)]
 pub(super) struct Scratch {
     feed_forward: feed_forward::Scratch,
@@ -73,17 +73,17 @@ pub(super) struct Scratch {
     numbers: Numbers,
 }
 
-/// What the way back through one block leaves for a portion of n samples.
+/// Gradients of a part of n samples from the backward pass of one block.
 pub(super) struct Gradients<'a> {
-    /// That of the block's result, [n, H], which becomes that of `x`.
+    /// Gradient of the block's result, [n, H]; it becomes the gradient of `x`.
     pub(super) x: &'a mut [f32],
-    /// Of the memory, [n, K, H], which the last block replaces and others add to.
+    /// Gradient of the memory, [n, K, H]; the last block overwrites it, the others add to it.
     pub(super) memory: &'a mut [f32],
-    /// Those of the parameters, to which it adds.
+    /// Gradients of the parameters; accumulated.
     pub(super) parameters: &'a mut DecoderBlockGradient,
 }
 
-/// What all portions' ways through the decoder share.
+/// State that the passes of all parts share.
 pub(super) struct Way<'a> {
     pub(super) shape: &'a Shape,
     pub(super) blocks: &'a [DecoderBlockWeights<'a>],
@@ -93,7 +93,7 @@ pub(super) struct Way<'a> {
 }
 
 impl<'a> Way<'a> {
-    /// The numbers of mask `index` of `block` for `n` samples from `first`, where there is dropout.
+    /// Random numbers of mask `index` of `block` for `n` samples from `first`, if there is dropout.
     fn draw(
         &self,
         (block, index): (usize, usize),
@@ -117,7 +117,7 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// `x` [n, H], samples from `first`, goes through a block.
+    /// Applies a block to `x` [n, H], the samples from `first`.
     pub(super) fn forward(
         &self,
         block: usize,
@@ -184,7 +184,7 @@ impl<'a> Way<'a> {
         trace
     }
 
-    /// Back through [`Way::forward`].
+    /// Backward pass of [`Way::forward`].
     pub(super) fn backward(
         &self,
         block: usize,
