@@ -235,7 +235,10 @@ mod tests {
             assert!(pool.waiting + pool.used <= 500, "{} wait", pool.waiting);
         }
         assert!(pool.take_largest(101).is_none() && pool.take_largest(100).is_some());
-        assert!(pool.idle.iter().all(|values| values.len() == 100), "the longest waiting buffer was replaced");
+        assert!(
+            pool.idle.iter().all(|values| values.len() == 100),
+            "the longest waiting buffer was replaced"
+        );
     }
 
     /// A tape stays in use while the decoder's backward pass and then the blocks' backward pass take buffers; neither replaces
