@@ -1,26 +1,25 @@
 //! Tensor backends by name, chosen at run time.
 //!
-//! The only crate that names a backend. It has no model and no data; that all devices compute the same is
-//! held by `tests/equivalence.rs`.
+//! This is the only crate that names a backend. `suite/equivalence.rs` of the crate `fet` tests that all devices compute the same.
 
 use burn::tensor::Device;
 
-/// A device that was chosen.
+/// Selected device.
 #[derive(Debug, Clone)]
 pub struct Backend {
     /// Its name: `flex`, `ndarray`, `libtorch`, or `libtorch-cuda` with an optional `:index`.
     pub name: String,
-    /// Where tensors live; without autodiff.
+    /// Device of the tensors, without autodiff.
     pub device: Device,
-    /// How many parties may compute at the same time: a device's element-wise work and its small products keep
-    /// one core busy, so that parties on threads pay. See [`Backend::share`].
+    /// Number of parties that may compute at the same time. Element-wise work and small products keep only one core busy, so
+    /// parties on threads are faster. See [`Backend::share`].
     pub party_threads: usize,
-    /// Whether tensors live in the host's own memory.
+    /// True if tensors are in the host's memory.
     pub on_host: bool,
 }
 
 impl Backend {
-    /// Divides the cores between so many parties: LibTorch's own threads give way to parties on threads.
+    /// Divides the cores among this many parties: LibTorch uses fewer threads if parties run on threads.
     pub fn share(&self, parties: usize) {
         #[cfg(feature = "libtorch")]
         if self.name == "libtorch" && parties > 1 {
@@ -31,18 +30,18 @@ impl Backend {
     }
 }
 
-/// A device that cannot be had.
+/// Error for an unavailable device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
     /// No device has this name.
     #[error("`device` must be one of {known}; it is \"{name}\"{hint}")]
     Unknown {
-        /// What was asked for.
+        /// Requested device.
         name: String,
         /// The names that exist.
         known: String,
-        /// "; did you mean ...?" where a name is near.
+        /// "; did you mean ...?" if a known name is similar.
         hint: String,
     },
     /// The device exists, but this program was built without it.
@@ -51,15 +50,15 @@ pub enum BackendError {
          (`cargo xtask libtorch` fetches LibTorch; it is then used by every `cargo xtask` command)"
     )]
     NotCompiled {
-        /// What was asked for.
+        /// Requested device.
         name: String,
     },
     /// LibTorch was compiled in, but sees no such GPU.
     #[error("`device` \"{name}\" is not there: LibTorch sees {found} CUDA devices")]
     NoGpu {
-        /// What was asked for.
+        /// Requested device.
         name: String,
-        /// How many GPUs LibTorch sees.
+        /// Number of GPUs that LibTorch sees.
         found: usize,
     },
     /// A LibTorch without CUDA.
@@ -67,12 +66,12 @@ pub enum BackendError {
         "`device` \"{name}\" needs a LibTorch with CUDA, and this one has none: `cargo xtask libtorch --cuda` fetches it"
     )]
     NoCuda {
-        /// What was asked for.
+        /// Requested device.
         name: String,
     },
 }
 
-/// Whether the LibTorch that is linked has CUDA, be there a GPU or not.
+/// True if the linked LibTorch has CUDA, with or without a GPU.
 pub fn has_cuda() -> bool {
     #[cfg(feature = "libtorch")]
     let has_cuda = tch::utils::has_cudart();
@@ -81,10 +80,10 @@ pub fn has_cuda() -> bool {
     has_cuda
 }
 
-/// The device names, in the order in which they are listed.
+/// Device names in listing order.
 pub const NAMES: [&str; 4] = ["flex", "ndarray", "libtorch", "libtorch-cuda"];
 
-/// Whether the device `name` was compiled in.
+/// True if the program was built with the device `name`.
 pub fn is_compiled(name: &str) -> bool {
     let pure = matches!(name, "flex" | "ndarray");
     pure || (cfg!(feature = "libtorch") && matches!(name, "libtorch" | "libtorch-cuda"))

@@ -36,14 +36,14 @@ pub struct FedSimSettings {
     /// The output width of that model for each pair.
     #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub pair_outputs: usize,
-    /// Whether a learned gate turns a pair's similarity into its weight; otherwise the similarity itself is the weight.
+    /// If true, a learned gate turns a pair's similarity into its weight; otherwise the similarity itself is the weight.
     pub weight_gate: bool,
     /// The width of the hidden layer of that gate.
     #[schemars(range(min = 1, max = MOST_WIDTH))]
     pub gate_hidden: usize,
-    /// Whether the pairs of a record are sorted by ascending similarity before they are merged.
+    /// If true, the pairs of a record are sorted by ascending similarity before the merge.
     pub sort_gate: bool,
-    /// How the pairs of a record are merged into one prediction.
+    /// The merge of a record's pairs into one prediction.
     pub merge: Merge,
     /// The number of channels of the convolution over the pairs, if `merge` is "conv".
     #[schemars(range(min = 1, max = MOST_WIDTH))]
@@ -60,15 +60,14 @@ pub struct FedSimSettings {
     /// The dropout rate before each layer of the merge; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The number of the secondary that is linked softly, by K neighbours; the first is 1. The others join by their nearest
-    /// record.
+    /// The number of the secondary with K soft links; the first is 1. The others join by their nearest record.
     #[schemars(range(min = 1))]
     pub soft_party: usize,
     /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,
 }
 
-/// How the K pairs of a record are merged into one prediction.
+/// Merge of the K pairs of a record into one prediction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Merge {

@@ -1,7 +1,7 @@
 //! `fet-alone`: the Federated Transformer's decoder with an empty memory, the control of `fet`.
 //!
-//! It has every layer that `fet` has at the primary, the encoding of the primary's own key among them, and nothing from others:
-//! what `fet` is ahead of it is what the other parties add.
+//! It has every layer of `fet` at the primary, including the encoding of the primary's own key, but no data from others. The difference
+//! between `fet` and `fet-alone` is the contribution of the other parties.
 
 use burn::tensor::{Device, Tensor};
 use fet_core::encoder::Encoder;
@@ -15,7 +15,7 @@ use fet_train::methods::FetSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Settings of `fet-alone`: those of `fet`, but that nothing can be said of other parties.
+/// Settings of `fet-alone`: those of `fet`, except the ones about other parties.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct FetAloneSettings(pub FetSettings);
@@ -66,11 +66,11 @@ impl Method for FetAlone {
         _encoder: &Slot<dyn Encoder>,
         _context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        Err(Violation::new("kind", "has no secondary half", "\"fet-alone\"").within("method"))
+        Err(Violation::new("kind", "does not have a secondary part", "\"fet-alone\"").within("method"))
     }
 }
 
-/// A decoder before a memory of zeros.
+/// A decoder with a memory of zeros.
 struct Alone {
     decoder: Box<dyn Primary>,
     width: usize,

@@ -1,12 +1,11 @@
 //! `gbdt-solo`, `gbdt-top1` and `gbdt-pooled`: gradient-boosted trees, the standard baseline for tables.
 //!
-//! `gbdt-solo` sees the primary's own keys and features. The others also see features of linked records: of the nearest record of every
-//! secondary, or of all K in several forms. They pool raw columns at the primary, so they protect nothing, and show what linked data
-//! are worth to a model that is not federated.
+//! `gbdt-solo` sees the primary's own keys and features. `gbdt-top1` adds the features of every secondary's nearest record,
+//! `gbdt-pooled` those of all K records in several forms. Both send raw columns to the primary and protect no data; they show the
+//! value of linked data for a model that is not federated.
 //!
-//! All trees are grown at once; epoch e of the report uses the first e/20 of them, so that the validation rows choose
-//! the number of trees, as they choose the epoch of every method. Trees are not tensors: the run's `model.safetensors`
-//! is empty.
+//! All trees are grown at once. Epoch e of the report uses the first e/20 of them, so that the validation rows choose the number of
+//! trees, as they choose the epoch of every method. Trees are not tensors: the run's `model.safetensors` is empty.
 
 mod forest;
 mod growth;
@@ -43,10 +42,10 @@ pub struct GbdtTop1Settings(pub Growth);
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GbdtPooledSettings {
-    /// What the trees see of the K linked records of each secondary.
+    /// The form in which the trees see the K linked records of each secondary.
     #[schemars(extend("x-rule" = "one or more, none twice"))]
     pub columns: Vec<Pool>,
-    /// How the trees are grown.
+    /// The growth of the trees.
     pub growth: Growth,
 }
 
@@ -59,7 +58,7 @@ impl Default for GbdtPooledSettings {
     }
 }
 
-/// The number of portions in which the trees are validated.
+/// Number of equal parts of the trees after which the run validates.
 const PORTIONS: usize = 20;
 
 impl Recipe<dyn Method> for GbdtSoloSettings {
@@ -114,7 +113,7 @@ inventory::submit! {
 struct Gbdt {
     kind: &'static str,
     growth: Growth,
-    /// Nothing of others where it is empty.
+    /// Forms of the linked records; empty for none.
     pools: Vec<Pool>,
 }
 

@@ -1,5 +1,5 @@
-//! `solo`: the primary alone, a multi-layer perceptron on its own keys and features (paper, section 7.1); as a fair control also
-//! on the encoding of keys that `fet` has (`key_encoding`).
+//! `solo`: a multi-layer perceptron on the primary's own keys and features (paper, section 7.1). With `key_encoding` it also sees the
+//! positional encoding of `fet`, as a fair control.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -26,7 +26,7 @@ pub struct SoloSettings {
     /// The dropout rate after each hidden layer; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The encoding of the key beside the inputs; none in the paper.
+    /// The encoding of the key as additional input; none in the paper.
     pub key_encoding: KeyEncoding,
     /// The optimiser of the model.
     pub optimizer: OptimizerSettings,
@@ -75,7 +75,7 @@ impl Method for Solo {
         _encoder: &Slot<dyn Encoder>,
         _context: &SecondaryContext<'_>,
     ) -> Result<Box<dyn Encoder>, Violation> {
-        Err(Violation::new("kind", "has no secondary half", "\"solo\"").within("method"))
+        Err(Violation::new("kind", "does not have a secondary part", "\"solo\"").within("method"))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The shared part of the SplitNN methods: local models that see features, and keys only where these are encoded.
+//! Shared part of the SplitNN methods: local models that see features, and keys only in encoded form.
 
 use fet_core::encoder::{Encoder, EncoderContext};
 use fet_core::memory::MOST_WIDTH;
@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Local {
-    /// The widths of the hidden layers of the primary's local model, in order; empty for none. The secondaries' local models
-    /// are the encoder's.
+    /// The widths of the hidden layers of the primary's local model, in order; empty for none. The encoder slot defines the secondaries'
+    /// local models.
     #[schemars(inner(range(min = 1, max = MOST_WIDTH)))]
     pub hidden: Vec<usize>,
     /// The width of every party's representation.

@@ -1,8 +1,8 @@
 //! `top1sim`: each primary record joined with the nearest record of every secondary, then SplitNN (paper,
 //! section 7.1).
 //!
-//! Keys are only for linkage: no model sees them, unless `key_encoding` has every party encode its own, as `fet` does: a fair control.
-//! A secondary's local model is the encoder slot.
+//! Keys serve linkage only, and no model sees them. As a fair control, `key_encoding` makes every party encode its own keys, as `fet`
+//! does. The encoder slot is a secondary's local model.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -34,7 +34,7 @@ pub struct Top1SimSettings {
     /// The dropout rate after each hidden layer; 0 for none.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub dropout: f64,
-    /// The encoding of each party's own keys, which its local model then sees; none in the paper.
+    /// The encoding of each party's own keys as input of its local model; none in the paper.
     pub key_encoding: KeyEncoding,
     /// The optimiser of the primary's model and of every secondary's.
     pub optimizer: OptimizerSettings,

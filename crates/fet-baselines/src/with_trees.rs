@@ -1,8 +1,8 @@
-//! `with-trees`: another method, whose predictions are averaged with those of boosted trees on the primary's own columns.
+//! `with-trees`: averages the predictions of another method with boosted trees on the primary's own columns.
 //!
-//! A network and trees err differently, and their mean errs less than either. The trees are grown once, on the training rows, before
-//! the method's first step; they see nothing of others, and nothing of theirs leaves the primary. They are a part of its model: saved,
-//! restored and used for predictions with it.
+//! A network and trees make different errors, and their mean has a smaller error than either. The trees are grown once, on the training
+//! rows, before the method's first step. They use the primary's data only and never leave it. They belong to the model: a run saves,
+//! restores and uses them with it.
 
 mod trees;
 
@@ -37,12 +37,12 @@ pub struct WithTreesSettings {
     /// The share of the trees in a prediction.
     #[schemars(range(min = 0, max = 1))]
     pub share: f64,
-    /// How the trees are grown.
+    /// The growth of the trees.
     pub growth: Growth,
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
-    schema_of_inner::<dyn Method>("The other method; its settings stand beside its kind.", |kind| {
+    schema_of_inner::<dyn Method>("The other method; its settings follow its kind.", |kind| {
         kind != KIND && !kind.starts_with("gbdt-")
     })
 }
@@ -64,7 +64,7 @@ impl Recipe<dyn Method> for WithTreesSettings {
     fn build(&self, (): &()) -> Result<Box<dyn Method>, Violation> {
         let inner = self.inner.build_inner(&())?;
         if inner.plan().at_once.is_some() || self.inner.kind() == KIND {
-            let rule = "must be a method that is trained step by step and has no trees";
+            let rule = "must be a method that trains step by step and does not have trees";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         Ok(Box::new(WithTrees { inner, share: self.share, growth: self.growth.clone() }))
@@ -117,7 +117,7 @@ impl Method for WithTrees {
     }
 }
 
-/// The other method's half, with trees beside it.
+/// The other method's part, with trees.
 struct Beside {
     inner: Box<dyn Primary>,
     trees: Trees,
@@ -126,7 +126,7 @@ struct Beside {
     told: Told,
 }
 
-/// What the whole is to whoever trains or saves it; made anew after a change.
+/// Parameters of both parts for training and saving; recomputed after a change.
 #[derive(Default)]
 struct Told {
     parameters: OnceCell<Parameters>,
@@ -135,7 +135,7 @@ struct Told {
 }
 
 impl Beside {
-    /// The mean of what the method and the trees say of a row, as an activated output.
+    /// Mean of the activated outputs of the method and the trees.
     fn mean(&self, said: &[f32], scores: &[f64]) -> Vec<f32> {
         let share = self.share;
         let mean = |one: f64, other: f64| (1.0 - share) * one + share * other;
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    /// By the library itself: a quarter of a prediction is what the trees say, the rest what the method says alone.
+    /// Checks with the trees' library that a quarter of a prediction comes from the trees and the rest from the method.
     #[test]
     fn a_prediction_is_the_mean_of_both() {
         let device = Device::flex();

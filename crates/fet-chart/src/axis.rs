@@ -1,4 +1,4 @@
-//! Values at named places, beside a vertical scale: [`axis`] and [`amounts`].
+//! Values at named positions with a vertical scale: [`axis`] and [`amounts`].
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ pub fn axis(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series:
     draw(&Frame::new(size, scale, title, y), ticks, x, series, true)
 }
 
-/// Amounts at places that have no order: nothing joins them, and the scale shows 0.
+/// Amounts at unordered positions: no line joins them, and the scale includes 0.
 pub fn amounts(size: Size, title: &str, ticks: &[String], x: &str, y: &str, series: &[Series]) -> String {
     if values(series).next().is_none() {
         return String::new();
@@ -30,7 +30,7 @@ fn values(series: &[Series]) -> impl Iterator<Item = f64> {
 fn draw(frame: &Frame<'_>, ticks: &[String], x: &str, series: &[Series], joined: bool) -> String {
     let place = |place: usize| frame.left + frame.width() * (place as f64 + 0.5) / ticks.len() as f64;
     let mut svg = frame.begin();
-    // On a narrow picture, as many labels as there is room for.
+    // A narrow picture shows only the labels that fit.
     let longest = ticks.iter().map(|tick| tick.chars().count()).max().unwrap_or(1) as f64;
     let room = (frame.width() / (8.0 * longest + 10.0)).max(1.0) as usize;
     let every = ticks.len().div_ceil(room.max(1));
@@ -44,7 +44,7 @@ fn draw(frame: &Frame<'_>, ticks: &[String], x: &str, series: &[Series], joined:
     }
     svg.push_str(&frame.x_title(x));
     for (index, one) in series.iter().enumerate() {
-        // Series stand a little beside each other, so that error bars do not hide one another.
+        // A small offset between series keeps their error bars visible.
         let shift = (index as f64 - (series.len() - 1) as f64 / 2.0) * (7.0_f64).min(frame.width() / 60.0);
         let x = |mark: &Mark| place(mark.place) + shift;
         let _ = write!(svg, r#"<g class="s{}" data-series="{}">"#, one.number % COLOURS, one.number);

@@ -1,4 +1,4 @@
-//! Circles on a plane, around a place of its own: [`bubbles`].
+//! Circles on a plane around a marked position: [`bubbles`].
 
 use std::fmt::Write;
 
@@ -14,11 +14,11 @@ pub struct Bubble {
     pub at: (f64, f64),
     /// Its radius, in CSS pixels.
     pub radius: f64,
-    /// What is said of it.
+    /// Tooltip.
     pub title: String,
 }
 
-/// Circles on a plane; a cross marks the place `own`, of which `what` is said.
+/// Circles on a plane; a cross with the tooltip `what` marks the position `own`.
 pub fn bubbles(
     size: Size,
     title: &str,

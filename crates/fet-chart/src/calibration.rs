@@ -1,4 +1,4 @@
-//! Predicted probabilities against what happened: [`calibration`].
+//! Predicted probabilities against observed frequencies: [`calibration`].
 
 use std::fmt::Write;
 
@@ -7,8 +7,8 @@ use super::scale::Scale;
 use super::signs::{line, sign};
 use super::{COLOURS, Series, Size};
 
-/// The curve of each series with its seeds behind it, all from 0 to 1, and the diagonal on which predictions are right. Signs
-/// stand at the points of the curve, and `said` is what is said of each.
+/// Curve of each series in front of the curves of its seeds, from 0 to 1, and the diagonal of perfect calibration. Markers show the
+/// points of the curve; `said` holds their tooltips.
 pub fn calibration(
     size: Size,
     title: &str,

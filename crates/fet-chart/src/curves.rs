@@ -7,7 +7,7 @@ use super::scale::Scale;
 use super::signs::{line, sign};
 use super::{COLOURS, Series, Size};
 
-/// A curve for each series, with its seeds behind it.
+/// One curve per series in front of the curves of its seeds.
 pub fn curves(size: Size, title: &str, x: &str, y: &str, series: &[Series]) -> String {
     let points = || series.iter().flat_map(|series| series.seeds.iter().flatten().chain(&series.curve));
     let Some(scale) = Scale::of(points().map(|point| point.1)) else { return String::new() };

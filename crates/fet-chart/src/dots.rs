@@ -1,4 +1,4 @@
-//! A row of values for each variant, above a horizontal scale: [`dots`].
+//! One row of values per variant above a horizontal scale: [`dots`].
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::signs::{diamond, sign};
 use super::text::{escaped, shortened};
 use super::{COLOURS, Mark, Series, Size};
 
-/// A row for each variant: seeds, mean, interval, published figures; a line through the base's mean.
+/// One row per variant: seeds, mean, interval and published figures, with a line through the mean of the base variant.
 pub fn dots(size: Size, title: &str, x: &str, series: &[Series], base: Option<f64>) -> String {
     let marks = || series.iter().flat_map(|series| &series.marks);
     let Some(scale) = Scale::of(marks().flat_map(Mark::extent)) else { return String::new() };

@@ -1,4 +1,4 @@
-//! The frame of a chart: its outermost element, the vertical scale and the titles of both axes.
+//! Frame of a chart: outermost element, vertical scale and axis titles.
 
 use std::fmt::Write;
 
@@ -61,7 +61,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Round numbers below a horizontal scale, each with a line up to `top`; `at` says where a number stands.
+/// Labels of a horizontal scale, each with a line up to `top`; `at` maps a number to its position.
 pub(crate) fn ticks_below(
     scale: &Scale,
     count: usize,

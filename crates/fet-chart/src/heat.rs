@@ -1,4 +1,4 @@
-//! Amounts of pairs, such as true and predicted classes, as shaded cells: [`heat`].
+//! Counts of pairs, such as true and predicted classes, as shaded cells: [`heat`].
 
 use std::fmt::Write;
 
@@ -8,16 +8,17 @@ use super::text::{escaped, shortened};
 
 /// The sides of the largest and of the smallest cell.
 const SIDES: (f64, f64) = (46.0, 3.0);
-/// The width of a character, at most, of the font's usual ones.
+/// Upper bound on the width of the font's usual characters.
 const CHARACTER: f64 = 7.5;
-/// Room for a line of text.
+/// Height of a line of text.
 const LINE: f64 = 15.0;
-/// A name is shortened to so many characters.
+/// Maximum number of characters of a name.
 const LONGEST: usize = 14;
 
-/// A row of cells for each name, a column for each: `cells[row][column]`. The stronger the colour of a cell, the larger its
-/// share of its row. Cells have their numbers if there is room for all of them. Rows are titled `y`, columns `x`. It takes
-/// the height that it needs.
+/// Matrix `cells[row][column]` with one row and one column per name.
+///
+/// The colour of a cell shows its share of the row. Cells show their numbers if all numbers fit. `y` is the title of the rows, `x`
+/// of the columns. The chart takes the height that it needs.
 pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cells: &[Vec<f64>]) -> String {
     if names.is_empty() || cells.len() != names.len() || cells.iter().any(|row| row.len() != names.len()) {
         return String::new();
@@ -32,7 +33,7 @@ pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cel
     let below = if upright { longest } else { LINE };
     let mut svg = begin(size.width.max(width + 12.0), bottom + below + 2.0 * LINE, title);
     let _ = write!(svg, r#"<text class="label" x="2" y="14">{}</text>"#, escaped(y));
-    // As many names as there is room for.
+    // Shows only the names that fit.
     let every = (LINE / side).ceil().max(1.0) as usize;
     for (at, name) in short.iter().enumerate().filter(|(at, _)| at % every == 0) {
         let (middle, name) = ((at as f64 + 0.5) * side, escaped(name));
@@ -86,7 +87,7 @@ pub fn heat(size: Size, title: &str, (x, y): (&str, &str), names: &[String], cel
     svg + "</svg>"
 }
 
-/// A whole number as such, another with two digits.
+/// Formats integers without decimals and other numbers with two.
 fn number(amount: f64) -> String {
     if amount.fract() == 0.0 { format!("{amount:.0}") } else { format!("{amount:.2}") }
 }
@@ -100,7 +101,7 @@ mod tests {
     fn a_cell_is_as_strong_as_its_share_of_the_row() {
         let names = ["a < b".to_string(), "other".to_string()];
         let svg = heat(WIDE, "t", ("predicted", "true"), &names, &[vec![3.0, 1.0], vec![0.0, 2.5]]);
-        // 0.06 + 0.94 · 3/4, 1/4 and 1; nothing is drawn of an empty cell.
+        // 0.06 + 0.94 · 3/4, 1/4 and 1; the chart skips the empty cell.
         for opacity in ["0.765", "0.295", "1.000"] {
             assert_eq!(svg.matches(&format!(r#"fill-opacity="{opacity}""#)).count(), 1, "{opacity} in {svg}");
         }
@@ -120,7 +121,7 @@ mod tests {
         for size in [WIDE, NARROW] {
             let svg = heat(size, "t", ("predicted", "true"), &names, &cells);
             assert_eq!(svg.matches("<rect").count(), 50);
-            // 925 pixels beside the names are 16 for each of 50, 260 are 5: then every third has its name, twice.
+            // 925 pixels next to the names leave 16 for each of 50; 260 pixels leave 5, so every third name appears, twice.
             let names = if size.names > 0.0 { 100 } else { 2 * 17 };
             assert_eq!(svg.matches(r#"class="tick""#).count(), names, "{svg}");
             assert!(svg.contains(&format!(r#"width="{:.0}""#, size.width)), "no wider than asked: {svg}");

@@ -1,4 +1,4 @@
-//! How often values occur, as bars that touch: [`histogram`].
+//! Histogram with adjacent bars: [`histogram`].
 
 use std::fmt::Write;
 
@@ -10,15 +10,15 @@ use super::text::escaped;
 /// A bar of a histogram.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bar {
-    /// Where it begins and ends.
+    /// Left and right end.
     pub span: (f64, f64),
-    /// How high it is.
+    /// Height.
     pub height: f64,
-    /// What is said of it.
+    /// Tooltip.
     pub title: String,
 }
 
-/// Bars from 0 up; a dashed line stands at the value 0.
+/// Bars above 0, with a dashed line at the value 0.
 pub fn histogram(size: Size, title: &str, (x, y): (&str, &str), bars: &[Bar]) -> String {
     let ends = bars.iter().flat_map(|bar| [bar.span.0, bar.span.1]).chain([0.0]);
     let heights = bars.iter().map(|bar| bar.height).chain([0.0]);
@@ -36,7 +36,7 @@ pub fn histogram(size: Size, title: &str, (x, y): (&str, &str), bars: &[Bar]) ->
     let floor = frame.y(0.0);
     for bar in bars {
         let (left, right, top) = (at(bar.span.0), at(bar.span.1), frame.y(bar.height));
-        // A bar without a width is still seen.
+        // A bar of zero width stays visible.
         let (wide, high) = ((right - left).max(2.0), (floor - top).max(0.0));
         let _ = write!(
             svg,

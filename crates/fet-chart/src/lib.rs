@@ -1,9 +1,8 @@
-//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, points and circles on a plane;
-//! shaded cells, calibration curves, histograms.
+//! SVG charts: values with error bars along an axis, variants as dots, curves, amounts, points and circles on a plane, shaded
+//! cells, calibration curves and histograms.
 //!
-//! No library is used, because a chart takes its colours from its surroundings (light, dark, print), is drawn in several
-//! sizes, and its series can be switched off. A chart is an element for a page that holds the [`page_style`];
-//! [`Picture`] makes a file of some charts. This crate does not decide what is compared.
+//! The crate draws charts itself because a chart takes its colours from the page (light, dark, print), exists in several sizes, and
+//! lets readers hide series. A chart is an element for a page with the [`page_style`]; [`Picture`] combines charts in one file.
 
 mod axis;
 mod bubbles;
@@ -39,7 +38,7 @@ pub struct Size {
     pub width: f64,
     /// The height; [`dots`] and [`heat`] take what they need.
     pub height: f64,
-    /// Space for the names of variants beside the chart; 0 if they are above their dots.
+    /// Width of the column for variants' names; 0 if the names are above their dots.
     pub names: f64,
 }
 
@@ -59,9 +58,9 @@ pub struct Mark {
     pub half_width: Option<f64>,
     /// Single seeds.
     pub seeds: Vec<f64>,
-    /// A figure of others.
+    /// Published figure.
     pub paper: Option<f64>,
-    /// What is said of it.
+    /// Tooltip.
     pub title: String,
 }
 
@@ -81,7 +80,7 @@ impl Mark {
 pub struct Series {
     /// Its index, which determines colour and marker.
     pub number: usize,
-    /// Its name in tooltips, and beside [`dots`].
+    /// Its name in tooltips and next to [`dots`].
     pub name: String,
     /// Its values, for [`axis`], [`amounts`] and [`dots`].
     pub marks: Vec<Mark>,

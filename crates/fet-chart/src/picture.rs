@@ -1,4 +1,4 @@
-//! A file of its own: some charts with their titles, a legend and a caption.
+//! Picture file with several charts, their titles, a legend and a caption.
 
 use std::fmt::Write;
 
@@ -9,37 +9,37 @@ use super::{COLOURS, Size, style};
 /// A chart in a picture.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Stands above it.
+    /// Title above the chart.
     pub title: String,
-    /// The size that it was drawn in.
+    /// Size of the chart.
     pub size: Size,
-    /// What a function of this crate drew.
+    /// SVG element from a function of this crate.
     pub chart: String,
 }
 
 /// Charts of one size, row by row.
 #[derive(Debug, Clone)]
 pub struct Picture {
-    /// Describes the picture to those who do not see it.
+    /// Description for screen readers.
     pub title: String,
     /// The charts.
     pub panels: Vec<Panel>,
-    /// How many stand side by side.
+    /// Number of charts per row.
     pub columns: usize,
     /// The number and the name of each series.
     pub legend: Vec<(usize, String)>,
-    /// Stands below; may be empty.
+    /// Caption below the charts; may be empty.
     pub caption: String,
 }
 
 const EDGE: f64 = 12.0;
 const TITLE: f64 = 30.0;
 const LINE: f64 = 20.0;
-/// The width of a character at most, of the font's usual ones.
+/// Upper bound on the width of the font's usual characters.
 const CHARACTER: f64 = 7.0;
 
 impl Picture {
-    /// The text of the file. Its background is that of the theme.
+    /// Text of the SVG file, with the background of the theme.
     pub fn svg(&self) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
         let size = self.panels.first().map_or((300.0, 0.0), |panel| (panel.size.width, panel.size.height));
@@ -71,7 +71,7 @@ impl Picture {
         )
     }
 
-    /// The legend, in as many lines as it needs; returns where it ends.
+    /// Draws the legend in as many lines as it needs; returns the position of its end.
     fn draw_legend(&self, body: &mut String, width: f64, top: f64) -> f64 {
         let (mut x, mut y) = (EDGE, top);
         let room = ((width - 2.0 * EDGE - 20.0) / CHARACTER) as usize;

@@ -1,4 +1,4 @@
-//! Named points on a plane, with error bars both ways: [`points`].
+//! Named points on a plane with horizontal and vertical error bars: [`points`].
 
 use std::fmt::Write;
 
@@ -13,9 +13,9 @@ use super::{COLOURS, Size};
 pub struct Point {
     /// Its index, which determines colour and marker.
     pub number: usize,
-    /// Its name, which stands beside it where there is room.
+    /// Its name, shown next to the point if there is room.
     pub name: String,
-    /// Its place (x, y), in the units of the axes.
+    /// Its position (x, y), in the units of the axes.
     pub at: (f64, f64),
     /// The ends of its horizontal bar.
     pub across: Option<(f64, f64)>,
@@ -23,19 +23,19 @@ pub struct Point {
     pub up: Option<(f64, f64)>,
     /// Single seeds (x, y).
     pub seeds: Vec<(f64, f64)>,
-    /// What is said of it.
+    /// Tooltip.
     pub title: String,
 }
 
 /// A box in the chart: left, top, right, bottom.
 type Area = [f64; 4];
 
-/// The width of a character, at most, of the font's usual ones; and the height of a line.
+/// Upper bound on the width of the font's usual characters, and the height of a line.
 const CHARACTER: f64 = 7.0;
 const LINE: f64 = 15.0;
 
-/// Points over `span`, the whole of the horizontal axis. No name covers another or a point's sign; one that finds no room is
-/// left to the legend.
+/// Points over the range `span` of the horizontal axis. Names never cover each other or a marker; a name without room appears only
+/// in the legend.
 pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), points: &[Point]) -> String {
     let points: Vec<&Point> =
         points.iter().filter(|point| point.at.0.is_finite() && point.at.1.is_finite()).collect();
@@ -54,7 +54,7 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
     svg.push_str(&frame.x_title(x));
     let group =
         |point: &Point| format!(r#"<g class="s{}" data-series="{}">"#, point.number % COLOURS, point.number);
-    // All bars lie below all signs and names, which cross a bar only where there is no other room.
+    // Bars are below markers and names; a name crosses a bar only if there is no other room.
     let mut bars: Vec<Area> = Vec::new();
     for point in &points {
         svg.push_str(&group(point));
@@ -92,7 +92,7 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
         if let Some(area) = area {
             taken.push(area);
             let (left, base) = (area[0] + 1.0, area[3] - 4.0);
-            // A name that stands apart from its point is joined to it.
+            // A line joins a distant name to its point.
             if (base - 4.0 - y).abs() > LINE {
                 let end = if area[0] > x { area[0] } else { area[2] };
                 svg.push_str(&line("thin", &[(x, y), (end, base - 4.0)]));
@@ -108,7 +108,7 @@ pub fn points(size: Size, title: &str, (x, y): (&str, &str), span: (f64, f64), p
     svg + "</svg>"
 }
 
-/// The nearest free room for a name beside a point: to the right or the left, then further and further above and below.
+/// Finds the nearest free room for a name: right or left of the point, then at growing distance above and below.
 fn room(frame: &Frame<'_>, (x, y): (f64, f64), wide: f64, taken: &[Area]) -> Option<Area> {
     let (left, right) = (x - 10.0 - wide, x + 10.0);
     let steps = (0..14).flat_map(|step| [-f64::from(step), f64::from(step)]);
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn names_stand_beside_their_points_and_cover_nothing() {
-        // Six in one place, two at the right end, which only the left side has room for, and one alone.
+        // Six at one position, two at the right end with room only on their left, and one alone.
         let all = [
             (0.5, 90.0),
             (0.5, 90.0),
@@ -196,7 +196,7 @@ mod tests {
                 }
             }
             assert!(svg.contains("polyline"), "a name apart is joined to its point: {svg}");
-            // The last point stands alone: its name crosses no bar.
+            // The last point is alone, so its name crosses no bar.
             let (last, bar) = (names[names.len() - 1], bar_heights(&svg)[names.len() - 1]);
             assert!(last[3] <= bar || last[1] >= bar, "{last:?} and {bar} in {svg}");
             assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
         }
         let none = Point { at: (f64::NAN, 1.0), ..point(1, 0.0, 0.0) };
         let svg = points(WIDE, "t", ("x", "y"), (0.0, 1.0), &[point(0, 0.4, 90.0), none]);
-        assert_eq!(svg.matches("class=\"name\"").count(), 1, "what has no place is left out: {svg}");
+        assert_eq!(svg.matches("class=\"name\"").count(), 1, "a point without room is missing: {svg}");
         assert_eq!(points(WIDE, "t", ("x", "y"), (0.0, 1.0), &[]), "", "nothing to draw");
     }
 }

@@ -1,6 +1,6 @@
 //! The scale of a chart: its ends, ticks and labels.
 
-/// A linear scale with a little room at both ends.
+/// Linear scale with a small margin at both ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scale {
     low: f64,
@@ -43,7 +43,7 @@ impl Scale {
         (first..=last).map(|n| n as f64 * step).collect()
     }
 
-    /// With the digits that the finest step needs.
+    /// Formats a tick with the digits that the smallest step needs.
     pub(crate) fn label(&self, tick: f64) -> String {
         let digits = (-self.step(7).log10().floor()).clamp(0.0, 12.0) as usize;
         let text = format!("{tick:.digits$}");

@@ -1,4 +1,4 @@
-//! The signs of series and of published figures, and lines.
+//! Markers of series and of published figures, and lines.
 
 use super::COLOURS;
 use super::text::escaped;
@@ -23,7 +23,7 @@ pub(crate) fn sign(number: usize, x: f64, y: f64, title: &str) -> String {
     format!(r#"<path class="sign" d="{path}"><title>{}</title></path>"#, escaped(title))
 }
 
-/// A figure of others.
+/// Marker of a published figure.
 pub(crate) fn diamond(x: f64, y: f64) -> String {
     format!(
         r#"<path class="paper" d="M{x:.1} {:.1}l6 6l-6 6l-6 -6Z"><title>from the paper</title></path>"#,

@@ -29,7 +29,7 @@ const DARK: Theme = Theme {
 };
 const PRINT: Theme = Theme { paper: "#ffffff", ink: "#000000", soft: "#444444", line: "#bbbbbb", ..LIGHT };
 
-/// What a chart looks like. The colour of a series is the current colour of its group.
+/// Style of a chart. The colour of a series is the current colour of its group.
 const RULES: &str = r#"svg text { fill: var(--ink); font-family: system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; font-size: 12.5px; }
 svg text.tick { fill: var(--soft); font-variant-numeric: tabular-nums; }
 svg text.label { fill: var(--soft); }
@@ -68,7 +68,7 @@ pub fn page() -> String {
     text + &rules()
 }
 
-/// The style of a picture in a file of its own. It has no variables, because many programs that draw SVG know none.
+/// Style of a picture file. It uses no variables, because many SVG programs do not support them.
 pub(crate) fn file() -> String {
     let rules = rules();
     let of = |theme: &Theme| {
@@ -84,7 +84,7 @@ fn rules() -> String {
 }
 
 impl Theme {
-    /// Names of variables, and colours.
+    /// Variable names and colours.
     fn colours(&self) -> Vec<(String, &'static str)> {
         let named = [("paper", self.paper), ("ink", self.ink), ("soft", self.soft), ("line", self.line)];
         let named = named.into_iter().map(|(name, colour)| (format!("--{name}"), colour));

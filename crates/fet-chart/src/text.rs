@@ -1,6 +1,6 @@
 //! Text in a chart.
 
-/// At most `room` characters; an ellipsis stands for what is left out.
+/// Shortens text to at most `room` characters, with an ellipsis at the end.
 pub(crate) fn shortened(text: &str, room: usize) -> String {
     if text.chars().count() <= room {
         return text.to_string();
@@ -8,12 +8,12 @@ pub(crate) fn shortened(text: &str, room: usize) -> String {
     text.chars().take(room - 1).collect::<String>().trim_end().to_string() + "…"
 }
 
-/// Text escaped for HTML and SVG.
+/// Escapes text for HTML and SVG.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Lines of at most `room` characters, broken at spaces; a longer word keeps its own line.
+/// Breaks text at spaces into lines of at most `room` characters; a longer word gets its own line.
 pub(crate) fn wrapped(text: &str, room: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

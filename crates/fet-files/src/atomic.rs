@@ -1,13 +1,12 @@
-//! Writing a file by way of a temporary file beside it and a rename.
+//! Atomic writes: a temporary file in the same folder, then a rename.
 //!
-//! Readers see the old file or the new one, never a part. Two processes or threads that write the same file do not
-//! disturb each other: each has a temporary file of its own, and the last rename wins. A process that is killed while it
-//! writes leaves its temporary file (`NAME.PROCESS-NUMBER.part`) behind; nothing reads it, and [`sweep`] removes it.
+//! Readers see the old file or the new one, never a part. Two processes or threads can write the same file: each uses a separate
+//! temporary file, and the last rename wins. A process that is killed during a write leaves its temporary file
+//! (`NAME.PROCESS-NUMBER.part`); no program reads it, and [`sweep`] removes it.
 //!
-//! A symbolic link is followed: the file that it names is replaced, not the link. What is no file, such as a device or a FIFO, stays;
-//! [`write_with`] writes to it as it is.
+//! A write follows symbolic links and replaces the target, not the link. [`write_with`] writes directly to a device or a FIFO.
 //!
-//! The crate `tempfile` would do the same, but it and what it depends on would be built before every `cargo xtask`.
+//! The crate `tempfile` would also work, but `cargo xtask` would have to build it and its dependencies first.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,25 +15,24 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Writes `bytes` to the file `path`; creates the folder where it is missing. A device or a FIFO that stands there is an error:
-/// a program that writes its own files would wait for somebody to read them.
+/// Writes `bytes` to the file `path`; creates a missing folder. A device or a FIFO at this path is an error, because the program
+/// would wait for a reader.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if is_stream(path) {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "what stands there is no file"));
+        return Err(io::Error::new(ErrorKind::InvalidInput, "the path is not a regular file"));
     }
     write_with(path, |file| file.write_all(bytes))?;
-    // After a power cut it is there, too.
+    // The rename survives a power cut.
     sync_folder(path)
 }
 
-/// Writes `bytes` to `path` so that, where the system has such permissions, only the file's owner may read it (mode 0600);
-/// creates the folder where it is missing.
+/// Writes `bytes` to `path`, readable only by the file's owner (mode 0600) on systems with such permissions; creates a missing folder.
 pub fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     place(path, true, |file| file.write_all(bytes))?;
     sync_folder(path)
 }
 
-/// Has the entry of a new file in its folder on the disk, where the system can be asked for that.
+/// Flushes the folder of a new file to the disk, on systems that support it.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -45,9 +43,9 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes to `path` what `fill` writes; creates the folder where it is missing. Returns what `fill` returns.
+/// Writes the output of `fill` to `path`; creates a missing folder. Returns the result of `fill`.
 ///
-/// If anything fails, the temporary file is removed and `path` is as it was.
+/// On failure it removes the temporary file and leaves `path` unchanged.
 pub fn write_with<T>(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<T>) -> io::Result<T> {
     place(path, false, fill)
 }
@@ -72,22 +70,22 @@ fn place<T>(path: &Path, private: bool, fill: impl FnOnce(&mut dyn Write) -> io:
     let written = fill_and_rename(file, &temporary, path, fill);
     under_way().remove(&temporary);
     if written.is_err() {
-        // The first error is the one to report; a temporary file that stays does no harm.
+        // The first error is the one to report; a left-over temporary file is harmless.
         let _ = fs::remove_file(&temporary);
     }
     written
 }
 
-/// The temporary files that are being written.
+/// Temporary files in use.
 static UNDER_WAY: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
 fn under_way() -> MutexGuard<'static, BTreeSet<PathBuf>> {
     UNDER_WAY.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Ends the process with this exit code and leaves no temporary file of its own behind: for whoever is told to stop.
+/// Removes this process's temporary files and exits with this code. For programs that receive a signal to stop.
 pub fn leave(code: i32) -> ! {
-    // Held to the end: no other file is begun meanwhile.
+    // Holding the lock to the end prevents new files.
     let under_way = under_way();
     for temporary in under_way.iter() {
         let _ = fs::remove_file(temporary);
@@ -95,7 +93,7 @@ pub fn leave(code: i32) -> ! {
     std::process::exit(code)
 }
 
-/// Finds out whether [`write_with`] could begin to write to `path`, and leaves nothing behind. A device or a FIFO is not opened.
+/// Tests if [`write_with`] could write to `path`, without leaving a file. Does not open devices or FIFOs.
 pub fn check_writable(path: &Path) -> io::Result<()> {
     let path = &followed(path)?;
     if is_stream(path) {
@@ -105,7 +103,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     fs::remove_file(temporary)
 }
 
-/// The file that a symbolic link names, through as many links as a system follows.
+/// Resolves symbolic links, up to the system's limit.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_path_buf();
     for _ in 0..40 {
@@ -117,7 +115,7 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(io::Error::other("its symbolic links lead in a circle"))
 }
 
-/// Whether something stands there that is neither a file nor a folder.
+/// True if the path exists and is neither a file nor a folder.
 fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
@@ -135,28 +133,28 @@ fn fill_and_rename<T>(
     Ok(result)
 }
 
-/// Removes what killed processes left of files that they were writing into `folder`: for whoever alone writes there. What cannot be removed
-/// stays, and does no harm.
+/// Removes temporary files that killed processes left in `folder`. The caller must be the only writer there. A file that cannot be
+/// removed is harmless.
 pub fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        // In a container every process has the same number: what this one writes is known to it.
+        // In a container every process has the same number, so this process skips the files that it writes itself.
         if name.to_str().is_some_and(is_temporary) && !under_way().contains(&entry.path()) {
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Whether a name is one that [`create_beside`] gives.
+/// True for names that [`create_beside`] makes.
 fn is_temporary(name: &str) -> bool {
     let numbers = name.strip_suffix(".part").and_then(|name| name.rsplit_once('.'));
     let numbers = numbers.and_then(|(_, numbers)| numbers.split_once('-'));
     numbers.is_some_and(|(process, number)| process.parse::<u32>().is_ok() && number.parse::<u64>().is_ok())
 }
 
-/// A new file beside `path`. Its name is unique among the threads of this process and the processes of this machine; a
-/// name that a process of another machine has taken on a shared folder is skipped.
+/// Creates a file next to `path`. Its name is unique among the threads of this process and the processes of this machine; on a shared
+/// folder it skips names that another machine has taken.
 fn create_beside(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     loop {
@@ -171,7 +169,7 @@ fn create_beside(path: &Path, private: bool) -> io::Result<(PathBuf, File)> {
     }
 }
 
-/// A new file; a private one is never, not for a moment, readable by others.
+/// Creates a file; a private file is never readable by others.
 fn create_new(path: &Path, private: bool) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -228,7 +226,7 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).expect("there"), text);
         }
         fs::create_dir(new.join("taken")).expect("a folder");
-        write(&new.join("taken"), b"text").expect_err("a folder stands there");
+        write(&new.join("taken"), b"text").expect_err("the path is a folder");
         let failed = write_with(&path, |file| {
             file.write_all(b"half")?;
             Err::<(), _>(io::Error::other("no more"))
@@ -276,7 +274,7 @@ mod tests {
         assert!(at("first").is_symlink() && at("second").is_symlink());
         symlink("circle", at("circle")).expect("a link");
         assert!(write(&at("circle"), b"text").is_err() && check_writable(&at("circle")).is_err());
-        // A device of our own: the terminal's other side would do, but /dev/full is everywhere and refuses.
+        // /dev/full exists everywhere and refuses writes.
         symlink("/dev/full", at("full")).expect("a link");
         check_writable(&at("full")).expect("nothing is written");
         write(&at("full"), b"text").expect_err("it is full");

@@ -1,6 +1,4 @@
 //! SHA-256 of bytes and of files, and bytes as hexadecimal digits.
-//!
-//! What a checksum stands for is decided by the callers.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -25,7 +23,7 @@ pub fn sha256_of_file(path: &Path) -> io::Result<[u8; 32]> {
     }
 }
 
-/// Two lower-case hexadecimal digits for each byte.
+/// Formats each byte as two lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

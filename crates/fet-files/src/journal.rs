@@ -1,9 +1,8 @@
-//! A journal: a file of records of one size that only grows, for what must be written before something happens.
+//! Write-ahead journal: an append-only file of records of equal size.
 //!
-//! A record is [`PAYLOAD`] bytes and the first 16 of SHA-256 over the 16 of the record before and the payload. A record that was
-//! appended outlives the process, and, if it was asked to be durable, the machine. What a crash of the machine may cost is
-//! the end of the file since the last durable record ([`Journal::is_torn`]); anything else that is not as it was written is
-//! an error. What the records say is decided by the caller. One process at a time may append.
+//! A record has [`PAYLOAD`] bytes and a 16-byte checksum: the start of SHA-256 over the previous checksum and the payload. An appended
+//! record survives the process; a durable record survives the machine. A crash of the machine can lose the records after the last
+//! durable one ([`Journal::is_torn`]); any other change is an error. Only one process at a time may append.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -12,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::atomic::sync_folder;
 use crate::sha256;
 
-/// The bytes of a record that are the caller's.
+/// Number of bytes of a record that belong to the caller.
 pub const PAYLOAD: usize = 48;
 const CHECK: usize = 16;
 const RECORD: usize = PAYLOAD + CHECK;
@@ -21,27 +20,27 @@ const RECORD: usize = PAYLOAD + CHECK;
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
-    /// Open once something was appended.
+    /// Open after the first append.
     file: Option<File>,
     records: u64,
     last: [u8; CHECK],
     torn: bool,
 }
 
-/// Why a journal cannot be read.
+/// Error of reading a journal.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// The file cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A record is not as it was written, and others follow it.
+    /// A record before the end was changed.
     #[error("record {0} is not as it was written")]
     Damaged(u64),
 }
 
 impl Journal {
-    /// The journal at `path` and its records; an empty one where there is no file, which is made with the first record.
+    /// Opens the journal at `path` and reads its records. Without a file the journal is empty; the first append creates the file.
     pub fn open(path: &Path) -> Result<(Self, Vec<[u8; PAYLOAD]>), JournalError> {
         let bytes = match fs::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
@@ -59,7 +58,7 @@ impl Journal {
             payloads.push(*payload);
         }
         let sound = payloads.len();
-        // A crash tears the end. Where a sound record comes behind one that is not, it was something else.
+        // A crash damages only the end. A valid record after a damaged one means another cause.
         for pair in whole.get(sound..).unwrap_or_default().windows(2) {
             let (before, after) = (&pair[0], &pair[1]);
             let (_, before) = before.split_first_chunk::<PAYLOAD>().expect("a record is longer");
@@ -73,18 +72,18 @@ impl Journal {
         Ok((journal, payloads))
     }
 
-    /// Whether the end of the file was lost: records since the last durable one may be missing.
+    /// True if the end of the file was lost: records after the last durable one may be missing.
     pub fn is_torn(&self) -> bool {
         self.torn
     }
 
-    /// How many records it has.
+    /// Number of records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// Appends a record; over the torn end of the file, if it has one. If it is `durable` it and all before it are on the
-    /// disk afterwards. If this fails, the record may be there or not, and the next is written in its place.
+    /// Appends a record, and replaces a torn end. A `durable` record and all records before it are on the disk afterwards. After an error the
+    /// record may exist or not; the next append replaces it.
     pub fn append(&mut self, payload: &[u8; PAYLOAD], durable: bool) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -167,7 +166,7 @@ mod tests {
             written(&path, 4);
             let mut bytes = fs::read(&path).expect("there");
             bytes.truncate(4 * RECORD - cut);
-            // A file can be longer than what reached the disk.
+            // A file can be longer than its data on the disk.
             bytes.resize(4 * RECORD - cut + 7, 0);
             fs::write(&path, &bytes).expect("writable");
             let left = 4 - cut.div_ceil(RECORD) as u8;
@@ -195,7 +194,7 @@ mod tests {
                 "{place}: {found:?}"
             );
         }
-        // A record that is cut out of the middle.
+        // Cuts a record out of the middle.
         fs::write(&path, [&sound[..RECORD], &sound[2 * RECORD..]].concat()).expect("writable");
         assert!(matches!(Journal::open(&path), Err(JournalError::Damaged(2))));
     }

@@ -1,7 +1,6 @@
-//! Files that are whole or absent, journals that only grow, SHA-256 checksums of bytes and of files, streams that may close, and names
-//! that were mistyped.
+//! Atomic files, append-only journals, SHA-256 checksums, standard streams that may close, and suggestions for mistyped names.
 //!
-//! Every file that the workspace's programs leave behind is written here. What is in a file is no concern of this crate.
+//! All programs of the workspace write their files through this crate.
 
 mod atomic;
 mod checksum;

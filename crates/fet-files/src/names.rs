@@ -1,10 +1,10 @@
-//! What is said about a name that nobody knows, and where an experiment is that is called by its name alone.
+//! Suggestions for unknown names, and the path of an experiment that is given by its name alone.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// "; did you mean ...?" for the candidate most similar to `given`, or nothing if none is similar.
+/// Returns "; did you mean ...?" for the candidate most similar to `given`, or an empty string.
 pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     known
         .into_iter()
@@ -15,11 +15,11 @@ pub fn did_you_mean<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -
         .unwrap_or_default()
 }
 
-/// Where the experiments of a clone are, seen from its folder.
+/// Folder of the experiments within a clone.
 const FOLDER: &str = "experiments";
 
-/// The file of an experiment: `given`; or, where there is none and it is a bare name such as `hdb`, `hdb.toml` here or in the
-/// folder `experiments`. If nothing is found it is `given`.
+/// Resolves the file of an experiment. A bare name such as `hdb` means `hdb.toml` here or in the folder `experiments`. Returns
+/// `given` if it exists or if no file is found.
 pub fn experiment(given: &Path) -> PathBuf {
     let bare = given.components().count() == 1 && !given.as_os_str().is_empty();
     if given.symlink_metadata().is_ok() || !bare {
@@ -33,7 +33,7 @@ pub fn experiment(given: &Path) -> PathBuf {
     candidates.into_iter().find(|path| path.is_file()).unwrap_or_else(|| given.to_path_buf())
 }
 
-/// "; did you mean ...?" for a file that is not there: the experiment of the most similar name beside it or in `experiments`.
+/// Returns "; did you mean ...?" for a missing file: the experiment with the most similar name in its folder or in `experiments`.
 pub fn similar_experiment(missing: &Path) -> String {
     let beside = missing.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());

@@ -1,15 +1,15 @@
-//! Standard output and standard error, of which either may have been closed by whoever reads them (`fet list | head`).
+//! Standard output and standard error, which their reader may close (`fet list | head`).
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, Write};
 
-/// Writes `text` to standard output. A reader that has gone has read what it wanted, and is no error; a full disk is one.
+/// Writes `text` to standard output. A closed pipe is not an error; a full disk is.
 pub fn answer(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     without_reader(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
 }
 
-/// A write whose reader has gone is done.
+/// Treats a write to a closed pipe as done.
 fn without_reader(written: io::Result<()>) -> io::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -17,15 +17,14 @@ fn without_reader(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Writes a line to standard error, [`plain`], which nobody may be listening to: work goes on.
+/// Writes a [`plain`] line to standard error, and ignores a closed stream.
 pub fn note_line(line: Arguments<'_>) {
     let _ = writeln!(io::stderr().lock(), "{}", plain(&line.to_string()));
 }
 
-/// A text as a terminal shows it: what input may have put into it does not steer the terminal, and no word of it is longer than
-/// anybody reads.
+/// Makes text safe for a terminal: escapes control characters, which may come from input, and shortens very long words.
 pub fn plain(text: &str) -> String {
-    // Longer than a path should be.
+    // Longer than usual paths.
     const WORD: usize = 200;
     let (mut shown, mut word) = (String::new(), 0);
     for c in text.chars() {
@@ -42,7 +41,7 @@ pub fn plain(text: &str) -> String {
     shown
 }
 
-/// As `eprintln!`, without a panic where standard error is closed.
+/// Prints like `eprintln!`, but does not panic if standard error is closed.
 #[macro_export]
 macro_rules! note {
     ($($line:tt)*) => { $crate::note_line(format_args!($($line)*)) };

@@ -1,10 +1,10 @@
-//! Reading files, and nothing else: a FIFO would wait for a writer, and a device such as `/dev/zero` never ends.
+//! Reads regular files only: a FIFO would wait for a writer, and a device such as `/dev/zero` never ends.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// Opens a file. A folder, a FIFO, a device or a socket is refused at once.
+/// Opens a file. Refuses a folder, a FIFO, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
     let found = fs::metadata(path)?;
     if found.is_dir() {
@@ -27,7 +27,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     String::from_utf8(read(path)?).map_err(|error| {
         let place = error.utf8_error().valid_up_to() + 1;
-        io::Error::new(ErrorKind::InvalidData, format!("it is no text: byte {place} is not valid UTF-8"))
+        io::Error::new(ErrorKind::InvalidData, format!("it is not text: byte {place} is not valid UTF-8"))
     })
 }
 

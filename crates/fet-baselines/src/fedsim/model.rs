@@ -15,7 +15,7 @@ use super::{FedSimSettings, Merge};
 /// A small constant that keeps weights above zero, as in the authors' program.
 const LEAST_WEIGHT: f64 = 1e-7;
 
-/// The sizes that the data decide.
+/// Sizes that follow from the data.
 pub(super) struct PairsShape {
     /// Feature columns of the primary.
     pub(super) features: usize,
@@ -98,7 +98,7 @@ impl Pairs {
 impl PrimaryNetwork for Pairs {
     fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2> {
         let memory = memory.expect("the trainer gives a memory to a method with secondaries");
-        // No party is ever left out, so a party's place among the active ones is its number.
+        // All parties are active, so a party's index among the active ones is its number.
         let similarities = memory.similarities.get(self.soft_party);
         let similarities = similarities.expect("the trainer gives similarities to a method that uses them");
         let [rows, positions, _] = memory.tensor.dims();
@@ -138,7 +138,7 @@ impl Convolution {
     }
 }
 
-/// The pair at each place in ascending order of similarity, row by row.
+/// Indices of the pairs in ascending order of similarity, row by row.
 fn ascending(similarities: &Tensor<2>) -> Tensor<1, Int> {
     let positions = similarities.dims()[1];
     let values = host(similarities.clone());

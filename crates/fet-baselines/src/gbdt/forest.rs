@@ -1,4 +1,4 @@
-//! Boosters as the primary's half of a method.
+//! Boosters as the primary's part of a method.
 
 use std::ops::Range;
 
@@ -13,22 +13,22 @@ use forust_ml::{GradientBooster, Matrix};
 
 use super::{Growth, PORTIONS, Pool};
 
-/// The name of the number of portions in use.
+/// Parameter name of the number of parts in use.
 const IN_USE: &str = "portions";
 
-/// One booster for a number or two classes, one for each of more classes.
+/// One booster for a regression or two classes, otherwise one per class.
 pub(super) struct Forest {
     growth: Growth,
-    /// What it makes of the neighbours' columns.
+    /// Forms of the neighbours' columns.
     pools: Vec<Pool>,
     seed: u64,
     objective: Objective,
-    /// The columns that are not constant on the training rows: the library refuses the others.
+    /// Columns that vary on the training rows; the library refuses constant columns.
     varying: Vec<usize>,
     boosters: Vec<GradientBooster>,
-    /// What the trees in use say of the training rows, and how many they are: each epoch adds its own.
+    /// Output of the trees in use on the training rows, and their number; each epoch adds its trees.
     trained: (Vec<Vec<f64>>, usize),
-    /// The number of portions of the trees in use: of the best epoch, once that is loaded.
+    /// Number of parts of the trees in use; after loading, of the best epoch.
     portions: Nothing,
 }
 
@@ -41,7 +41,7 @@ impl Forest {
         Self { growth, pools, seed, objective, varying, boosters, trained, portions }
     }
 
-    /// Columns: keys, features, and those that the secondaries pooled.
+    /// Columns: keys, features, and the secondaries' pooled columns.
     fn columns(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Vec<Vec<f64>> {
         let mut parts = vec![batch.keys.clone(), batch.features.clone()];
         if let Some(memory) = memory {
@@ -69,7 +69,7 @@ impl Forest {
         self.varying.iter().flat_map(|&index| &columns[index]).copied().collect()
     }
 
-    /// The activated output of the portions in use.
+    /// Activated output of the trees in use.
     fn output(&self, columns: &[Vec<f64>], device: &Device) -> Tensor<2> {
         let flat = self.flat(columns);
         let rows = columns[0].len();
@@ -80,12 +80,12 @@ impl Forest {
         self.activated(&scores, device)
     }
 
-    /// How many trees of each booster are in use.
+    /// Number of trees of each booster in use.
     fn in_use(&self) -> usize {
         self.growth.trees * self.portions.parameters().values()[0] as usize / PORTIONS
     }
 
-    /// Adds what these trees of each booster say of the rows.
+    /// Adds the output of these trees of each booster.
     fn add(&self, scores: &mut [Vec<f64>], data: &Matrix<'_, f64>, trees: Range<usize>) {
         for (booster, scores) in self.boosters.iter().zip(scores) {
             for tree in
@@ -106,12 +106,12 @@ impl Forest {
             .flat_map(|row| outputs.iter().map(move |output| activate(output[row]) as f32))
             .collect();
         let output = Tensor::from_data(TensorData::new(values, [rows, outputs.len()]), device);
-        // The loss of several classes is the cross-entropy of what has these logarithms.
+        // The loss of several classes is the cross-entropy of these log-probabilities.
         if self.objective.task == Task::Multiclass { output.clamp_min(1e-7).log() } else { output }
     }
 }
 
-/// Boosters of these columns, one for each output, and the columns that they use: the others are constant.
+/// Trains one booster per output; returns the boosters and the columns that vary.
 pub(crate) fn grown(
     growth: &Growth,
     objective: Objective,

@@ -1,4 +1,4 @@
-//! How trees are grown.
+//! Growth of boosted trees.
 
 use fet_core::data::Task;
 use forust_ml::GradientBooster;
@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PORTIONS;
 
-/// How gradient-boosted trees are grown: from histograms, leaf by leaf, the best leaf first. The defaults are those that do well on
-/// tables of some ten thousand rows (RESULTS.md, "Trees").
+/// Growth of gradient-boosted trees: from histograms, leaf by leaf, the best leaf first. The defaults work well on tables of some ten
+/// thousand rows (RESULTS.md, "Trees").
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Growth {
@@ -56,7 +56,7 @@ impl Default for Growth {
 impl Growth {
     pub(super) fn booster(&self, task: Task, seed: u64) -> GradientBooster {
         let loss = if task == Task::Regression { ObjectiveType::SquaredLoss } else { ObjectiveType::LogLoss };
-        // The sum of second derivatives of a log loss is a quarter of the rows at the most.
+        // The sum of second derivatives of a log loss is at most a quarter of the rows.
         let leaf_weight = if task == Task::Regression { self.leaf_weight } else { self.leaf_weight / 20.0 };
         let mut booster = GradientBooster::default()
             .set_objective_type(loss)

@@ -1,11 +1,11 @@
-//! What trees see of linked records.
+//! Linked records as columns for trees.
 
 use burn::tensor::{Tensor, activation};
 use fet_core::method::Memory;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of the K linked records of a secondary.
+/// Form of the K linked records of a secondary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pool {
@@ -15,12 +15,12 @@ pub enum Pool {
     Mean,
     /// The mean of their columns, weighted by the exponential of their similarity.
     Weighted,
-    /// How similar the most similar one is, and the mean of all: one minus a distance, for example, standardised.
+    /// The largest and the mean similarity, standardised; a similarity is one minus a distance, for example.
     Similarity,
 }
 
 impl Pool {
-    /// Whether it needs all K.
+    /// True if the form needs all K records.
     pub(super) fn of_all(self) -> bool {
         self != Self::Nearest
     }
@@ -29,7 +29,7 @@ impl Pool {
         matches!(self, Self::Weighted | Self::Similarity)
     }
 
-    /// Columns of the primary's rows, [B, n] each, out of the neighbours' [B, K, W], of which the first `available` are real.
+    /// Turns the neighbours' columns [B, K, W] into columns of the primary's rows, [B, n]; the first `available` neighbours are real.
     pub(super) fn columns(self, memory: &Memory) -> Vec<Tensor<2>> {
         let [rows, positions, width] = memory.tensor.dims();
         let real = memory.available.clamp(1, positions);
@@ -38,8 +38,7 @@ impl Pool {
         match self {
             Self::Nearest => vec![flat(parts().narrow(1, 0, 1))],
             Self::Mean => vec![flat(parts().mean_dim(1))],
-            // Of several parties each has its own columns and its own weights; the columns stand side by side, so that all of
-            // them are weighted by the mean of the parties' similarities.
+            // The columns of several parties are adjacent, so the mean of the parties' similarities weights all of them.
             Self::Weighted => {
                 let weights = activation::softmax(mean(&memory.similarities).narrow(1, 0, real), 1);
                 vec![flat((parts() * weights.reshape([rows, real, 1])).sum_dim(1))]

@@ -1,4 +1,4 @@
-//! Boosted trees as numbers that are saved with a model.
+//! Boosted trees as parameters of a model.
 
 use burn::tensor::Tensor;
 use fet_core::method::PrimaryBatch;
@@ -8,24 +8,24 @@ use fet_core::registry::Violation;
 
 use crate::gbdt::{Growth, grown};
 
-/// The most nodes that the trees of all outputs may have: they are a part of the model, four numbers each.
+/// Largest number of nodes of all trees; each node has four parameters.
 const MOST_NODES: usize = 8_000_000;
-/// The largest score before any tree: of a probability that single precision cannot tell from 0 or 1.
+/// Largest initial score: single precision rounds its probability to 0 or 1.
 const LARGEST: f32 = 100.0;
-/// The numbers of a node: the column, or -1 in a leaf; the value below which a record goes left, or the leaf's; both children.
+/// Parameters of a node: the column, or -1 in a leaf; the threshold below which a record goes left, or the leaf's value; both children.
 const NODE: usize = 4;
-/// The names of the trees' part of the model: whether they are grown, and each output's score before any tree; and their nodes.
+/// Parameter names of the trees: a flag and the initial scores, and the nodes.
 const BASE: &str = "trees.base";
 const NODES: &str = "trees.nodes";
 
-/// Refuses more trees than a model of so many outputs holds.
+/// Refuses more trees than a model with this number of outputs can hold.
 pub(super) fn check_size(growth: &Growth, outputs: usize) -> Result<(), Violation> {
     if growth.trees.saturating_mul(nodes(growth)).saturating_mul(outputs) <= MOST_NODES {
         return Ok(());
     }
     let each = if outputs > 1 { format!(" for each of {outputs} classes") } else { String::new() };
     let rule =
-        format!("must make no more than {MOST_NODES} nodes with `leaves`, 2 · leaves - 1 a tree{each}");
+        format!("must make at most {MOST_NODES} nodes with `leaves`: 2 · leaves - 1 per tree{each}");
     Err(Violation::new("growth.trees", rule, growth.trees))
 }
 
@@ -51,7 +51,7 @@ impl Trees {
         Self { parameters, growth, objective, seed }
     }
 
-    /// Whether a parameter of this name is theirs.
+    /// True if the parameter belongs to the trees.
     pub(super) fn has(name: &str) -> bool {
         name == BASE || name == NODES
     }
@@ -68,16 +68,16 @@ impl Trees {
         self.parameters.get(BASE).is_some_and(|base| base[0] > 0.0)
     }
 
-    /// How many numbers and how many segments the trees are.
+    /// Number of values and number of segments of the trees.
     pub(super) fn sizes(&self) -> (usize, usize) {
         (self.parameters.values().len(), self.parameters.segments().len())
     }
 
-    /// Grows them on training rows.
+    /// Grows the trees on training rows.
     pub(super) fn grow(&mut self, batch: &PrimaryBatch) {
         let columns = columns(batch);
         if columns.iter().all(|column| column.iter().all(|value| *value == column[0])) {
-            // Nothing tells one row from another.
+            // All rows are equal.
             return;
         }
         let (varying, boosters) =
@@ -86,7 +86,7 @@ impl Trees {
         let mut base = vec![1.0f32];
         let mut all = vec![0.0f32; boosters.len() * self.growth.trees * size * NODE];
         for (booster, of_booster) in boosters.iter().zip(all.chunks_mut(self.growth.trees * size * NODE)) {
-            // A class without a row has the logarithm of nothing, and nothing to split.
+            // A class without rows has no log-probability and no splits.
             base.push((booster.base_score as f32).clamp(-LARGEST, LARGEST));
             for (tree, flat) in booster.trees.iter().zip(of_booster.chunks_mut(size * NODE)) {
                 for (node, flat) in tree.nodes.iter().zip(flat.chunks_mut(NODE)) {
@@ -136,7 +136,7 @@ impl Trees {
     }
 }
 
-/// What a tree says of a row; 0 where the numbers are no tree.
+/// Output of a tree for a row; 0 if the parameters do not form a tree.
 fn said(tree: &[f32], row: &[f32]) -> f32 {
     let mut node = 0usize;
     for _ in 0..tree.len() / NODE {
@@ -166,14 +166,14 @@ fn rows(batch: &PrimaryBatch) -> Vec<Vec<f32>> {
     rows
 }
 
-/// The same by columns.
+/// Transposed table.
 pub(super) fn columns(batch: &PrimaryBatch) -> Vec<Vec<f64>> {
     let rows = rows(batch);
     let count = rows.first().map_or(0, Vec::len);
     (0..count).map(|column| rows.iter().map(|row| f64::from(row[column])).collect()).collect()
 }
 
-/// The least number of single precision that is no less: what is below the one is below the other.
+/// Rounds up to single precision, so that comparisons with single-precision values do not change.
 fn least_from(value: f64) -> f32 {
     let near = value as f32;
     if f64::from(near) < value { near.next_up() } else { near }
@@ -183,7 +183,7 @@ fn least_from(value: f64) -> f32 {
 mod tests {
     use super::*;
 
-    /// Whoever changed a file's numbers gets a number, and no endless walk.
+    /// Changed parameters in a file still give a number, and the walk through a tree ends.
     #[test]
     fn trees_that_are_none_end() {
         let circle = [0.0, 0.5, 0.0, 0.0];
