@@ -24,8 +24,7 @@ pub(super) fn check_size(growth: &Growth, outputs: usize) -> Result<(), Violatio
         return Ok(());
     }
     let each = if outputs > 1 { format!(" for each of {outputs} classes") } else { String::new() };
-    let rule =
-        format!("must make at most {MOST_NODES} nodes with `leaves`: 2 · leaves - 1 per tree{each}");
+    let rule = format!("must make at most {MOST_NODES} nodes with `leaves`: 2 · leaves - 1 per tree{each}");
     Err(Violation::new("growth.trees", rule, growth.trees))
 }
 
