@@ -5,7 +5,7 @@
 
 use crate::aggregator::Aggregator;
 use crate::linker::Linker;
-use crate::privacy::PrivacyMechanism;
+use crate::privacy::{Learning, Neighbouring, PrivacyMechanism};
 use crate::registry::{Plugin, SlotKind, Violation, did_you_mean, plugins};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,14 +16,24 @@ use serde::{Deserialize, Serialize};
 pub struct Policy {
     /// The linkers that it takes part in; all where the list is empty.
     pub linkers: Vec<String>,
-    /// The privacy mechanisms that it takes part with, "none" among them if it may be; all where the list is empty.
+    /// The privacy mechanisms that it takes part with, "none" among them if it may be. An empty list accepts all; with
+    /// `most_epsilon` it leaves out those whose ε is that of an idealisation, such as "gaussian".
     pub mechanisms: Vec<String>,
     /// The aggregators that it takes part with; all where the list is empty. A party that wants its part hidden in a sum names
     /// those that are secure sums.
     pub aggregators: Vec<String>,
-    /// The largest ε of a run; 0 for no limit.
+    /// The largest ε of a run, computed at `most_delta`; 0 for no limit.
     #[schemars(range(min = 0))]
     pub most_epsilon: f64,
+    /// The δ at which `most_epsilon` limits ε, whatever `privacy.delta` is: well below one in the number of records.
+    #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
+    pub most_delta: f64,
+    /// The values of `privacy.neighbouring` that it takes part with. An empty list accepts all; with `most_epsilon` it
+    /// accepts "replace" and "record", which protect a record that is replaced.
+    pub neighbouring: Vec<Neighbouring>,
+    /// The values of `privacy.learning` that it takes part with. An empty list accepts all; with `most_epsilon` it leaves
+    /// out "assumed", whose ε omits what the models learn from the records.
+    pub learning: Vec<Learning>,
     /// The least noise of a run, in units of the clipping norm; 0 for none.
     #[schemars(range(min = 0))]
     pub least_noise: f64,
@@ -47,6 +57,9 @@ impl Default for Policy {
             mechanisms: Vec::new(),
             aggregators: Vec::new(),
             most_epsilon: 0.0,
+            most_delta: 1e-5,
+            neighbouring: Vec::new(),
+            learning: Vec::new(),
             least_noise: 0.0,
             least_summed: 2,
             least_mask_neighbours: 2,

@@ -72,6 +72,21 @@ pub trait PrivacyMechanism: Send + Sync {
         self.spent(releases, tallies).epsilon.unwrap_or(f64::INFINITY)
     }
 
+    /// ε of the releases at `delta`, infinite where it is not bounded. Laws: at the δ of `spent` it is [`epsilon`]; it does not
+    /// rise with δ, and changes with the releases as [`epsilon`] does.
+    ///
+    /// [`epsilon`]: PrivacyMechanism::epsilon
+    fn epsilon_at(&self, releases: &Releases, tallies: &[Tally], delta: f64) -> f64 {
+        // A bound at one δ is a bound at every larger one.
+        let spent = self.spent(releases, tallies);
+        spent.epsilon.filter(|_| delta >= spent.delta).unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether ε is that of an idealisation, such as noise of real numbers where 32-bit floats leave.
+    fn is_idealised(&self) -> bool {
+        false
+    }
+
     /// The ε that the settings say no run must pass, if they say any.
     fn target(&self) -> Option<f64> {
         None

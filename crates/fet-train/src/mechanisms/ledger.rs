@@ -91,12 +91,16 @@ impl Ledger<'_> {
 
     /// ε of these releases at the settings' δ, and ε by Rényi divergences.
     pub(super) fn cost(&self, noise: f64, made: &[Tally], seen: Seen) -> (f64, f64) {
+        self.cost_at(noise, made, seen, self.settings.delta)
+    }
+
+    /// The same at another δ.
+    pub(super) fn cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
         let slack = self.slack(made);
         let events = self.events(noise, made, seen);
         if events.is_empty() {
             return (0.0, 0.0);
         }
-        let delta = self.settings.delta;
         let at = |delta| {
             Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
         };

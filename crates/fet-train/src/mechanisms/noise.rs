@@ -244,6 +244,14 @@ impl PrivacyMechanism for Noise {
         self.ledger(schedule).cost(self.settings.noise, tallies, Seen::AsAgreed).0
     }
 
+    fn epsilon_at(&self, schedule: &Releases, tallies: &[Tally], delta: f64) -> f64 {
+        self.ledger(schedule).cost_at(self.settings.noise, tallies, Seen::AsAgreed, delta).0
+    }
+
+    fn is_idealised(&self) -> bool {
+        !self.integer
+    }
+
     fn target(&self) -> Option<f64> {
         Some(self.settings.target_epsilon).filter(|&target| target > 0.0)
     }
