@@ -7,6 +7,7 @@
 mod account;
 mod error;
 mod evaluated;
+mod guarantee;
 mod guard;
 mod join;
 mod keys;
@@ -140,8 +141,8 @@ struct Session {
     serving: Option<Links>,
     /// The primary's keys, kept where neighbours are chosen anew for each release.
     queries: Option<Keys>,
-    /// The selection of the single release, if every row is released once, and the parties that it was made for.
-    chosen: Option<(selection::Places, Vec<u32>)>,
+    /// The selection of the single release, if every row is released once.
+    chosen: Option<Chosen>,
     pending: Option<Pending>,
     /// What it keeps of an evaluation.
     evaluated: Evaluated,
@@ -168,6 +169,13 @@ enum Of {
     Run,
     /// New ones, for predictions.
     New,
+}
+
+/// The records that the single release of a frozen party shows, for all rows.
+struct Chosen {
+    places: selection::Places,
+    /// A digest of what their sample follows from.
+    sample: [u8; 32],
 }
 
 /// A training representation whose gradient is awaited.

@@ -1,52 +1,90 @@
 //! A party's own account: what its releases cost so far, and the releases that would cost more than it agreed to.
 //!
 //! It counts what it releases itself, each release with the parties that took part, by the mechanism that it agreed to, and
-//! writes it down before it leaves (`ledger`). The limit is the smaller of `privacy.target_epsilon`, which the run's noise was
-//! calibrated to, and `policy.most_epsilon`; where there is neither, the number of releases that were planned. A party whose
-//! policy lets probes pass, as an attack in a simulation needs, is held by `policy.most_epsilon` alone.
+//! writes it down before it leaves (`ledger`). The limits are on ε: `privacy.target_epsilon`, which the run's noise was
+//! calibrated to, and `policy.most_epsilon`. Where there is neither, the limit is the ε of the planned run, so that releases
+//! with fewer parties, which cost more each, use it up sooner. A party whose policy lets probes pass, as an attack in a
+//! simulation needs, is held by `policy.most_epsilon` alone.
 //!
-//! ε is not computed at each release. What was planned is within the limit; so is everything that costs no more, release by
+//! A guarantee that rests on sampling is proved for planned releases, in any order. A party with such a guarantee makes no
+//! others, whatever ε they would give.
+//!
+//! ε is not computed at each release. What was planned is within the limits; so is everything that costs no more, release by
 //! release ([`Tally::is_within`]). Once a run does something else, as when it loses parties, the most releases of the present
-//! kind that the limit allows are found by bisection, and those become the bound that releases are compared with.
+//! kind that the limits allow are found by bisection, and those become the bound that releases are compared with.
 
-use fet_core::message::Forward;
+use fet_core::message::{Forward, Round};
 use fet_core::policy::Policy;
 use fet_core::privacy::{PrivacyMechanism, Releases, Tally};
 use sha2::{Digest as _, Sha256};
 
-use super::ledger::{Digest, Entry, Ledger};
+use super::ledger::{self, Counting, Entry, Ledger};
 use super::{SecondaryError, Session, Store};
 
 /// What a party lets its releases cost.
 pub(super) struct Account {
     releases: Releases,
-    frozen: bool,
-    /// The setting that limits ε, and its value.
-    limit: Option<(&'static str, f64)>,
-    /// Whether there may be no more releases than planned.
-    as_planned: bool,
+    counting: Counting,
+    limits: Vec<Limit>,
+    /// δ at which the ε of the planned run is the limit, if so. That ε is computed when it is first needed.
+    limited_by_plan: Option<f64>,
     planned: Vec<Tally>,
-    /// Releases that are within the limit.
+    /// Releases that are within the limits.
     allowed: Vec<Tally>,
     /// Opened before the first release.
     ledger: Option<Ledger>,
     told: bool,
 }
 
+/// A limit on the ε of a run.
+#[derive(Clone)]
+struct Limit {
+    name: String,
+    epsilon: f64,
+    delta: f64,
+}
+
+impl Limit {
+    /// Refuses releases that cost more.
+    fn check(
+        &self,
+        privacy: &dyn PrivacyMechanism,
+        releases: &Releases,
+        made: &[Tally],
+    ) -> Result<(), SecondaryError> {
+        let epsilon = privacy.epsilon_at(releases, made, self.delta);
+        if within(epsilon, self.epsilon) {
+            return Ok(());
+        }
+        let rule = format!("must be at most {} at δ = {:e} with this release", self.name, self.delta);
+        Err(SecondaryError::Spent { what: "ε", rule, value: format!("{epsilon:.4}") })
+    }
+}
+
 impl Account {
     /// The account of a run with these releases, whose cost as planned is within the policy.
     pub(super) fn new(releases: Releases, privacy: &dyn PrivacyMechanism, policy: &Policy) -> Self {
-        let frozen = privacy.freezes_secondaries();
-        let own =
-            privacy.target().filter(|_| !policy.probes).map(|target| ("privacy.target_epsilon", target));
-        let most = Some(("policy.most_epsilon", policy.most_epsilon)).filter(|(_, most)| *most > 0.0);
-        let limit = own.into_iter().chain(most).min_by(|a, b| a.1.total_cmp(&b.1));
-        let planned = planned(&releases, frozen);
+        let counting =
+            Counting { frozen: privacy.freezes_secondaries(), sampled: privacy.claims_amplification() };
+        let limit = |name: &str, epsilon: f64, delta| {
+            (epsilon > 0.0).then(|| Limit { name: format!("`{name}` ({epsilon})"), epsilon, delta })
+        };
+        let target = privacy.target().filter(|_| !policy.probes).unwrap_or(0.0);
+        let delta = privacy.spent(&releases, &[]).delta;
+        let limits: Vec<Limit> = [
+            limit("privacy.target_epsilon", target, delta),
+            limit("policy.most_epsilon", policy.most_epsilon, policy.most_delta),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let planned = planned(&releases, counting.frozen);
+        let limited_by_plan = limits.is_empty() && !policy.probes;
         Self {
             releases,
-            frozen,
-            limit,
-            as_planned: limit.is_none() && !policy.probes,
+            counting,
+            limited_by_plan: limited_by_plan.then(|| delta.min(policy.most_delta)),
+            limits,
             allowed: planned.clone(),
             planned,
             ledger: None,
@@ -54,63 +92,77 @@ impl Account {
         }
     }
 
-    /// Refuses a release by which these, it among them, would pass the limit.
+    /// Refuses a release by which these, it among them, would pass a limit.
     fn check(
         &mut self,
         privacy: &dyn PrivacyMechanism,
         made: Vec<Tally>,
         active: usize,
     ) -> Result<(), SecondaryError> {
-        if self.is_allowed(&made) {
+        let unlimited = self.limits.is_empty() && self.limited_by_plan.is_none();
+        if unlimited || self.is_allowed(&made) {
             return Ok(());
         }
-        let count =
-            |tallies: &[Tally]| if self.frozen { tallies.len() as u64 } else { tallies[0].releases() };
-        let Some((setting, limit)) = self.limit else {
-            let (most, found) = (count(&self.planned), count(&made));
-            if !self.as_planned || found <= most {
-                return Ok(());
-            }
-            let what = if self.frozen { "passes over the rows" } else { "releases" };
-            let rule = format!("must be at most {most}, which were planned");
-            return Err(SecondaryError::Spent { what, rule, value: found.to_string() });
-        };
-        let epsilon = privacy.epsilon(&self.releases, &made);
-        if !within(epsilon, limit) {
-            let rule = format!("must be at most `{setting}` ({limit}) with this release");
-            return Err(SecondaryError::Spent { what: "ε", rule, value: format!("{epsilon:.4}") });
+        if self.counting.sampled {
+            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved for no others";
+            return Err(self.unplanned(why, &made, active));
         }
-        self.allowed = if self.frozen { made } else { self.most_like(privacy, made, active, limit) };
+        if let Some(delta) = self.limited_by_plan.take() {
+            self.limits.push(self.limit_of_plan(privacy, delta));
+        }
+        if self.limits.iter().any(|limit| limit.epsilon.is_infinite()) {
+            let why = "must be those planned, with no fewer parties: the ε of the planned run is unbounded, and can limit no \
+                       others";
+            return Err(self.unplanned(why, &made, active));
+        }
+        self.limits.iter().try_for_each(|limit| limit.check(privacy, &self.releases, &made))?;
+        self.allowed = if self.counting.frozen { made } else { self.most_like(privacy, made, active) };
         Ok(())
+    }
+
+    /// The limit where no setting names one. A millionth is added, since rounding depends a little on the number of parties.
+    fn limit_of_plan(&self, privacy: &dyn PrivacyMechanism, delta: f64) -> Limit {
+        let planned = privacy.epsilon_at(&self.releases, &self.planned, delta);
+        let name = format!(
+            "that of the planned run ({planned:.4}), since neither `privacy.target_epsilon` nor `policy.most_epsilon` is set,"
+        );
+        Limit { name, epsilon: planned * (1.0 + 1e-6), delta }
+    }
+
+    /// The refusal of a release that was not planned.
+    fn unplanned(&self, rule: &str, made: &[Tally], active: usize) -> SecondaryError {
+        let count = |tallies: &[Tally]| {
+            if self.counting.frozen { tallies.len() as u64 } else { tallies[0].releases() }
+        };
+        let what = if self.counting.frozen { "passes over the rows" } else { "releases" };
+        let value = format!("number {} of {}, with {active} parties", count(made), count(&self.planned));
+        SecondaryError::Spent { what, rule: rule.to_string(), value }
     }
 
     /// Whether releases are within those that are known to be allowed.
     fn is_allowed(&self, made: &[Tally]) -> bool {
         // A pass of frozen parties costs what its fewest parties make it cost.
         let within = |made: &Tally, allowed: &Tally| {
-            if self.frozen { made.fewest() >= allowed.fewest() } else { made.is_within(allowed) }
+            if self.counting.frozen { made.fewest() >= allowed.fewest() } else { made.is_within(allowed) }
         };
         made.len() <= self.allowed.len() && made.iter().zip(&self.allowed).all(|(a, b)| within(a, b))
     }
 
-    /// These releases and as many with `active` parties beside them as the limit allows, but for an eighth of them, at most
+    /// These releases and as many with `active` parties beside them as the limits allow, but for an eighth of them, at most
     /// as many as were planned.
-    fn most_like(
-        &self,
-        privacy: &dyn PrivacyMechanism,
-        made: Vec<Tally>,
-        active: usize,
-        limit: f64,
-    ) -> Vec<Tally> {
+    fn most_like(&self, privacy: &dyn PrivacyMechanism, made: Vec<Tally>, active: usize) -> Vec<Tally> {
         let with = |more: u64| {
             let mut all = Tally::of_all(&made);
             all.add(active, more);
             vec![all]
         };
+        let allows = |made: &[Tally]| {
+            self.limits.iter().all(|limit| limit.check(privacy, &self.releases, made).is_ok())
+        };
         let (mut sound, mut bad) = (0, Tally::of_all(&self.planned).releases() + 1);
         let mut next = 1;
         while bad - sound > 1 + sound / 8 {
-            if within(privacy.epsilon(&self.releases, &with(next)), limit) {
+            if allows(&with(next)) {
                 sound = next
             } else {
                 bad = next
@@ -134,19 +186,29 @@ pub(super) fn planned(releases: &Releases, frozen: bool) -> Vec<Tally> {
 }
 
 impl Session {
-    /// Counts a release before it leaves, or refuses it. `content` is a digest of what is released, but for the noise, which
-    /// follows from it.
+    /// Counts a release before it leaves, or refuses it. `content` is a digest of the release without its noise, which
+    /// follows from `content`.
     pub(super) fn count(&mut self, message: &Forward, content: &[u8; 32]) -> Result<(), SecondaryError> {
         let (round, active) = (message.round.key(), message.active.len());
         let attempt = message.attempt.unwrap_or(0);
+        let sample = match &self.chosen {
+            Some(chosen) if matches!(message.round, Round::Once { .. }) => chosen.sample,
+            _ => self.sample(message),
+        };
         let (privacy, account) = (self.privacy.as_ref(), &mut self.account);
         privacy.check_parties(&account.releases, active).map_err(|violation| violation.within("privacy"))?;
-        let hash = Sha256::new().chain_update(self.seed.secret("ledger")).chain_update(round.to_le_bytes());
-        let digest = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
-        let digest: Digest = digest.first_chunk().copied().unwrap_or_default();
+        let secret = self.seed.secret("ledger");
+        let hash = Sha256::new().chain_update(secret).chain_update(round.to_le_bytes());
+        let release = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
+        let sample =
+            Sha256::new().chain_update(b"sample").chain_update(secret).chain_update(sample).finalize();
+        let digest = ledger::digest(&sample.into(), &release.into());
         let ledger = open(account, &self.store, (&self.settings_hash, self.received.run()))?;
         if ledger.knows(&digest) {
             return Ok(());
+        }
+        if ledger.knows_sample(&digest) {
+            return Err(SecondaryError::SampledAlready { round: message.round });
         }
         let entry = Entry { round, attempt, active, digest };
         let made = ledger.with(entry).tallies();
@@ -181,14 +243,14 @@ fn open<'a>(
     store: &Store,
     (settings_hash, run): (&[u8; 32], &[u8; 32]),
 ) -> Result<&'a mut Ledger, SecondaryError> {
-    let Account { frozen, ledger, planned, .. } = account;
+    let Account { counting, ledger, planned, .. } = account;
     if ledger.is_none() {
         let folder = match store {
             Store::Memory(_) => None,
             Store::Folder { own, .. } => Some(own.as_path()),
         };
         let planned = Tally::of_all(&*planned).releases();
-        *ledger = Some(Ledger::open(folder, (settings_hash, run), *frozen, planned)?);
+        *ledger = Some(Ledger::open(folder, (settings_hash, run), *counting, planned)?);
     }
     ledger.as_mut().ok_or(SecondaryError::NotJoined)
 }
@@ -214,11 +276,14 @@ mod tests {
     };
 
     fn mechanism(settings: &str) -> Box<dyn PrivacyMechanism> {
-        let table = format!("kind = \"discrete-gaussian\"\nneighbouring = \"record\"\n{settings}");
-        let table = table.parse().expect("TOML");
+        mechanism_of(&format!("neighbouring = \"record\"\n{settings}"), &RELEASES)
+    }
+
+    fn mechanism_of(settings: &str, releases: &Releases) -> Box<dyn PrivacyMechanism> {
+        let table = format!("kind = \"discrete-gaussian\"\n{settings}").parse().expect("TOML");
         let slot = Slot::<dyn PrivacyMechanism>::from_table(table).expect("sound settings");
         let mut mechanism = slot.build(&()).expect("sound settings");
-        mechanism.prepare(&RELEASES).expect("a run that can be protected");
+        mechanism.prepare(releases).expect("a run that can be protected");
         mechanism
     }
 
@@ -254,9 +319,13 @@ mod tests {
             let (made, refused) = release(&mut account, mechanism.as_ref(), epochs().chain([6, 6, 6, 6, 6]));
             let refused = refused.expect("refused");
             assert!(made.releases() < 83, "{settings}: {made:?}");
-            let rule =
-                if settings.starts_with("target") { "privacy.target_epsilon` (8)" } else { "at most 80" };
-            assert!(refused.contains(rule), "{refused}");
+            let planned = mechanism.epsilon(&RELEASES, &planned(&RELEASES, false));
+            let rule = if settings.starts_with("target") {
+                "privacy.target_epsilon` (8) at δ = 1e-5".to_string()
+            } else {
+                format!("at most that of the planned run ({planned:.4})")
+            };
+            assert!(refused.contains(&rule), "{refused}");
         }
     }
 
@@ -310,5 +379,106 @@ mod tests {
         }
         assert_eq!(within, 20, "of 49 pairs");
         assert!(!all[4].is_within(&all[3]) && all[2].is_within(&all[3]));
+    }
+
+    /// ε of releases by exact composition, from the statement's sensitivity for `record`: all rows move by 2C/|A| each.
+    fn exact(made: &Tally, releases: &Releases, noise: f64, delta: f64) -> f64 {
+        let one = |active: usize| 4.0 * releases.rows as f64 / (noise * active as f64).powi(2);
+        let mu = made.iter().map(|(active, count)| count as f64 * one(active)).sum::<f64>().sqrt();
+        fet_privacy::accountant::gaussian::epsilon(mu, delta)
+    }
+
+    /// The attack on a party without a limit in its settings: the primary claims that the others dropped out. The number of
+    /// releases is as planned, and once was all that the party compared. Their cost is a multiple of the plan's.
+    #[test]
+    fn claimed_drop_outs_cannot_raise_the_cost_above_the_plan() {
+        let ten = Releases { train_active: 10, active: 10, ..RELEASES };
+        // A sum takes at least six of ten parties; parts that are seen one by one can be of one party.
+        for (summed, left, attack) in [(false, 1, 14.0), (true, 6, 1.7)] {
+            let releases = Releases { summed, ..ten };
+            let record =
+                |setting: &str| mechanism_of(&format!("neighbouring = \"record\"\n{setting}"), &releases);
+            let noise =
+                record("target_epsilon = 1.0").spent(&releases, &[]).guarantee.expect("bounded").noise;
+            let mechanism = record(&format!("noise = {noise}"));
+            let all = planned(&releases, false);
+            let mut account = Account::new(releases, mechanism.as_ref(), &Policy::default());
+            let (made, refused) = release(&mut account, mechanism.as_ref(), std::iter::repeat_n(left, 80));
+            // The plan's number of releases, with the parties that the primary leaves.
+            let mut asked = Tally::default();
+            asked.add(left, all[0].releases());
+            assert_eq!(asked.releases(), 80);
+            assert!(exact(&asked, &releases, noise, 1e-5) > attack, "{summed}: the attack is worth it");
+            assert!(made.releases() < 80, "{summed}: {made:?}");
+            assert!(exact(&made, &releases, noise, 1e-5) <= 1.0 + 1e-6, "{summed}: {made:?}");
+            let refused = refused.expect("refused");
+            for part in
+                ["that of the planned run (1.0000)", "`privacy.target_epsilon`", "`policy.most_epsilon`"]
+            {
+                assert!(refused.contains(part), "{part} in {refused}");
+            }
+        }
+    }
+
+    /// A mechanism without a bound that means anything leaves nothing to compare but the plan itself.
+    #[test]
+    fn an_unbounded_plan_allows_its_releases_and_no_others() {
+        let mechanism = mechanism("noise = 0.01");
+        let epochs = || (0..8).flat_map(|_| std::iter::repeat_n(4, 9).chain([6]));
+        let mut account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
+        let (made, refused) = release(&mut account, mechanism.as_ref(), epochs().chain([6]));
+        assert_eq!(made.releases(), 80);
+        assert!(refused.expect("one more").contains("unbounded"));
+        let mut account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
+        let (made, refused) = release(&mut account, mechanism.as_ref(), [4, 3].into_iter());
+        assert_eq!(made.releases(), 1);
+        assert!(refused.expect("with fewer parties").contains("no fewer parties"));
+    }
+
+    /// Sampling is proved for the plan: in any order, and never beyond it, whatever limit the settings have.
+    #[test]
+    fn a_guarantee_by_sampling_covers_planned_releases_alone() {
+        let sampled = "neighbouring = \"add-remove\"\nlearning = \"assumed\"\nmax_occurrences = 1\n\
+                       amplification = true\nsample_rate = 0.1\nnoise = 4.0";
+        let mechanism = mechanism_of(sampled, &RELEASES);
+        let named = || vec![fet_core::privacy::Neighbouring::AddRemove];
+        for most_epsilon in [0.0, 1000.0] {
+            let policy = Policy { most_epsilon, neighbouring: named(), ..Policy::default() };
+            let stops = |parties: &[(usize, usize)]| {
+                let mut account = Account::new(RELEASES, mechanism.as_ref(), &policy);
+                let all = parties.iter().flat_map(|&(active, count)| std::iter::repeat_n(active, count));
+                let (made, refused) = release(&mut account, mechanism.as_ref(), all);
+                (made.releases(), refused.unwrap_or_default())
+            };
+            assert_eq!(stops(&[(6, 8), (4, 72)]), (80, String::new()));
+            for (parties, most) in [(&[(4, 90)][..], 72), (&[(6, 90)], 80), (&[(3, 1)], 0)] {
+                let (made, refused) = stops(parties);
+                assert_eq!(made, most, "{parties:?}");
+                for part in ["must be those planned", "`privacy.amplification`", "of 80, with"] {
+                    assert!(refused.contains(part), "{part} in {refused}");
+                }
+            }
+        }
+    }
+
+    /// δ is the policy's: a limit on ε at a larger one would be met by a run that costs more.
+    #[test]
+    fn the_limit_of_the_policy_is_at_its_own_delta() {
+        let mechanism = mechanism("noise = 30.0\ndelta = 0.5");
+        let noise = 30.0;
+        for most_delta in [1e-9, 1e-5, 1e-2] {
+            let policy = Policy { most_epsilon: 6.0, most_delta, ..Policy::default() };
+            let mut account = Account::new(RELEASES, mechanism.as_ref(), &policy);
+            account.allowed = vec![Tally::default()];
+            let (made, refused) = release(&mut account, mechanism.as_ref(), std::iter::repeat_n(3, 9999));
+            let mut more = made.clone();
+            more.add(3, 1);
+            let epsilon = |made: &Tally| exact(made, &RELEASES, noise, most_delta);
+            assert!(epsilon(&made) <= 6.0 && epsilon(&more) > 5.99, "{most_delta}: {made:?}");
+            assert!(refused.expect("refused").contains(&format!("(6) at δ = {most_delta:e}")));
+        }
+        // Without a limit the plan's cost is compared at the smaller δ.
+        let account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
+        assert_eq!(account.limited_by_plan, Some(1e-5));
     }
 }

@@ -161,6 +161,16 @@ pub enum SecondaryError {
         /// What it would be.
         value: String,
     },
+    /// A sample of records was to leave with other values than before.
+    #[error(
+        "an earlier session released {round} with the same sample of records and other values, as another processor or \
+         device computes them: `privacy.amplification` counts one release of a sample. Resume the run on the machine that \
+         began it, or begin a run with another `seed`"
+    )]
+    SampledAlready {
+        /// The round of the release.
+        round: Round,
+    },
     /// A state was to be put back after something was released.
     #[error("a saved state can only be restored before anything is released in a session")]
     LoadedLate,

@@ -1,7 +1,7 @@
 //! A party's ledger: what it has released in a run, written into its folder before it leaves. What that costs is for `account`.
 //!
 //! A record holds the round, the attempt, how many parties took part, and a digest of the release, keyed by a secret of the
-//! party: it is the same if the same bytes would leave before masking. A later session of the run that releases the same again,
+//! party: it is the same if the same bytes would leave before masking. A part of the digest is of the sample of records alone. A later session of the run that releases the same again,
 //! as a resumed run does, adds nothing; anything else counts beside it. Of the attempts at a sum in one session the last
 //! counts, since no other is opened.
 //!
@@ -23,8 +23,9 @@ use std::path::Path;
 use fet_files::{Journal, JournalError, PAYLOAD};
 
 use self::counted::Counted;
-use self::record::Record;
-pub(super) use self::record::{Digest, Entry};
+pub(super) use self::counted::Counting;
+pub(super) use self::record::{Digest, Entry, digest};
+use self::record::{Record, sample};
 use crate::report::RESULTS_VERSION;
 use crate::state_file::StateError;
 
@@ -52,16 +53,16 @@ impl Ledger {
     pub(super) fn open(
         folder: Option<&Path>,
         of: (&[u8; 32], &[u8; 32]),
-        frozen: bool,
+        counting: Counting,
         planned: u64,
     ) -> Result<Self, StateError> {
-        Self::open_at(folder, of, frozen, planned, boot())
+        Self::open_at(folder, of, counting, planned, boot())
     }
 
     fn open_at(
         folder: Option<&Path>,
         (settings_hash, terms): (&[u8; 32], &[u8; 32]),
-        frozen: bool,
+        counting: Counting,
         planned: u64,
         boot: [u8; 16],
     ) -> Result<Self, StateError> {
@@ -75,9 +76,9 @@ impl Ledger {
             started: false,
             lost: None,
             reserved: None,
-            at_a_time: (!frozen).then(|| (planned / 16).clamp(1, 256)),
+            at_a_time: (!counting.frozen).then(|| (planned / 16).clamp(1, 256)),
             known: HashSet::new(),
-            counted: Counted::new(frozen),
+            counted: Counted::new(counting),
         };
         let Some(folder) = folder else { return Ok(ledger) };
         let path = folder.join(format!("ledger-{}", fet_files::hex(&name[..8])));
@@ -145,6 +146,14 @@ impl Ledger {
     /// Whether an earlier session released the same.
     pub(super) fn knows(&self, digest: &Digest) -> bool {
         self.known.contains(digest)
+    }
+
+    /// Whether an earlier session made another release of the sample, and each release must have its own.
+    pub(super) fn knows_sample(&self, digest: &Digest) -> bool {
+        let Counting { frozen, sampled } = self.counted.counting();
+        sampled
+            && !frozen
+            && self.known.iter().any(|known| sample(known) == sample(digest) && known != digest)
     }
 
     /// Whether earlier sessions released anything.
@@ -245,6 +254,8 @@ mod tests {
     use super::*;
     use fet_core::privacy::Tally;
 
+    const EACH: Counting = Counting { frozen: false, sampled: false };
+    const FROZEN: Counting = Counting { frozen: true, sampled: false };
     const SETTINGS: [u8; 32] = [3; 32];
 
     fn entry(round: u64, attempt: u32, active: usize, digest: u8) -> Entry {
@@ -252,7 +263,7 @@ mod tests {
     }
 
     fn open(folder: &Path, boot: u8) -> Ledger {
-        Ledger::open_at(Some(folder), (&SETTINGS, &SETTINGS), false, 16 * 5, [boot; 16]).expect("sound")
+        Ledger::open_at(Some(folder), (&SETTINGS, &SETTINGS), EACH, 16 * 5, [boot; 16]).expect("sound")
     }
 
     fn counts(ledger: &Ledger) -> Vec<(usize, u64)> {
@@ -322,8 +333,9 @@ mod tests {
     #[test]
     fn a_frozen_party_counts_passes() {
         let folder = tempfile::tempdir().expect("a folder");
-        let open =
-            || Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), true, 1, [1; 16]).expect("sound");
+        let open = || {
+            Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), FROZEN, 1, [1; 16]).expect("sound")
+        };
         let passes = |ledger: &Ledger| -> Vec<usize> {
             ledger.counted.tallies().iter().filter_map(Tally::fewest).collect()
         };
@@ -349,7 +361,7 @@ mod tests {
         let path = ledger.path.clone();
         drop(ledger);
         let refused = |parts: &[&str]| {
-            let opened = Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), false, 9, [1; 16]);
+            let opened = Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), EACH, 9, [1; 16]);
             let error = opened.err().expect("refused").to_string();
             for part in [&[path.as_str(), "move"], parts].concat() {
                 assert!(error.contains(part), "{part} in {error}");
@@ -361,10 +373,51 @@ mod tests {
         std::fs::write(&path, flipped).expect("writable");
         refused(&["damaged", "record 2"]);
         std::fs::remove_file(&path).expect("there");
-        let other = Ledger::open_at(Some(folder.path()), (&[4; 32], &SETTINGS), false, 9, [1; 16]);
+        let other = Ledger::open_at(Some(folder.path()), (&[4; 32], &SETTINGS), EACH, 9, [1; 16]);
         let mut other = other.expect("a new one");
         other.write(entry(0, 0, 3, 1)).expect("written");
         std::fs::copy(&other.path, &path).expect("writable");
         refused(&["a run with other terms", "other keys"]);
+    }
+
+    /// Portions of a pass share a sample; a portion with another sample belongs to another pass, though each was released once.
+    #[test]
+    fn a_frozen_party_that_samples_counts_a_pass_for_each_sample() {
+        let entry = |round, sample: u8| Entry {
+            round,
+            attempt: 0,
+            active: 3,
+            digest: digest(&[sample; 32], &[round as u8; 32]),
+        };
+        for (sampled, passes) in [(false, 1), (true, 2)] {
+            let counting = Counting { frozen: true, sampled };
+            let mut ledger =
+                Ledger::open_at(None, (&SETTINGS, &SETTINGS), counting, 1, [1; 16]).expect("new");
+            for (round, sample) in [(0, 1), (1, 1), (2, 2)] {
+                ledger.write(entry(round, sample)).expect("written");
+            }
+            assert_eq!(ledger.counted.tallies().len(), passes, "{sampled}");
+        }
+    }
+
+    /// A sample that an earlier session released may leave as it was, and in no other form.
+    #[test]
+    fn a_sample_is_known_by_its_part_of_the_digest() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let counting = Counting { frozen: false, sampled: true };
+        let open = |counting| {
+            Ledger::open_at(Some(folder.path()), (&SETTINGS, &SETTINGS), counting, 80, [1; 16])
+                .expect("sound")
+        };
+        let release = |release| digest(&[7; 32], &[release; 32]);
+        let mut ledger = open(counting);
+        ledger.write(Entry { round: 1, attempt: 0, active: 3, digest: release(1) }).expect("written");
+        drop(ledger);
+        let ledger = open(counting);
+        assert!(ledger.knows(&release(1)) && !ledger.knows_sample(&release(1)));
+        assert!(!ledger.knows(&release(2)) && ledger.knows_sample(&release(2)));
+        assert!(!ledger.knows_sample(&digest(&[8; 32], &[2; 32])));
+        drop(ledger);
+        assert!(!open(EACH).knows_sample(&release(2)), "without sampling every release counts by itself");
     }
 }

@@ -8,7 +8,7 @@ use fet_privacy::secure_sum::{SumError, Word};
 use sha2::{Digest, Sha256};
 
 use super::guard::Asked;
-use super::received::update;
+use super::received::{self, update};
 use super::sums::Attempt;
 use super::{SecondaryError, Session};
 use crate::secret_sum::{self, PARAMETER_RANGE, PARAMETERS, REPRESENTATION};
@@ -105,14 +105,23 @@ impl Session {
         Ok(Reply::Representation(block(values)))
     }
 
-    /// What a release follows from besides the request and its own values: all that was received, whom the only choice of
-    /// records was made for, and, of a sum, the session. All parties of a session have its transcript, so that either all
+    /// Digest of all that the sample of a release follows from: the request and its context. The noise follows from these
+    /// and the values, so that a release is the same as an earlier one in its sample and its noise, or in neither.
+    pub(super) fn sample(&self, message: &Forward) -> [u8; 32] {
+        let context = self.context(message.attempt.is_some());
+        let hash =
+            Sha256::new().chain_update(b"fet sample, 1").chain_update((context.len() as u64).to_le_bytes());
+        hash.chain_update(context).chain_update(received::forward(message)).finalize().into()
+    }
+
+    /// What a release follows from besides the request and its own values: all that was received, the sample of the only
+    /// release of a frozen party, and, of a sum, the session. All parties of a session have its transcript, so that either all
     /// of them add other noise than in an earlier one or none does; were each to repeat its own, whoever has some repeat
     /// and others not would take the noise of the former off.
     fn context(&self, summed: bool) -> Vec<u8> {
         let mut context = self.received.all().to_vec();
-        if let Some((_, active)) = &self.chosen {
-            context.extend(active.iter().flat_map(|party| party.to_le_bytes()));
+        if let Some(chosen) = &self.chosen {
+            context.extend(chosen.sample);
         }
         if let Some(sums) = self.sums.as_ref().filter(|_| summed && !self.seed.is_simulated()) {
             context.extend(sums.transcript());

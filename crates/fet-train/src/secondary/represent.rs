@@ -11,7 +11,7 @@ use fet_core::rng::{Purpose, stream};
 use super::guard::Asked;
 use super::received;
 use super::selection::{Places, select};
-use super::{Bounded, Of, Pending, SecondaryError, Session};
+use super::{Bounded, Chosen, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
 use crate::lanes::filled;
 use crate::mechanisms::unbounded_blocks;
@@ -48,11 +48,7 @@ impl Session {
         if !alone && let Some((values, shape)) = self.encoded_once(message, &rows)? {
             return self.release(values, shape, message);
         }
-        let batch = if alone {
-            self.batch(message.round, &rows, &message.active)?
-        } else {
-            self.batch(message.round, &filled(&rows), &message.active)?
-        };
+        let batch = if alone { self.batch(message, &rows)? } else { self.batch(message, &filled(&rows))? };
         let available = batch.available;
         let mut pass = match message.round {
             Round::Train { step } => {
@@ -99,7 +95,7 @@ impl Session {
         };
         let mut fresh = Vec::new();
         if !plan.fresh.is_empty() {
-            let batch = self.batch(message.round, &filled(&plan.fresh), &message.active)?;
+            let batch = self.batch(message, &filled(&plan.fresh))?;
             let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
             let encoded = self.blank_padding(encoded, &batch);
             let [_, positions, width] = encoded.dims();
@@ -113,7 +109,9 @@ impl Session {
 
     /// What the model makes of these rows' neighbours at evaluation, before bounding, noise and mask: [n, K·H].
     pub(super) fn encoded(&mut self, rows: &[usize]) -> Result<Matrix<f32>, SecondaryError> {
-        let batch = self.batch(Round::Probe { batch: u32::MAX }, rows, &[])?;
+        let (round, named) = (Round::Probe { batch: u32::MAX }, rows.iter().map(|&row| row as u32).collect());
+        let message = Forward { round, rows: named, active: Vec::new(), attempt: None };
+        let batch = self.batch(&message, rows)?;
         let encoded = self.encoder.forward(&batch, &mut Pass::evaluation(), false);
         let encoded = self.blank_padding(encoded, &batch);
         let [_, positions, width] = encoded.dims();
@@ -137,7 +135,7 @@ impl Session {
         let links = self.links.as_ref().ok_or(SecondaryError::NotLinked)?;
         let shown = |row: usize| -> Vec<usize> {
             match &self.chosen {
-                Some((places, _)) => {
+                Some(Chosen { places, .. }) => {
                     places[row].iter().flatten().map(|&(record, _)| record as usize).collect()
                 }
                 None => links.row(row)[..links.available()].iter().map(|&record| record as usize).collect(),
@@ -220,16 +218,13 @@ impl Session {
         }
     }
 
-    /// Each distinct neighbour of the batch once, and the neighbour of each place.
-    fn batch(
-        &mut self,
-        round: Round,
-        rows: &[usize],
-        active: &[u32],
-    ) -> Result<NeighbourBatch, SecondaryError> {
+    /// Each distinct neighbour of the batch once, and the neighbour of each place. `rows` are those of the message, or more to
+    /// fill a batch.
+    fn batch(&mut self, message: &Forward, rows: &[usize]) -> Result<NeighbourBatch, SecondaryError> {
         if self.queries.is_some() {
-            return self.selected_batch(round, rows, active);
+            return self.selected_batch(message);
         }
+        let round = message.round;
         let links = match of(round) {
             Of::Run => &self.links,
             Of::New => &self.serving,
@@ -287,13 +282,8 @@ impl Session {
     }
 
     /// The same for neighbours chosen for this release, where a place may be empty.
-    fn selected_batch(
-        &mut self,
-        round: Round,
-        rows: &[usize],
-        active: &[u32],
-    ) -> Result<NeighbourBatch, SecondaryError> {
-        let places = self.places(round, rows, active)?;
+    fn selected_batch(&mut self, message: &Forward) -> Result<NeighbourBatch, SecondaryError> {
+        let places = self.places(message)?;
         let mut distinct: Vec<usize> =
             places.iter().flatten().flatten().map(|&(record, _)| record as usize).collect();
         distinct.sort_unstable();
@@ -316,7 +306,7 @@ impl Session {
             None => f32::NEG_INFINITY,
         };
         let similarities = self.pooled.then(|| places.iter().flatten().map(similarity).collect());
-        let device = self.device_for(round);
+        let device = self.device_for(message.round);
         let with_nobody = |table: &Matrix<f32>| {
             let zeros = Tensor::zeros([1, table.columns()], &device);
             if distinct.is_empty() {
@@ -329,7 +319,7 @@ impl Session {
             keys: with_nobody(&self.records.scaled.keys),
             features: with_nobody(&self.records.scaled.features),
             slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
-            rows: rows.len(),
+            rows: message.rows.len(),
             neighbours: self.neighbours,
             available: self.neighbours,
             similarities,
@@ -337,35 +327,34 @@ impl Session {
         })
     }
 
-    /// The records that fill the places of these rows. If every row is released once, in several batches, the first batch
-    /// selects for all rows, so that the limit on the rows that a record serves holds over all batches.
-    fn places(&mut self, round: Round, rows: &[usize], active: &[u32]) -> Result<Places, SecondaryError> {
-        let Round::Once { .. } = round else {
-            return self.choose(round, rows, active);
+    /// The records that fill the places of the rows of a message. If every row is released once, in several batches, the first
+    /// batch selects for all rows, so that the limit on the rows that a record serves holds over all batches.
+    fn places(&mut self, message: &Forward) -> Result<Places, SecondaryError> {
+        let Round::Once { .. } = message.round else {
+            return self.choose(message, &self.sample(message));
         };
-        let (chosen, by) = match self.chosen.take() {
+        let chosen = match self.chosen.take() {
             Some(chosen) => chosen,
             None => {
-                let all: Vec<usize> = (0..self.rows).collect();
-                (self.choose(Round::Once { batch: 0 }, &all, active)?, active.to_vec())
+                let (round, rows) = (Round::Once { batch: 0 }, (0..self.rows as u32).collect());
+                let whole = Forward { round, rows, ..message.clone() };
+                let sample = self.sample(&whole);
+                Chosen { places: self.choose(&whole, &sample)?, sample }
             }
         };
-        let places = rows.iter().map(|&row| chosen[row].clone()).collect();
-        self.chosen = Some((chosen, by));
+        let places = message.rows.iter().map(|&row| chosen.places[row as usize].clone()).collect();
+        self.chosen = Some(chosen);
         Ok(places)
     }
 
-    /// Another release of the same round, as after a restart with other parties, draws its records anew.
-    fn choose(&self, round: Round, rows: &[usize], active: &[u32]) -> Result<Places, SecondaryError> {
-        let queries = self.queries.as_ref().ok_or(SecondaryError::NotLinked)?.select_rows(rows);
+    /// Draws the records of a release, by a digest of all that it follows from: another release of the same round draws them
+    /// independently.
+    fn choose(&self, message: &Forward, sample: &[u8; 32]) -> Result<Places, SecondaryError> {
+        let rows: Vec<usize> = message.rows.iter().map(|&row| row as usize).collect();
+        let queries = self.queries.as_ref().ok_or(SecondaryError::NotLinked)?.select_rows(&rows);
         // A simulated seed is no secret: its draw is that of the round.
-        let of: Vec<u8> = if self.seed.is_simulated() {
-            Vec::new()
-        } else {
-            let parties = active.iter().flat_map(|party| party.to_le_bytes());
-            self.received.all().iter().copied().chain(parties).collect()
-        };
-        let mut sampling = self.seed.stream_over(Purpose::Sampling, round.key(), &of);
+        let drawn_from: &[u8] = if self.seed.is_simulated() { &[] } else { sample };
+        let mut sampling = self.seed.stream_over(Purpose::Sampling, message.round.key(), drawn_from);
         select(
             self.linker.as_ref(),
             &queries,

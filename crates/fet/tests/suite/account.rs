@@ -77,7 +77,7 @@ fn ledger(folder: &Path, party: usize) -> PathBuf {
 #[test]
 fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let sets = [NOISE, "train.epochs=1"];
+    let sets = [NOISE, "privacy.noise=200", "train.epochs=1"];
     let mut first = plain(&sets, folder.path());
     let asked: Vec<Request> = (0..3).map(|number| step(&first.0, number, &[0, 1])).collect();
     let ask = |session: &mut (Trainer, Vec<Watched>), request: &Request| session.1[0].ask(request.clone());
@@ -96,14 +96,14 @@ fn a_release_of_a_party_that_was_killed_counts_and_its_repetition_does_not() {
     let Reply::Representation(fifth) = ask(&mut third, &others[1]).expect("the fifth") else {
         panic!("a block")
     };
-    refused(ask(&mut third, &others[2]), &["account", "releases", "at most 5", "it is 6"]);
+    refused(ask(&mut third, &others[2]), &["account", "ε must be at most that of the planned run"]);
     // The encoder has forgotten the fifth over the sixth: there is nothing to learn from.
     let gradient = Block::new(fifth.shape(), vec![1.0; fifth.values().len()]).expect("it fills its shape");
     let backward = Backward { round: Round::Train { step: 1 }, gradient, learning_rate: 0.1 };
     refused(ask(&mut third, &Request::Backward(backward)), &["no training representation"]);
     kill(third);
     let mut fourth = plain(&sets, folder.path());
-    refused(ask(&mut fourth, &others[2]), &["at most 5"]);
+    refused(ask(&mut fourth, &others[2]), &["at most that of the planned run"]);
     // Party 2 was asked for nothing; its account is its own.
     assert!(fourth.1[1].ask(step(&fourth.0, 2, &[0, 1])).is_ok());
 }
@@ -236,7 +236,7 @@ fn a_frozen_release_counts_twice_unless_its_bytes_are_the_same() {
     assert_eq!(error, None, "the same bytes, once");
     let (_, error) = run(true, &[]);
     let error = error.expect("refused");
-    assert!(error.contains("passes over the rows must be at most 1") && error.contains("it is 2"), "{error}");
+    assert!(error.contains("ε must be at most that of the planned run"), "{error}");
     assert_eq!(run(true, &["policy.most_epsilon=1000"]).1, None, "its policy has room for two");
     let (_, error) = run(true, &[&format!("policy.most_epsilon={}", 1.2 * once)]);
     assert!(error.is_some_and(|error| error.contains("policy.most_epsilon")), "not for two");

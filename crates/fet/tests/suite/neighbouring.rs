@@ -291,7 +291,8 @@ fn losing(sets: &[&str], from: [u64; 2]) -> (Trainer, Heard) {
 /// the evaluations of test rows that are charged without being made.
 #[test]
 fn every_release_is_charged_with_the_parties_that_took_part() {
-    let (mut trainer, heard) = losing(&["privacy.noise=30", "train.epochs=4"], [2, 7]);
+    let (mut trainer, heard) =
+        losing(&["privacy.noise=30", "policy.most_epsilon=1000", "train.epochs=4"], [2, 7]);
     while !trainer.is_done() {
         losses(&mut trainer);
     }
@@ -319,7 +320,8 @@ fn every_release_is_charged_with_the_parties_that_took_part() {
 /// Where fewer than a majority of a step's parties are left there is no sum: the step is left out, and the run goes on.
 #[test]
 fn a_step_with_too_few_parties_for_a_sum_is_left_out() {
-    let sets = ["privacy.noise=30", "train.epochs=2", "method.party_dropout=0.34"];
+    let sets =
+        ["privacy.noise=30", "policy.most_epsilon=1000", "train.epochs=2", "method.party_dropout=0.34"];
     for (from, gone) in [([u64::MAX; 2], vec![]), ([2, 7], vec![1, 2])] {
         let (mut trainer, _) = losing(&sets, from);
         while !trainer.is_done() {

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use fet_core::message::{Backward, Block, Epoch, Reply, Request, Round, Terms};
+use fet_core::message::{Backward, Block, Epoch, Forward, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
+use fet_privacy::accountant::{Account, Event};
 use fet_train::checkpoint;
 use fet_train::simulation::Watched;
 use fet_train::trainer::Trainer;
@@ -162,7 +163,7 @@ fn a_sum_that_is_asked_for_again_counts_again() {
     kill(first);
     let mut second = open();
     let error = second.0.epoch(&mut |_| true).expect_err("five were planned").to_string();
-    refused::<()>(Err(error), &["account refuses", "must be at most 5", "it is 6"]);
+    refused::<()>(Err(error), &["account refuses", "must be those planned", "it is number 6 of 5"]);
 }
 
 /// `psi` conceals keys by an exponent that is drawn anew: a run that counts nothing goes on, one that counts says that it cannot.
@@ -196,4 +197,144 @@ fn the_name_of_a_saved_state_says_nothing_of_it() {
     let mut again = plain(&[NOISE, OWN], folder.path());
     refused(again.1[0].ask(Request::Load(first)), &["is not that of the primary's checkpoint"]);
     again.1[0].ask(Request::Load(second)).expect("its own");
+}
+
+/// A guarantee that rests on sampling, of parties that draw from seeds of their own.
+const SAMPLED: [&str; 8] = [
+    NOISE,
+    OWN,
+    "privacy.neighbouring=add-remove",
+    "privacy.learning=assumed",
+    "privacy.max_occurrences=1",
+    "privacy.amplification=true",
+    "privacy.sample_rate=0.2",
+    "method.dropout=0",
+];
+
+fn three(sets: &[&str], folder: &Path) -> (Trainer, Vec<Watched>) {
+    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    session(sets, many(100, 3), folder, Vec::new(), wrap).expect("a trainer")
+}
+
+/// The reply to the first training step, and the gradient of the party's model for it. The gradient follows from the records
+/// that the step drew, and not from the noise.
+fn first_step(
+    session: &mut (Trainer, Vec<Watched>),
+    active: &[u32],
+    attempt: Option<u32>,
+) -> Result<(Reply, Vec<f32>), Failure> {
+    let Request::Forward(message) = step(&session.0, 0, active) else { unreachable!("a forward request") };
+    let party = &mut session.1[0];
+    let reply = party.ask(Request::Forward(Forward { attempt, ..message }))?;
+    let shape = match &reply {
+        Reply::Representation(block) => block.shape(),
+        Reply::Masked(masked) => masked.shape,
+        other => panic!("{other:?}"),
+    };
+    let gradient = Block::new(shape, vec![1.0; shape.iter().product()]).expect("it fills its shape");
+    let round = Round::Train { step: 0 };
+    party.ask(Request::Backward(Backward { round, gradient, learning_rate: 0.0 })).expect("taken");
+    let gradient = party.look().gradient().expect("it has joined").to_vec();
+    Ok((reply, gradient))
+}
+
+/// The attack on amplification by sampling: a primary repeats the first step in ten sessions without sending what it learned.
+/// If all of them had one sample, ten releases would cost as much as one with a tenth of the noise's variance.
+#[test]
+fn a_repeated_sum_draws_its_sample_again_and_is_charged() {
+    let event = |noise, steps| Event { noise, rate: 0.01, steps };
+    let epsilon = |event| Account::of(&[event], 1e-5).expect("sound").epsilon();
+    let (charged, one_sample) = (epsilon(event(1.0, 10)), epsilon(event(0.1f64.sqrt(), 1)));
+    assert!((charged - 0.38).abs() < 0.01 && (one_sample - 9.47).abs() < 0.05, "{charged} and {one_sample}");
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [SAMPLED.as_slice(), &["aggregator.kind=secure-average", "train.epochs=2"]].concat();
+    let mut samples: Vec<Vec<f32>> = Vec::new();
+    for number in 0..10 {
+        let mut session = three(&sets, folder.path());
+        let (_, sample) = first_step(&mut session, &[0, 1, 2], Some(0)).expect("planned");
+        // Two independent samples of 100 records are the same with probability 0.68^100, below 1e-16.
+        assert!(samples.iter().all(|earlier| *earlier != sample), "session {number} repeats a sample");
+        samples.push(sample);
+        kill(session);
+    }
+    // Each was charged: of the plan of ten nothing is left.
+    let mut last = three(&sets, folder.path());
+    let error = first_step(&mut last, &[0, 1, 2], Some(0));
+    refused(error, &["account refuses", "`privacy.amplification`", "it is number 11 of 10, with 3 parties"]);
+}
+
+/// Where each part is seen, a repeated release is the same bytes of the same sample and costs nothing; any other has a sample
+/// of its own. The same sample with other values, as another device computes them, does not leave.
+#[test]
+fn a_release_in_the_clear_repeats_its_sample_and_its_noise_or_neither() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sets = [SAMPLED.as_slice(), &["policy.probes=true", "train.epochs=1"]].concat();
+    let first = |active: &[u32]| {
+        let mut session = plain(&sets, folder.path());
+        let found = first_step(&mut session, active, None).expect("planned, or not limited");
+        kill(session);
+        found
+    };
+    let (one, again, other) = (first(&[0, 1]), first(&[0, 1]), first(&[0]));
+    assert_eq!(one, again);
+    assert!(one.0 != other.0 && one.1 != other.1, "another request draws another sample");
+    assert_eq!(first(&[0]), other);
+    // Where hardly any noise is added, the values of a probe show its sample. The same rows in another order are another release.
+    let seen = [sets.as_slice(), &["privacy.kind=gaussian", "privacy.noise=0.000001"]].concat();
+    let probe = |rows: Vec<u32>| {
+        let mut session = plain(&seen, folder.path());
+        let (round, active) = (Round::Probe { batch: 0 }, vec![0, 1]);
+        let reply = session.1[0].ask(Request::Forward(Forward { round, rows, active, attempt: None }));
+        let Ok(Reply::Representation(block)) = reply else { panic!("its policy allows probes: {reply:?}") };
+        kill(session);
+        let [_, neighbours, width] = block.shape();
+        block.into_values().chunks(neighbours * width).map(<[f32]>::to_vec).collect::<Vec<_>>()
+    };
+    let is_same = |a: &[Vec<f32>], b: &[Vec<f32>]| {
+        a.iter().flatten().zip(b.iter().flatten()).all(|(a, b)| (a - b).abs() < 1e-3)
+    };
+    let (one, again) = (probe((0..50).collect()), probe((0..50).collect()));
+    let mut other = probe((0..50).rev().collect());
+    other.reverse();
+    assert_eq!(one, again);
+    assert!(!is_same(&one, &other), "the sample of a probe follows from more than the round");
+    let mut session = plain(&sets, folder.path());
+    let mut parameters = session.1[0].look().parameters().expect("it has joined").clone();
+    parameters.split_mut().1.fill(0.01);
+    session.1[0].look().load(&parameters).expect("its own parameters");
+    refused(
+        first_step(&mut session, &[0, 1], None),
+        &["the same sample of records", "training step 1", "another `seed`"],
+    );
+}
+
+/// The portions of the only release of frozen parties share a sample. In another session of a sum it is another sample, and so
+/// another pass over the rows, although no portion has left twice.
+#[test]
+fn portions_of_different_samples_are_no_pass_together() {
+    let sets = [
+        SAMPLED.as_slice(),
+        &["privacy.learning=frozen", "train.evaluation_batch_size=64", "train.epochs=1"],
+    ];
+    let portion = |session: &mut (Trainer, Vec<Watched>), batch: u32, attempt| {
+        let rows = session.0.schedule().portion(batch as usize).expect("two portions");
+        let rows = rows.map(|row| row as u32).collect();
+        let message = Forward { round: Round::Once { batch }, rows, active: vec![0, 1, 2], attempt };
+        session.1[0].ask(Request::Forward(message))
+    };
+    for (aggregator, attempt) in [("average", None), ("secure-average", Some(0))] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let aggregator = format!("aggregator.kind={aggregator}");
+        let sets = [sets.concat(), vec![aggregator.as_str()]].concat();
+        let mut first = three(&sets, folder.path());
+        portion(&mut first, 0, attempt).expect("planned");
+        kill(first);
+        let mut second = three(&sets, folder.path());
+        let answer = portion(&mut second, 1, attempt);
+        match attempt {
+            None => assert!(answer.is_ok(), "{answer:?}"),
+            Some(_) => refused(answer, &["passes over the rows", "must be those planned", "number 2 of 1"]),
+        }
+    }
 }

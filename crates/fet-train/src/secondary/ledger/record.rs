@@ -2,8 +2,21 @@
 
 use fet_files::PAYLOAD;
 
-/// A digest of a release.
+/// Digest of a release: 8 bytes for the sample of records that it was made of, and 16 for the whole release.
 pub(in crate::secondary) type Digest = [u8; 24];
+
+/// The digest of a release, from a digest of what its sample follows from and one of all of it.
+pub(in crate::secondary) fn digest(sample: &[u8; 32], release: &[u8; 32]) -> Digest {
+    let mut digest = Digest::default();
+    digest[..8].copy_from_slice(&sample[..8]);
+    digest[8..].copy_from_slice(&release[..16]);
+    digest
+}
+
+/// The part of a digest that is of the sample.
+pub(super) fn sample(digest: &Digest) -> &[u8] {
+    &digest[..8]
+}
 
 /// One release.
 #[derive(Debug, Clone, Copy, PartialEq)]
