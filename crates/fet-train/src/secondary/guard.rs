@@ -359,9 +359,13 @@ pub(super) fn check_policy(
         return refuse("least_rows", rule, policy.least_rows.to_string());
     }
     if policy.most_epsilon > 0.0 {
-        let epsilon = privacy.epsilon(releases, &planned(releases, privacy.freezes_secondaries()));
+        let delta = policy.most_delta;
+        let planned = planned(releases, privacy.freezes_secondaries());
+        let epsilon = privacy.epsilon_at(releases, &planned, delta);
         if !within(epsilon, policy.most_epsilon) {
-            let rule = format!("must be at least the ε of the run ({epsilon:.4})");
+            let rule = format!(
+                "must be at least the ε of the run ({epsilon:.4} at δ = {delta:e}, `policy.most_delta`)"
+            );
             return refuse("most_epsilon", rule, policy.most_epsilon.to_string());
         }
     }

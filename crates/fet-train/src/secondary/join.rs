@@ -13,6 +13,7 @@ use fet_linkers::Cached;
 
 use super::account::Account;
 use super::evaluated::Evaluated;
+use super::guarantee;
 use super::guard::{self, Guard};
 use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
@@ -121,6 +122,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &split, terms.parties)?;
     let sum = secret_sum(aggregator.as_ref());
     guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
+    let warnings = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
+    // The report of a simulation says the same of all its parties.
+    if !own.seed.is_simulated() {
+        warnings.into_iter().for_each(|warning| (own.tell)(format!("{}: {warning}", table.name)));
+    }
     let schedule = Schedule::new(settings.seed, &settings.train, &plan, split, terms.parties);
     if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());

@@ -387,3 +387,79 @@ fn debug_shows_no_values() {
     let seed = format!("{:?}", own(&[]).seed);
     assert_eq!(seed, "OwnSeed");
 }
+
+/// What a party with this policy answers to a private run, and what its operator hears.
+fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
+    let sets =
+        [&["privacy.kind=discrete-gaussian", "privacy.noise=200", "privacy.neighbouring=record"], sets]
+            .concat();
+    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+    let tell: fet_train::secondary::Tell = {
+        let heard = Arc::clone(&heard);
+        Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
+    };
+    let answer = Secondary::new(Own { tell, ..own(&sets) }).ask(Request::Join(terms(&sets)));
+    let heard = heard.lock().expect("no panic").join("\n");
+    (answer, heard)
+}
+
+/// Without a limit on ε the operator is warned; with one, the party refuses the run until its policy names the term.
+#[test]
+fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them() {
+    let limit = "policy.most_epsilon=8";
+    for (run, setting, value, list) in [
+        (&["privacy.learning=assumed"][..], "privacy.learning", "\"assumed\"", "learning"),
+        (&["privacy.neighbouring=add-remove"], "privacy.neighbouring", "\"add-remove\"", "neighbouring"),
+        (&["privacy.kind=gaussian"], "privacy.kind", "\"gaussian\"", "mechanisms"),
+    ] {
+        let field = format!("`policy.{list}`");
+        let (answer, heard) = join(run);
+        assert!(answer.is_ok(), "{run:?}: {answer:?}");
+        for part in ["first: ", setting, value, &field, "policy.most_epsilon"] {
+            assert!(heard.contains(part), "{part} in {heard:?}");
+        }
+        let error = join(&[run, &[limit]].concat()).0.expect_err("refused").to_string();
+        for part in
+            [field.as_str(), setting, value, "`policy.most_epsilon` (8) limits too little", "it is []"]
+        {
+            assert!(error.contains(part), "{part} in {error}");
+        }
+        let named = format!("policy.{list}=[{value}]");
+        let (answer, heard) = join(&[run, &[limit, &named]].concat());
+        assert!(answer.is_ok() && heard.is_empty(), "{run:?}: {answer:?}, {heard}");
+        let (answer, heard) = join(&[run, &[&named]].concat());
+        assert!(answer.is_ok() && heard.is_empty(), "{run:?}: {answer:?}, {heard}");
+    }
+    // The strongest terms need no name, and a list that leaves them out refuses them.
+    for relation in ["record", "replace"] {
+        let (answer, heard) = join(&[limit, &format!("privacy.neighbouring={relation}")]);
+        assert!(answer.is_ok() && heard.is_empty(), "{relation}: {answer:?}, {heard}");
+    }
+    for list in ["policy.learning=[\"frozen\"]", "policy.neighbouring=[\"replace\"]"] {
+        let error = join(&[list]).0.expect_err("refused").to_string();
+        assert!(error.contains("must name") && error.contains("must have another value"), "{error}");
+        let error = join(&[list, "privacy.kind=none"]).0.expect_err("refused").to_string();
+        assert!(error.contains("without a guarantee (`privacy.kind` is \"none\")"), "{error}");
+    }
+}
+
+/// ε is a number at a δ: at one of 0.95 every run has a small ε.
+#[test]
+fn the_policy_limits_epsilon_at_its_own_delta() {
+    let run = ["privacy.noise=40", "privacy.delta=0.95"];
+    let check = |policy: &[&str]| join(&[&run, policy].concat());
+    let (answer, heard) = check(&[]);
+    assert!(answer.is_ok(), "{answer:?}");
+    for part in ["`privacy.delta` is 9.5e-1", "`policy.most_delta` (1e-5)"] {
+        assert!(heard.contains(part), "{part} in {heard}");
+    }
+    let error = check(&["policy.most_epsilon=0.5"]).0.expect_err("refused").to_string();
+    for part in ["`policy.most_epsilon`", "at δ = 1e-5, `policy.most_delta`", "it is 0.5"] {
+        assert!(error.contains(part), "{part} in {error}");
+    }
+    let (answer, _) = check(&["policy.most_epsilon=0.5", "policy.most_delta=0.95"]);
+    assert!(answer.is_ok(), "its own δ: {answer:?}");
+    // A smaller δ of the run is no reason to refuse it.
+    let (answer, _) = join(&["privacy.noise=200", "privacy.delta=1e-12", "policy.most_epsilon=3"]);
+    assert!(answer.is_ok(), "{answer:?}");
+}

@@ -45,6 +45,24 @@ pub(super) const LINES: &[Line] = &[
         &["policy.most_epsilon", "0.5"],
     ),
     (
+        "policy: neighbouring",
+        ASKED,
+        |w| {
+            private(w)?;
+            policy(w, "neighbouring = [\"record\"]")
+        },
+        &["policy.neighbouring", "\"record\"", "\"replace\""],
+    ),
+    (
+        "policy: most_delta is no probability",
+        PARTY,
+        |w| {
+            private(w)?;
+            policy(w, "most_delta = 2.0")
+        },
+        &["most_delta", "2"],
+    ),
+    (
         "policy: least_summed",
         ASKED,
         |w| {

@@ -266,6 +266,19 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
         let found = epsilon(4);
         let rounded = truth * (1.0 - 1e-12);
         assert!(found >= rounded && found < 1.01 * truth, "{name}: {found} and {truth}");
+        let tallies = tallies(&schedule, mechanism.freezes_secondaries(), 4);
+        assert_eq!(mechanism.epsilon_at(&schedule, &tallies, spent(4).delta), found, "{name}");
+        let mut last = f64::INFINITY;
+        for delta in [1e-10, 1e-7, 1e-3, 0.1] {
+            let truth = fet_privacy::accountant::gaussian::epsilon(mu, delta);
+            let found = mechanism.epsilon_at(&schedule, &tallies, delta);
+            assert!(
+                found >= truth * (1.0 - 1e-12) && found <= 1.01 * truth + 1e-6,
+                "{name}: {found} and {truth}"
+            );
+            assert!(found <= last, "{name}: ε rises with δ to {delta}");
+            last = found;
+        }
     }
     assert!(guarantees >= 2, "some mechanisms guarantee something");
 }
