@@ -7,8 +7,8 @@ pub(crate) mod local;
 pub(crate) mod slurm;
 
 use std::fs::File;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
@@ -47,11 +47,17 @@ pub(crate) enum Outcome {
 /// The exit code of `fet run` if another process works on the run.
 const ELSEWHERE: i32 = 75;
 
-/// A flag that Ctrl-C sets.
+/// A flag that Ctrl-C sets; the same for every study of this process.
 pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
+    static STOP: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
+    let mut known = STOP.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(stop) = known.as_ref() {
+        return Ok(Arc::clone(stop));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let asked = Arc::clone(&stop);
     ctrlc::set_handler(move || asked.store(true, Ordering::SeqCst)).context("cannot listen for Ctrl-C")?;
+    *known = Some(Arc::clone(&stop));
     Ok(stop)
 }
 

@@ -31,8 +31,8 @@ pub(crate) fn problem(cell: &Cell) -> Option<String> {
     serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
 }
 
-/// Moves an invalid report away, which `fet` refuses to overwrite, and with it the folders of the run's parties: their ledgers
-/// count what that run released, and would have the parties of another refuse.
+/// Moves an invalid report away, because `fet` refuses to overwrite it, and the folders of the run's parties with it: their
+/// ledgers count the releases of that run, and its parties would refuse another. A checkpoint without its parties is of no use.
 pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     let path = path(cell);
     if !path.exists() {
@@ -44,6 +44,10 @@ pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
             fs::remove_dir_all(&old)?;
         }
         fs::rename(&parties, old)?;
+    }
+    let checkpoint = cell.folder.join("checkpoint.safetensors");
+    if checkpoint.exists() {
+        fs::remove_file(checkpoint)?;
     }
     fs::rename(&path, path.with_extension("old.json"))
 }
@@ -97,10 +101,12 @@ mod tests {
             fs::write(path(&cell), "").expect("written");
             fs::create_dir(folder.path().join("parties")).expect("made");
             fs::write(folder.path().join("parties/ledger"), round).expect("written");
+            fs::write(folder.path().join("checkpoint.safetensors"), round).expect("written");
             move_away(&cell).expect("moved");
             assert!(problem(&cell).is_none() && folder.path().join("report.old.json").exists());
             let old = fs::read_to_string(folder.path().join("parties.old/ledger")).expect("moved too");
             assert!(old == round && !folder.path().join("parties").exists());
+            assert!(!folder.path().join("checkpoint.safetensors").exists());
         }
         move_away(&cell).expect("nothing to move");
     }

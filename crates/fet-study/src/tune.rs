@@ -25,9 +25,9 @@ use super::engine::{self, Engine, Outcome, Work};
 use super::failure::Failure;
 use super::fet::{Base, Fet, Variation};
 use super::file::{File, check_seeds};
-use super::finished;
 use super::grid::{Grid, Variant};
 use super::view::{Log, View};
+use super::{finished, say_unreadable};
 use outcome::{Rung, Score};
 use space::{Range, Tune};
 
@@ -235,6 +235,7 @@ impl Search<'_> {
         if missing.is_empty() {
             return Ok(Outcome::Ended);
         }
+        say_unreadable(&missing);
         let view = View::new(self.arguments.log, done.len(), cells.len());
         let work = Work { fet: self.fet, base: self.base, view: &view, stop: self.stop };
         Local { jobs: self.arguments.jobs }.run(&missing, &work)

@@ -35,22 +35,148 @@ fn a_cell_that_another_process_is_at_is_waited_for() {
     check(&outcome.stderr, &["Full, seed 0: another process is at it"]);
 }
 
+/// Slurm's commands as `fake-slurm.sh`, for one study.
+#[cfg(unix)]
+struct Cluster {
+    bin: std::path::PathBuf,
+}
+
+#[cfg(unix)]
+impl Cluster {
+    fn of(study: &Study) -> Self {
+        let bin = study.path("bin");
+        fs::create_dir_all(&bin).expect("a folder");
+        for name in ["sbatch", "squeue", "scontrol"] {
+            let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake-slurm.sh");
+            std::os::unix::fs::symlink(stand_in, bin.join(name)).expect("a link");
+        }
+        Self { bin }
+    }
+
+    /// The outcome of a study on this cluster with `environment` for `fake-slurm.sh`.
+    fn ablate(&self, study: &Study, fake: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Outcome {
+        let arguments = [&["--engine", "slurm", "--poll", "0.1"], arguments].concat();
+        let mut command = study.command(fake, &arguments);
+        let path = format!("{}:{}", self.bin.display(), std::env::var("PATH").unwrap_or_default());
+        command.env("PATH", path).env("FAKE_SLURM", &self.bin).env("USER", "");
+        command.envs(environment.iter().copied());
+        Outcome::of(command.output().expect("ran"))
+    }
+
+    /// The arrays that were submitted or refused, as in `0-3`.
+    fn arrays(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.bin.join("calls")).unwrap_or_default();
+        let array = |line: &str| line.split("--array=").nth(1)?.split(' ').next().map(str::to_string);
+        calls.lines().filter_map(array).collect()
+    }
+}
+
+/// Arrays within `MaxArraySize`; within the true limit even if `scontrol` does not say it, and within the user's limit.
+#[cfg(unix)]
+#[test]
+fn submits_arrays_within_the_clusters_limits() {
+    let check = |environment: &[(&str, &str)], arguments: &[&str], expected: &[&str]| {
+        let study = Study::new(STUDY);
+        let cluster = Cluster::of(&study);
+        let outcome = cluster.ablate(&study, "", environment, &[&["--seeds", "0,1,2"], arguments].concat());
+        assert_eq!((outcome.code, study.calls().len()), (0, 6), "{environment:?}: {outcome:?}");
+        assert_eq!(cluster.arrays(), expected, "{environment:?}: {outcome:?}");
+    };
+    check(&[("FAKE_MAX", "4")], &[], &["0-3", "0-1"]);
+    check(&[("FAKE_MAX", "4"), ("FAKE_SITE", "1")], &["--jobs", "2"], &["0-3%2", "0-1%2"]);
+    check(
+        &[("FAKE_MAX", "2"), ("FAKE_MUTE", "1")],
+        &[],
+        &["0-5", "0-2", "0-0", "0-0", "0-0", "0-0", "0-0", "0-0"],
+    );
+    check(&[("FAKE_FULL", "3")], &[], &["0-5", "0-2", "0-2"]);
+    check(&[], &[], &["0-5"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn refuses_a_cluster_without_arrays() {
+    let study = Study::new(STUDY);
+    let outcome = Cluster::of(&study).ablate(&study, "", &[("FAKE_MAX", "0")], &[]);
+    assert_eq!((outcome.code, study.calls().len()), (2, 0), "{outcome:?}");
+    check(&outcome.stderr, &["--engine slurm", "MaxArraySize is 0"]);
+}
+
+/// Each of these once had waiting jobs taken for lost, and their cells submitted again.
+#[cfg(unix)]
+#[test]
+fn waits_for_jobs_in_the_queue_whatever_the_commands_print() {
+    let cases: [&[(&str, &str)]; 3] =
+        [&[("FAKE_SITE", "1")], &[("FAKE_BUSY", "2")], &[("FAKE_VANISH", "2 3 4 8 9 10 11 12")]];
+    std::thread::scope(|scope| {
+        for environment in cases {
+            scope.spawn(move || {
+                let study = Study::new(STUDY);
+                let cluster = Cluster::of(&study);
+                let environment = [environment, &[("FAKE_WAIT", "5")]].concat();
+                let outcome = cluster.ablate(&study, "", &environment, &[]);
+                assert_eq!((outcome.code, study.calls().len()), (0, 4), "{environment:?}: {outcome:?}");
+                assert!(!outcome.stderr.contains("lost"), "{environment:?}: {outcome:?}");
+                let busy = environment[0].0 == "FAKE_BUSY";
+                assert_eq!(cluster.arrays().len(), if busy { 3 } else { 1 }, "{environment:?}: {outcome:?}");
+                if busy {
+                    check(&outcome.stderr, &["`sbatch`", "`squeue`", "Socket timed out", "trying again"]);
+                }
+            });
+        }
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn names_what_sbatch_printed_in_place_of_a_job() {
+    let study = Study::new(STUDY);
+    let cluster = Cluster::of(&study);
+    let sbatch = cluster.bin.join("sbatch");
+    let says = |script: &str| {
+        use std::os::unix::fs::PermissionsExt;
+        let _ = fs::remove_file(&sbatch);
+        fs::write(&sbatch, format!("#!/bin/sh\n{script}\n")).expect("written");
+        fs::set_permissions(&sbatch, fs::Permissions::from_mode(0o755)).expect("executable");
+        let start = Instant::now();
+        let outcome = cluster.ablate(&study, "", &[], &[]);
+        assert!(start.elapsed() < Duration::from_secs(30), "{outcome:?}");
+        assert_eq!((outcome.code, study.calls().len()), (1, 0), "{outcome:?}");
+        outcome.stderr
+    };
+    check(&says("echo queued, thank you"), &["`sbatch` printed no job id", "queued, thank you"]);
+    let refused = says("echo 'sbatch: error: invalid partition specified: gpu' >&2; exit 1");
+    check(&refused, &["`sbatch` ended with", "invalid partition specified: gpu"]);
+}
+
+/// A cell needs six jobs, each of which finishes an epoch; another cell finishes none.
+#[cfg(unix)]
+#[test]
+fn only_jobs_without_progress_fail_a_cell() {
+    let study = Study::new(STUDY);
+    let cluster = Cluster::of(&study);
+    let outcome = cluster.ablate(&study, "limited=mask=false", &[], &["--seeds", "0"]);
+    assert_eq!((outcome.code, study.calls().len()), (0, 7), "{outcome:?}");
+    check(&outcome.stderr, &["was lost after epoch 1", "was lost after epoch 5", "[2/2] No mask, seed 0"]);
+
+    let study = Study::new(STUDY);
+    let cluster = Cluster::of(&study);
+    let outcome = cluster.ablate(&study, "stuck=mask=false", &[], &["--seeds", "0"]);
+    assert_eq!((outcome.code, study.calls().len()), (1, 5), "{outcome:?}");
+    check(
+        &outcome.stderr,
+        &["FAILED: No mask, seed 0: was lost 4 times in a row without finishing an epoch"],
+    );
+}
+
 #[cfg(unix)]
 #[test]
 fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     let study = Study::new(STUDY);
-    let bin = study.path("bin");
-    fs::create_dir_all(&bin).expect("a folder");
-    for name in ["sbatch", "squeue"] {
-        let stand_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake-slurm.sh");
-        std::os::unix::fs::symlink(stand_in, bin.join(name)).expect("a link");
-    }
+    let cluster = Cluster::of(&study);
+    let bin = &cluster.bin;
     let slurm = |fake: &str, lose: &str, arguments: &[&str]| {
-        let arguments = [&["--engine", "slurm", "--poll", "0.1"], arguments].concat();
-        let mut command = study.command(fake, &arguments);
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-        command.env("PATH", path).env("FAKE_SLURM", &bin).env("FAKE_LOSE", lose).env("USER", "");
-        Outcome::of(command.output().expect("ran"))
+        cluster.ablate(&study, fake, &[("FAKE_LOSE", lose)], arguments)
     };
     // The failing cell is not submitted again by itself; the one that vanishes is.
     let arguments = ["--jobs", "3", "--sbatch=--partition=long"];
@@ -85,6 +211,15 @@ fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     assert_eq!((end.code, study.calls().len()), (0, 5), "{end:?}");
     check(&end.stderr, &["job 7_0 was lost", "[4/4] No mask, seed 0"]);
     assert_eq!(study.read("runs/tiny/results.csv").lines().count(), 5);
+}
+
+/// A run may also end with 75 for another reason, which only its log tells.
+#[test]
+fn a_cell_that_puts_off_without_another_process_fails() {
+    let study = Study::new(STUDY);
+    let outcome = study.ablate("elsewhere=mask=false", &["--seeds", "0"]);
+    assert_eq!(outcome.code, 1, "{outcome:?}");
+    check(&outcome.stderr, &["FAILED: No mask, seed 0: ended with exit code 75", "the disk is full, say"]);
 }
 
 #[test]

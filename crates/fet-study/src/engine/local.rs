@@ -32,6 +32,9 @@ pub(crate) struct Local {
 /// How long an interrupted child may take before it is signalled again.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How often in a row a run may say that another process is at it, while no other process holds its lock.
+const MOST_TRIES: u32 = 10;
+
 /// How long to wait before checking again a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
@@ -40,7 +43,7 @@ impl Engine for Local {
         let ended = AtomicBool::new(false);
         let runner = Runner {
             work: *work,
-            waiting: Mutex::new(cells.iter().map(|cell| (*cell, false)).collect()),
+            waiting: Mutex::new(cells.iter().map(|cell| (*cell, 0)).collect()),
             children: Mutex::new(Vec::new()),
         };
         thread::scope(|scope| {
@@ -61,8 +64,8 @@ impl Engine for Local {
 
 struct Runner<'a> {
     work: Work<'a>,
-    /// Cells to run, and whether another process worked on the cell at the last check.
-    waiting: Mutex<VecDeque<(&'a Cell, bool)>>,
+    /// Cells to run, and how often in a row the cell was put off.
+    waiting: Mutex<VecDeque<(&'a Cell, u32)>>,
     children: Mutex<Vec<u32>>,
 }
 
@@ -72,21 +75,23 @@ impl Runner<'_> {
         if self.work.stop.load(Ordering::SeqCst) {
             return false;
         }
-        let Some((cell, was_elsewhere)) = lock(&self.waiting).pop_front() else { return false };
-        if was_elsewhere {
+        let Some((cell, put_off)) = lock(&self.waiting).pop_front() else { return false };
+        if put_off > 0 {
             thread::sleep(PATIENCE);
         }
-        if is_elsewhere(cell) || !self.run(cell) {
-            if !was_elsewhere {
+        if is_elsewhere(cell) {
+            if put_off == 0 {
                 self.work.view.say(&format!("{}: another process is at it; waiting for it", cell.title()));
             }
-            lock(&self.waiting).push_back((cell, true));
+            lock(&self.waiting).push_back((cell, 1));
+        } else if !self.run(cell, put_off) {
+            lock(&self.waiting).push_back((cell, put_off + 1));
         }
         true
     }
 
-    /// Runs one cell; false if another process works on it.
-    fn run(&self, cell: &Cell) -> bool {
+    /// Runs one cell, which was `put_off` so often in a row; false if it is to be tried again.
+    fn run(&self, cell: &Cell, put_off: u32) -> bool {
         let mut line = self.work.view.begin(cell);
         // Another process may have done it since the study was read.
         if let Some(report) = report::of(cell) {
@@ -96,7 +101,8 @@ impl Runner<'_> {
         let status = self.train(cell, &mut line);
         match (status, report::of(cell)) {
             (Ok(status), Some(report)) if status.success() => line.done(&report),
-            (Ok(status), _) if status.code() == Some(ELSEWHERE) => {
+            // Another process took the cell in this moment, unless it happens again and again without one.
+            (Ok(status), _) if status.code() == Some(ELSEWHERE) && put_off < MOST_TRIES => {
                 line.put_off();
                 return false;
             }

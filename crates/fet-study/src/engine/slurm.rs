@@ -1,24 +1,28 @@
-//! The engine `slurm`: submits the missing cells as a job array, collects them from the shared folder, and submits
-//! again the cells whose jobs were lost.
+//! The engine `slurm`: submits the missing cells as job arrays, collects them from the shared folder, and submits again the
+//! cells whose jobs were lost.
 //!
-//! It keeps what it submitted in `slurm/` of the study's folder, so that a second command, or one after a crash, waits
-//! for the existing jobs instead of duplicating them. It starts no cluster and reads no accounting: `sbatch` and
-//! `squeue` are all it calls. A node needs nothing but the shared folder and the `fet` program on it.
+//! It keeps the submitted tasks in `slurm/` of the study's folder, so that a second command, or one after a crash, waits for the
+//! existing jobs. It starts no cluster and reads no accounting: it calls `sbatch`, `squeue` and `scontrol` alone (`commands`). A
+//! node needs the shared folder and the `fet` program on it. A cell whose job is submitted twice, because `sbatch` failed after it
+//! had submitted, does no harm: the second job finds the lock or the report of the first.
 
-use std::collections::{BTreeMap, HashSet};
+mod commands;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::env;
 use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use fet_records::Event;
 use serde::{Deserialize, Serialize};
 
+use self::commands::{CallError, Job, Queue, Refusal, Task, Trouble};
 use super::super::cell::Cell;
 use super::super::failure::{self, Failure};
 use super::super::report;
@@ -37,16 +41,19 @@ pub(crate) struct Slurm {
     pub(crate) interval: Duration,
 }
 
-/// A cell fails after its job is lost this many times.
-const MOST_SUBMISSIONS: u32 = 4;
+/// A cell fails after this many lost jobs in a row that finished no epoch.
+const MOST_IDLE_JOBS: u32 = 4;
 
 /// How long a report may take to appear after its job has left the queue: shared folders have latency.
 const LAG: Duration = Duration::from_secs(3);
 
+/// Answers of `squeue` without a task before the task counts as gone: a controller that restarts leaves tasks out for a moment.
+const MOST_ABSENCES: u32 = 4;
+
 /// The submitted jobs of a study that have not ended yet: the folder of each cell and its task.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Ledger {
-    /// Folder name of a cell -> task, as in `17_3`.
+    /// Folder name of a cell -> task, as in `17_3` or `17_3;CLUSTER`.
     tasks: BTreeMap<String, String>,
 }
 
@@ -54,43 +61,52 @@ struct Ledger {
 struct Awaited<'a> {
     cell: &'a Cell,
     line: Option<Line<'a>>,
-    task: Option<String>,
-    submissions: u32,
-    gone_since: Option<Instant>,
+    task: Option<Task>,
+    /// Whether a job of the cell was lost.
+    was_lost: bool,
+    /// The last epoch that a lost job finished.
+    epoch: usize,
+    /// Lost jobs in a row that finished no further epoch.
+    idle_jobs: u32,
+    /// When `squeue` first left the task out, and how many answers have done so since.
+    absent: Option<(Instant, u32)>,
+}
+
+/// A study under way on the cluster.
+struct Session<'a> {
+    slurm: &'a Slurm,
+    work: Work<'a>,
+    folder: PathBuf,
+    open: Vec<Awaited<'a>>,
+    /// The number of cells in one array; unknown before the first submission.
+    array: Option<usize>,
+    /// Failures of `squeue`.
+    asking: Trouble,
+    /// Failures of `sbatch`.
+    submitting: Trouble,
+    /// No submission is tried before this time.
+    next: Instant,
+    /// Whether the user knows that cells wait for others to end.
+    told_full: bool,
 }
 
 impl Engine for Slurm {
     fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome> {
         let Some(first) = cells.first() else { return Ok(Outcome::Ended) };
-        let folder = first.study.join("slurm");
-        let ledger_path = folder.join("jobs.json");
-        let text = fs::read(&ledger_path).unwrap_or_default();
-        let mut ledger: Ledger = serde_json::from_slice(&text).unwrap_or_default();
-        let known = |cell: &Cell| ledger.tasks.get(&name(cell)).cloned();
-        let mut open: Vec<Awaited<'_>> = cells
-            .iter()
-            .map(|cell| Awaited { cell, line: None, task: known(cell), submissions: 0, gone_since: None })
-            .collect();
+        let mut session = Session::begin(self, first.study.join("slurm"), cells, *work);
         loop {
-            let alive = self.queue(&open)?;
-            open.retain_mut(|awaited| !awaited.collect(&alive, work));
-            let lost: Vec<usize> = (0..open.len()).filter(|&index| open[index].task.is_none()).collect();
-            if !lost.is_empty() && !work.stop.load(Ordering::SeqCst) {
-                self.submit(&mut open, &lost, &folder, work)?;
+            session.collect()?;
+            if !session.is_stopped() {
+                session.submit()?;
             }
-            ledger.tasks =
-                open.iter().filter_map(|awaited| Some((name(awaited.cell), awaited.task.clone()?))).collect();
-            write(&ledger_path, &serde_json::to_string(&ledger).context("a ledger is plain")?)?;
-            if open.is_empty() {
+            session.save()?;
+            if session.open.is_empty() {
                 return Ok(Outcome::Ended);
             }
             let until = Instant::now() + self.interval;
             while Instant::now() < until {
-                if work.stop.load(Ordering::SeqCst) {
-                    let jobs: HashSet<&str> =
-                        ledger.tasks.values().filter_map(|task| task.split('_').next()).collect();
-                    let jobs: Vec<&str> = jobs.into_iter().collect();
-                    work.view.say(&format!("the jobs go on; `scancel {}` ends them", jobs.join(" ")));
+                if session.is_stopped() {
+                    session.say_how_to_cancel();
                     return Ok(Outcome::Interrupted);
                 }
                 thread::sleep(Duration::from_millis(50));
@@ -99,68 +115,222 @@ impl Engine for Slurm {
     }
 }
 
-impl Slurm {
-    /// The tasks that wait or run.
-    fn queue(&self, open: &[Awaited<'_>]) -> Result<HashSet<String>> {
-        if open.iter().all(|awaited| awaited.task.is_none()) {
-            return Ok(HashSet::new());
+impl<'a> Session<'a> {
+    /// A session in which the tasks of an earlier command are known.
+    fn begin(slurm: &'a Slurm, folder: PathBuf, cells: &[&'a Cell], work: Work<'a>) -> Self {
+        let text = fs::read(folder.join(LEDGER)).unwrap_or_default();
+        let ledger: Ledger = serde_json::from_slice(&text).unwrap_or_default();
+        let awaited = |cell: &&'a Cell| Awaited {
+            cell,
+            line: None,
+            task: ledger.tasks.get(&name(cell)).and_then(|task| task.parse().ok()),
+            was_lost: false,
+            epoch: 0,
+            idle_jobs: 0,
+            absent: None,
+        };
+        let open = cells.iter().map(awaited).collect();
+        let (asking, submitting) = (Trouble::default(), Trouble::default());
+        Self {
+            slurm,
+            work,
+            folder,
+            open,
+            array: None,
+            asking,
+            submitting,
+            next: Instant::now(),
+            told_full: false,
         }
-        let mut command = Command::new("squeue");
-        let user = env::var("USER").unwrap_or_default();
-        if !user.is_empty() {
-            command.args(["--user", &user]);
-        }
-        // One line for each task of an array, as in `17_3`.
-        let text = answer(command.args(["--noheader", "--array", "--format", "%i"]))?;
-        Ok(text.lines().map(|line| line.trim().to_string()).collect())
     }
 
-    /// Submits the cells at `lost` as one job array.
-    fn submit(&self, open: &mut [Awaited<'_>], lost: &[usize], folder: &Path, work: &Work<'_>) -> Result<()> {
+    fn is_stopped(&self) -> bool {
+        self.work.stop.load(Ordering::SeqCst)
+    }
+
+    /// Takes the cells that have ended off the list, and the tasks that were lost off their cells.
+    fn collect(&mut self) -> Result<()> {
+        let queues = match self.queues() {
+            Ok(queues) => {
+                self.asking.end();
+                Some(queues)
+            }
+            Err(error @ CallError::Missing(_)) => bail!("{error}"),
+            Err(_) if self.is_stopped() => None,
+            Err(CallError::Failed(problem)) => {
+                let message = self.asking.add(&problem, Instant::now());
+                let message = message.context("the jobs go on, and the same command waits for them")?;
+                message.iter().for_each(|text| self.work.view.say(text));
+                None
+            }
+        };
+        let work = self.work;
+        self.open.retain_mut(|awaited| !awaited.collect(queues.as_ref(), &work));
+        Ok(())
+    }
+
+    /// The queue of each cluster that has tasks of this study.
+    fn queues(&self) -> Result<Queues, CallError> {
+        let tasks = self.open.iter().filter_map(|awaited| awaited.task.as_ref());
+        let clusters: HashSet<Option<String>> = tasks.map(|task| task.job.cluster.clone()).collect();
+        let user = env::var("USER").unwrap_or_default();
+        clusters
+            .into_iter()
+            .map(|cluster| Queue::ask(cluster.as_deref(), &user).map(|queue| (cluster, queue)))
+            .collect()
+    }
+
+    /// Submits the cells without a task, in as many arrays as the cluster's limit asks for. With `--jobs` one array follows
+    /// another, because each has its own limit of tasks at a time.
+    fn submit(&mut self) -> Result<()> {
+        let mut waiting: Vec<usize> =
+            (0..self.open.len()).filter(|&at| self.open[at].task.is_none()).collect();
+        if waiting.is_empty() || Instant::now() < self.next {
+            return Ok(());
+        }
+        let limited = self.slurm.jobs.is_some();
+        while !waiting.is_empty() && !(limited && self.has_tasks()) && !self.is_stopped() {
+            let part = waiting[..self.array_size()?.min(waiting.len())].to_vec();
+            match self.submit_array(&part)? {
+                Ok(job) => {
+                    self.submitting.end();
+                    self.note(&part, &job);
+                    // A crash must not forget this array while the next one is submitted.
+                    self.save()?;
+                    waiting.drain(..part.len());
+                }
+                Err(problem) => match Refusal::of(&problem) {
+                    Refusal::ArrayTooLong if part.len() > 1 => self.array = Some(part.len() / 2),
+                    Refusal::TooManyJobs if self.has_tasks() => {
+                        if !std::mem::replace(&mut self.told_full, true) {
+                            let rest = waiting.len();
+                            self.work
+                                .view
+                                .say(&format!("{problem}; {rest} cells wait until others have ended"));
+                        }
+                        self.next = Instant::now() + self.slurm.interval.max(Duration::from_secs(10));
+                        return Ok(());
+                    }
+                    Refusal::TooManyJobs if part.len() > 1 => self.array = Some(part.len() / 2),
+                    Refusal::ArrayTooLong | Refusal::Lasting => bail!(Failed(problem)),
+                    Refusal::TooManyJobs | Refusal::Passing => {
+                        let now = Instant::now();
+                        let message = self.submitting.add(&problem, now)?;
+                        message.iter().for_each(|text| self.work.view.say(text));
+                        self.next = now + self.submitting.pause(now);
+                        return Ok(());
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn has_tasks(&self) -> bool {
+        self.open.iter().any(|awaited| awaited.task.is_some())
+    }
+
+    /// The number of cells in one array.
+    fn array_size(&mut self) -> Result<usize> {
+        let clusters = || commands::clusters(&self.slurm.options);
+        let size = self.array.unwrap_or_else(|| commands::largest_array(&clusters()));
+        ensure!(
+            size > 0,
+            "--engine slurm: this cluster takes no job arrays (`scontrol show config`: MaxArraySize is 0). \
+             Use --engine local, or ask for arrays"
+        );
+        self.array = Some(size);
+        Ok(size)
+    }
+
+    /// Submits the cells at `part` as one job array; the inner error is the message of `sbatch`.
+    fn submit_array(&self, part: &[usize]) -> Result<Result<Job, String>> {
+        let (work, folder) = (&self.work, &self.folder);
         let mut lines = Vec::new();
-        for &index in lost {
-            let cell = open[index].cell;
-            let prepare = || -> std::io::Result<()> {
-                fs::create_dir_all(&cell.folder)?;
-                report::move_away(cell)?;
-                Failure::forget(cell)?;
-                remove(&cell.folder.join(EXIT))?;
-                remove(&cell.folder.join(EVENTS))
-            };
-            prepare().with_context(|| format!("cannot prepare {}", cell.folder.display()))?;
+        for &index in part {
+            let cell = self.open[index].cell;
+            prepare(cell).with_context(|| format!("cannot prepare {}", cell.folder.display()))?;
             lines.push(work.fet.shell_line(work.base, cell.variation(), &absolute(&cell.folder)?)?);
         }
         let script = folder.join(format!("array-{}.sh", fs::read_dir(folder).map_or(0, Iterator::count)));
         write(&script, &self::script(&lines, &env::current_dir()?))?;
         let mut command = Command::new("sbatch");
-        let limit = self.jobs.map_or_else(String::new, |jobs| format!("%{jobs}"));
-        command.args(["--parsable", &format!("--array=0-{}{limit}", lost.len() - 1)]);
-        command.args(["--job-name", &format!("fet-{}", study(open[lost[0]].cell))]);
-        // Each task writes its own log beside its results.
+        let limit = self.slurm.jobs.map_or_else(String::new, |jobs| format!("%{jobs}"));
+        let name = format!("fet-{}", study(self.open[part[0]].cell));
+        command.args(["--parsable", &format!("--array=0-{}{limit}", part.len() - 1), "--job-name", &name]);
+        // Each task writes its own log next to its results.
         command.args(["--output", "/dev/null", "--error", "/dev/null"]);
-        let job = answer(command.args(&self.options).arg(&script))?;
-        // `ID` or `ID;CLUSTER`.
-        let job = job.trim().split(';').next().unwrap_or_default().to_string();
-        let again = lost.iter().filter(|&&index| open[index].submissions > 0).count();
-        for (task, &index) in lost.iter().enumerate() {
-            open[index].task = Some(format!("{job}_{task}"));
-            open[index].submissions += 1;
-            open[index].gone_since = None;
+        let text = match commands::answer(command.args(&self.slurm.options).arg(&script)) {
+            Ok(text) => text,
+            Err(error @ CallError::Missing(_)) => bail!("{error}"),
+            Err(CallError::Failed(problem)) => {
+                // The next try writes its own script.
+                let _ = fs::remove_file(&script);
+                return Ok(Err(problem));
+            }
+        };
+        let Some(mut job) = commands::submitted(&text) else {
+            bail!(Failed(format!(
+                "`sbatch` printed no job id, so that the study cannot follow its jobs; it printed {:?}. \
+                 `squeue --name={name}` shows jobs that it may have submitted",
+                text.trim()
+            )));
+        };
+        if let (None, [cluster]) = (&job.cluster, commands::clusters(&self.slurm.options).as_slice()) {
+            job.cluster = Some(cluster.clone());
         }
-        let again = match (again, lost.len()) {
+        Ok(Ok(job))
+    }
+
+    /// Notes that the cells at `part` are the tasks of `job`.
+    fn note(&mut self, part: &[usize], job: &Job) {
+        let again = part.iter().filter(|&&index| self.open[index].was_lost).count();
+        for (task, &index) in part.iter().enumerate() {
+            self.open[index].task = Some(Task { job: job.clone(), index: task });
+            self.open[index].absent = None;
+        }
+        let again = match (again, part.len()) {
             (0, _) => String::new(),
             (again, all) if again == all => ", lost before".to_string(),
             (again, _) => format!(", {again} of them lost before"),
         };
-        let cells = if lost.len() == 1 { "cell" } else { "cells" };
-        work.view.say(&format!("submitted {} {cells} as job {job}{again}", lost.len()));
-        Ok(())
+        let cells = if part.len() == 1 { "cell" } else { "cells" };
+        self.work.view.say(&format!("submitted {} {cells} as job {}{again}", part.len(), job.id));
+    }
+
+    /// Writes the ledger.
+    fn save(&self) -> Result<()> {
+        let task = |awaited: &Awaited<'_>| Some((name(awaited.cell), awaited.task.as_ref()?.to_string()));
+        let ledger = Ledger { tasks: self.open.iter().filter_map(task).collect() };
+        write(&self.folder.join(LEDGER), &serde_json::to_string(&ledger).context("a ledger is plain")?)
+    }
+
+    fn say_how_to_cancel(&self) {
+        let mut jobs: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
+        let found: HashSet<&Job> =
+            self.open.iter().filter_map(|awaited| Some(&awaited.task.as_ref()?.job)).collect();
+        for job in found {
+            jobs.entry(job.cluster.as_deref()).or_default().push(job.id.to_string());
+        }
+        let commands: Vec<String> = jobs
+            .into_iter()
+            .map(|(cluster, jobs)| {
+                let cluster = cluster.map_or_else(String::new, |cluster| format!("--clusters={cluster} "));
+                format!("`scancel {cluster}{}`", jobs.join(" "))
+            })
+            .collect();
+        if !commands.is_empty() {
+            self.work.view.say(&format!("the jobs go on; to end them: {}", commands.join(", ")));
+        }
     }
 }
 
+/// The queues of clusters by their names; without one, that of this machine.
+type Queues = HashMap<Option<String>, Queue>;
+
 impl<'a> Awaited<'a> {
-    /// Checks the cell; whether waiting for it is over. A lost task is removed.
-    fn collect(&mut self, alive: &HashSet<String>, work: &Work<'a>) -> bool {
+    /// Checks the cell; true if waiting for it is over. A lost task is removed. Without `queues` no task counts as gone.
+    fn collect(&mut self, queues: Option<&Queues>, work: &Work<'a>) -> bool {
         let cell = self.cell;
         if let Some(report) = report::of(cell) {
             self.line.take().unwrap_or_else(|| work.view.begin(cell)).done(&report);
@@ -168,28 +338,45 @@ impl<'a> Awaited<'a> {
         }
         let Some(task) = &self.task else { return false };
         let event = last_event(&cell.folder.join(EVENTS));
-        if let Some(event) = event {
-            self.line.get_or_insert_with(|| work.view.begin(cell)).tell(&event);
+        if let Some(event) = &event {
+            self.line.get_or_insert_with(|| work.view.begin(cell)).tell(event);
         }
-        if alive.contains(task) {
-            self.gone_since = None;
+        let Some(queues) = queues else { return false };
+        if queues.get(&task.job.cluster).is_some_and(|queue| queue.has(task)) {
+            self.absent = None;
             return false;
         }
         let code = fs::read_to_string(cell.folder.join(EXIT)).ok().and_then(|text| text.trim().parse().ok());
-        let is_settled = code.is_some_and(|code: i32| code != 0 && code != ELSEWHERE);
-        let waited = self.gone_since.get_or_insert_with(Instant::now).elapsed();
-        if is_elsewhere(cell) || (waited < LAG && !is_settled) {
+        let (since, answers) = self.absent.get_or_insert_with(|| (Instant::now(), 0));
+        *answers += 1;
+        let may_be_late = since.elapsed() < LAG || *answers < MOST_ABSENCES;
+        let is_settled = code.is_some_and(|code: i32| code != 0 && !is_ended_from_outside(code));
+        if is_elsewhere(cell) || (may_be_late && !is_settled) {
+            return false;
+        }
+        let reached = event.as_ref().map_or(0, finished_epochs);
+        let progressed = reached > self.epoch;
+        let is_lost = match code {
+            None => true,
+            // A job that was killed after an epoch is no run that needs more memory than there is.
+            Some(KILLED) => progressed,
+            Some(code) => is_ended_from_outside(code),
+        };
+        if is_lost {
+            self.epoch = self.epoch.max(reached);
+            self.idle_jobs = if progressed { 0 } else { self.idle_jobs + 1 };
+        }
+        if is_lost && self.idle_jobs < MOST_IDLE_JOBS {
+            let after = if progressed { format!(" after epoch {reached}") } else { String::new() };
+            work.view.say(&format!("{}: job {}_{} was lost{after}", cell.title(), task.job.id, task.index));
+            (self.task, self.was_lost) = (None, true);
             return false;
         }
         let problem = match code {
-            // Ended by the cluster, or another process was at it and left it: to be submitted again.
-            None | Some(ELSEWHERE | 130 | 143) if self.submissions < MOST_SUBMISSIONS => {
-                let task = self.task.take().unwrap_or_default();
-                work.view.say(&format!("{}: job {task} was lost", cell.title()));
-                return false;
-            }
-            None => format!("was lost {MOST_SUBMISSIONS} times: something ends its jobs"),
-            Some(code) => failure::explain(cell, Some(code), None),
+            Some(code) if !is_lost => failure::explain(cell, Some(code), None),
+            _ => format!(
+                "was lost {MOST_IDLE_JOBS} times in a row without finishing an epoch: something ends its jobs"
+            ),
         };
         let line = self.line.take().unwrap_or_else(|| work.view.begin(cell));
         line.failed(&Failure::note(cell, &problem));
@@ -197,6 +384,34 @@ impl<'a> Awaited<'a> {
     }
 }
 
+/// The exit code of a process that SIGKILL ended.
+const KILLED: i32 = 137;
+
+/// Tells if a run with this exit code can go on where it ended: the cluster ended it, or another process is at its cell.
+fn is_ended_from_outside(code: i32) -> bool {
+    matches!(code, ELSEWHERE | 130 | 143)
+}
+
+/// The number of epochs that were done when a run told `event`.
+fn finished_epochs(event: &Event) -> usize {
+    match event {
+        Event::Epoch { epoch, .. } => *epoch,
+        Event::Progress { epoch, .. } => epoch.saturating_sub(1),
+        Event::Start { .. } | Event::Done { .. } => 0,
+    }
+}
+
+/// Removes from a cell's folder what an earlier job left there.
+fn prepare(cell: &Cell) -> std::io::Result<()> {
+    fs::create_dir_all(&cell.folder)?;
+    report::move_away(cell)?;
+    Failure::forget(cell)?;
+    remove(&cell.folder.join(EXIT))?;
+    remove(&cell.folder.join(EVENTS))
+}
+
+/// The submitted tasks, in the engine's folder.
+const LEDGER: &str = "jobs.json";
 /// The exit code of a task; missing if the cluster ended it.
 const EXIT: &str = "exit";
 /// The standard output of a task.
@@ -211,22 +426,6 @@ fn script(lines: &[String], folder: &Path) -> String {
     }
     text.push_str("*) exit 2 ;;\nesac\n");
     text
-}
-
-/// Calls a program of Slurm and returns its standard output.
-fn answer(command: &mut Command) -> Result<String> {
-    let program = command.get_program().to_string_lossy().into_owned();
-    let output = match command.stdin(Stdio::null()).output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            bail!("--engine slurm: there is no `{program}` in PATH; run this where Slurm's commands are")
-        }
-        output => output.with_context(|| format!("cannot run {program}"))?,
-    };
-    if !output.status.success() {
-        let message = String::from_utf8_lossy(&output.stderr).trim().to_string();
-        bail!(Failed(format!("`{program}` ended with {}: {message}", output.status)));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// The last complete event of a task.

@@ -6,6 +6,9 @@
 //! - `bad=PATTERN`: `show` refuses a cell that holds PATTERN
 //! - `fail=PATTERN`: `run` fails on one
 //! - `slow=PATTERN`: `run` waits on one until it is interrupted, for 30 seconds at most
+//! - `limited=PATTERN`: `run` is ended from outside after an epoch, and has done six when it is called for the sixth time
+//! - `stuck=PATTERN`: `run` is ended from outside before its first epoch ends
+//! - `elsewhere=PATTERN`: `run` says that another process works on one
 //!
 //! A setting `attack.kind=KIND` is kept apart from the others, and the report has what the attack found: labels for a kind
 //! that begins with "gradient", else features. `defence.leak=L` says how far it comes, L + seed / 8, and `defence.test=T`
@@ -168,6 +171,23 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
         ctrlc::set_handler(|| std::process::exit(130))?;
         std::thread::sleep(Duration::from_secs(30));
         return Ok(ExitCode::from(1));
+    }
+    if arguments.is_steered("elsewhere") {
+        eprintln!("fet: the disk is full, say");
+        return Ok(ExitCode::from(75));
+    }
+    if arguments.is_steered("stuck") {
+        return Ok(ExitCode::from(143));
+    }
+    if arguments.is_steered("limited") {
+        let path = arguments.out.join("epochs");
+        let done = std::fs::read_to_string(&path).ok().and_then(|text| text.parse().ok()).unwrap_or(0usize);
+        fet_files::write(&path, (done + 1).to_string().as_bytes())?;
+        if done < 5 {
+            let (loss, validation, seconds) = (0.25, 0.5, 0.1);
+            tell(&Event::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
+            return Ok(ExitCode::from(143));
+        }
     }
     tell(&Event::Epoch { epoch: 2, epochs: 2, loss: 0.25, validation: 0.5, test: Some(0.5), seconds: 0.1 })?;
     let report = report(arguments, rows)?;
