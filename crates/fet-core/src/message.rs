@@ -26,7 +26,7 @@ pub use round::Round;
 pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};
 
 /// The version of the messages and of their frame. If a message changes, bump it.
-pub const PROTOCOL_VERSION: u16 = 5;
+pub const PROTOCOL_VERSION: u16 = 6;
 
 /// A request from the primary to a secondary.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,10 +129,34 @@ pub struct Terms {
 }
 
 /// What a party reports when it joins.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Joined {
     /// The number of its model's parameters. It reveals the number of its columns, but nothing about its records.
     pub parameters: usize,
+    /// The state of its lifetime account; nothing where it keeps none, as in a simulation.
+    pub lifetime: Option<Standing>,
+}
+
+/// The state of a party's lifetime account. It follows from the settings of runs and from what was asked for, never from records.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// The age of the account.
+    pub age: Age,
+    /// Earlier runs in it, besides the one that is joined.
+    pub earlier: u64,
+    /// ε of all of them together with the one that is joined, as planned; nothing where it is not bounded.
+    pub epsilon: Option<f64>,
+    /// δ.
+    pub delta: f64,
+}
+
+/// The age of a lifetime account, counted in its records: one that is younger than it was before is an old copy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Age {
+    /// When the party was about to join.
+    pub found: u64,
+    /// Once it had joined.
+    pub now: u64,
 }
 
 /// The primary's keys: in the clear, or as the linker conceals them.

@@ -37,6 +37,9 @@ pub struct Policy {
     /// The least noise of a run, in units of the clipping norm; 0 for none.
     #[schemars(range(min = 0))]
     pub least_noise: f64,
+    /// The largest ε of all runs together that the party's state folder has seen, computed at `most_delta`; 0 for no limit.
+    #[schemars(range(min = 0))]
+    pub lifetime_epsilon: f64,
     /// The least number of parties in a secure sum; the sum over one party would be its value.
     #[schemars(range(min = 2))]
     pub least_summed: usize,
@@ -61,6 +64,7 @@ impl Default for Policy {
             neighbouring: Vec::new(),
             learning: Vec::new(),
             least_noise: 0.0,
+            lifetime_epsilon: 0.0,
             least_summed: 2,
             least_mask_neighbours: 2,
             least_rows: 1,

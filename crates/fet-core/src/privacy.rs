@@ -5,6 +5,7 @@
 //! the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-train`.
 
 mod account;
+mod loss;
 
 use burn::tensor::Tensor;
 
@@ -12,6 +13,7 @@ use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
 
 pub use account::{Guarantee, Learning, Neighbouring, Randomness, Releases, Spent, Tally};
+pub use loss::{Loss, NoisyReleases};
 
 /// Bounds a representation, adds noise to it, and accounts for it.
 ///
@@ -85,6 +87,19 @@ pub trait PrivacyMechanism: Send + Sync {
     /// Whether ε is that of an idealisation, such as noise of real numbers where 32-bit floats leave.
     fn is_idealised(&self) -> bool {
         false
+    }
+
+    /// The loss of the releases in a form that adds up over runs. Law: alone it gives no less than `epsilon`, and it changes with
+    /// the releases as `epsilon` does.
+    fn loss(&self, releases: &Releases, tallies: &[Tally]) -> Loss {
+        if tallies.iter().all(|tally| tally.releases() == 0) {
+            return Loss::NONE;
+        }
+        let Spent { epsilon, delta, statement, .. } = self.spent(releases, tallies);
+        match epsilon.filter(|epsilon| epsilon.is_finite()) {
+            Some(epsilon) => Loss::Bound { epsilon, delta },
+            None => Loss::Unbounded { reason: statement },
+        }
     }
 
     /// The ε that the settings say no run must pass, if they say any.

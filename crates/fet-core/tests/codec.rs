@@ -4,9 +4,9 @@
 use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
 use fet_core::message::{
-    Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined, LARGEST_FRAME,
-    LinkKeys, Linked, LoadParameters, Masked, Open, Parts, PublicKeys, Reply, Request, Reveal, Round, Saved,
-    ShareParameters, SignedKey, Terms, Words, decode, encode, encode_behind, frames,
+    Age, Agreed, Answer, Backups, Backward, Block, CodecError, Confirmed, Epoch, Forward, Joined,
+    LARGEST_FRAME, LinkKeys, Linked, LoadParameters, Masked, Open, Parts, PublicKeys, Reply, Request, Reveal,
+    Round, Saved, ShareParameters, SignedKey, Standing, Terms, Words, decode, encode, encode_behind, frames,
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::Refusal;
@@ -80,15 +80,20 @@ fn requests() -> Vec<Request> {
     ]
 }
 
+fn standing() -> Standing {
+    Standing { age: Age { found: 3, now: 4 }, earlier: 2, epsilon: Some(3.5), delta: 1e-5 }
+}
+
 fn signed(byte: u8) -> SignedKey {
-    SignedKey { key: [byte; 32], signature: vec![byte; 64] }
+    SignedKey { key: [byte; 32], age: Age { found: 3, now: 4 }, signature: vec![byte; 64] }
 }
 
 fn answers() -> Vec<Answer> {
     let similarities = Some(Matrix::new(2, vec![-0.5f32, -1.0]));
     let block = Block::new([2, 2, 2], (0..8).map(|x| x as f32).collect()).expect("it fills");
     vec![
-        Ok(Reply::Joined(Joined { parameters: 1_000 })),
+        Ok(Reply::Joined(Joined { parameters: 1_000, lifetime: Some(standing()) })),
+        Ok(Reply::Joined(Joined { parameters: 1, lifetime: None })),
         Ok(Reply::Linked(Linked { available: 2, similarities })),
         Ok(Reply::Linked(Linked { available: 2, similarities: None })),
         Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),
@@ -147,7 +152,7 @@ fn the_frame_is_the_documented_one() {
     let active = [4, 0, 0, 0, 0];
     let attempt = [0];
     let body = [&variant[..], &round, &rows, &active, &attempt].concat();
-    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 5, 0, 0, 0]);
+    assert_eq!(&frame[..8], [b'F', b'e', b'T', b'm', 6, 0, 0, 0]);
     assert_eq!(frame[8..16], (body.len() as u64).to_le_bytes());
     assert_eq!(&frame[24..], body);
     let sum = xxhash_rust::xxh3::xxh3_64(&[&frame[..16], &frame[24..]].concat());

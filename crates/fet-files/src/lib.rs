@@ -5,6 +5,7 @@
 mod atomic;
 mod checksum;
 mod journal;
+mod lines;
 mod names;
 mod streams;
 mod whole;
@@ -12,6 +13,7 @@ mod whole;
 pub use atomic::{check_writable, leave, sweep, write, write_private, write_with};
 pub use checksum::{hex, sha256, sha256_of_file};
 pub use journal::{Journal, JournalError, PAYLOAD};
+pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};
 pub use streams::{answer, note_line, plain};
 pub use whole::{open, read, read_to_string};

@@ -45,7 +45,8 @@ fn sums(parties: usize, degree: usize) -> Times {
     let start = Instant::now();
     let mut all: Vec<Participant> =
         active.iter().map(|&party| Participant::new(party, secret(party), terms.clone())).collect();
-    let keys: Vec<_> = active.iter().map(|&party| (party, all[party].signed_key(&identity(party)))).collect();
+    let keys: Vec<_> =
+        active.iter().map(|&party| (party, all[party].signed_key(&identity(party), [0, 0]))).collect();
     let agree = |(party, one): (usize, &mut Participant)| one.agree(&keys, &identity(party)).expect("sound");
     let agreed: Vec<_> = all.par_iter_mut().enumerate().map(agree).collect();
     let signatures: Vec<_> = agreed.iter().map(|agreed| agreed.signature).enumerate().collect();

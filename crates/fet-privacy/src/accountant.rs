@@ -18,8 +18,10 @@ pub(crate) mod normal;
 pub mod pld;
 mod quadrature;
 pub mod rdp;
+mod total;
 
 pub use calibrate::noise_for;
+pub use total::Total;
 
 /// `steps` releases of the same kind.
 #[derive(Debug, Clone, Copy, PartialEq)]

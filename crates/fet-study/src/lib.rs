@@ -7,6 +7,7 @@
 
 mod added;
 mod cell;
+mod composed;
 mod defences;
 mod engine;
 mod estimate;

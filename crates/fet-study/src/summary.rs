@@ -10,6 +10,7 @@ use fet_records::{AttackRecord, Metric};
 
 use super::added::Added;
 use super::cell::Cell;
+use super::composed::Composed;
 use super::defences::{Defences, runs};
 use super::failure::Failure;
 use super::grid::Grid;
@@ -189,6 +190,9 @@ impl<'a> Summary<'a> {
                 "The cells were computed by different commits of `fet` with the same version of results ({parts})."
             ));
         }
+        let mut composed = Composed::default();
+        self.results.iter().for_each(|result| composed.add(&result.report));
+        notes.extend(composed.warning());
         let mut warnings: Vec<&String> =
             self.results.iter().flat_map(|result| &result.report.warnings).collect();
         warnings.sort();

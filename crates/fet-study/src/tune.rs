@@ -20,6 +20,7 @@ use fet_records::Answer;
 use fet_scores::{ChaCha8Rng, SeedableRng};
 
 use super::cell::{self, Cell};
+use super::composed::Composed;
 use super::engine::local::Local;
 use super::engine::{self, Engine, Outcome, Work};
 use super::failure::Failure;
@@ -131,9 +132,10 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     let search =
         Search { arguments, tune: &tune, name: &name, seeds: &seeds, fet: &fet, base: &base, stop: &stop };
     let mut rungs: Vec<Rung> = Vec::new();
+    let mut composed = Composed::default();
     let (started, mut left) = (candidates.len(), candidates);
     for number in 0..tune.rungs {
-        let (rung, folder) = match search.rung(number, &left)? {
+        let (rung, folder) = match search.rung(number, &left, &mut composed)? {
             Ended::Ranked(rung, folder) => (rung, folder),
             Ended::Interrupted => {
                 fet_files::note!(
@@ -161,7 +163,14 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         rungs.push(rung);
         if is_last {
             outcome::conclude(
-                &outcome::Search { rungs: &rungs, seeds: &seeds, file: &path, own: &own, log: arguments.log },
+                &outcome::Search {
+                    rungs: &rungs,
+                    seeds: &seeds,
+                    file: &path,
+                    own: &own,
+                    warning: composed.warning(),
+                    log: arguments.log,
+                },
                 &folder,
             )?;
         }
@@ -199,8 +208,9 @@ enum Ended {
 }
 
 impl Search<'_> {
-    /// Runs the candidates that are left with the epochs of rung `number`, from 0, and ranks them.
-    fn rung(&self, number: usize, left: &[Candidate]) -> Result<Ended> {
+    /// Runs the candidates that are left with the epochs of rung `number`, from 0, and ranks them; adds their privacy loss to that of
+    /// the search.
+    fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<Ended> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
         let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
         let cells = cell::resolve(&grid, self.fet, self.base, &self.arguments.out)?;
@@ -208,6 +218,7 @@ impl Search<'_> {
             return Ok(Ended::Interrupted);
         }
         let done = finished(&cells);
+        done.iter().for_each(|result| composed.add(&result.report));
         let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
         for (cell, failure) in &failures {
             fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);

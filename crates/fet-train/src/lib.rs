@@ -15,6 +15,7 @@ pub mod federation;
 mod gather;
 pub mod labels;
 mod lanes;
+pub mod lifetime;
 pub mod mechanisms;
 pub mod methods;
 pub mod model;

@@ -12,6 +12,7 @@ mod guard;
 mod join;
 mod keys;
 mod ledger;
+mod lifetime;
 mod linking;
 mod model;
 mod received;
@@ -23,6 +24,7 @@ mod state;
 mod sums;
 
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use burn::tensor::{Device, Tensor};
@@ -82,12 +84,23 @@ pub struct Own {
     pub evaluation_cache: usize,
     /// Where it keeps its state.
     pub store: Store,
+    /// Where it keeps its lifetime account; nothing in a simulation.
+    pub lifetime: Option<LifetimePlace>,
     /// The finished model with which it answers requests for predictions, and no others; nothing where it takes part in a run.
     pub model: Option<Finished>,
     /// The finished model that training goes on from; nothing where it begins anew.
     pub start: Option<Finished>,
     /// Receives warnings for the party's operator.
     pub tell: Tell,
+}
+
+/// The place of a party's lifetime account.
+#[derive(Debug, Clone)]
+pub struct LifetimePlace {
+    /// The party's own folder.
+    pub folder: PathBuf,
+    /// The checksum of its table, which the account notes for the operator's information.
+    pub table: Option<String>,
 }
 
 /// Receives a warning for the party's operator.
@@ -264,6 +277,11 @@ impl Secondary {
         self.session.as_mut().ok_or(SecondaryError::NotJoined)?.encoded(rows)
     }
 
+    /// The state of its lifetime account in words, once it has joined; `None` where it keeps none. For the party's owner.
+    pub fn lifetime(&self) -> Option<String> {
+        self.session.as_ref()?.account.lifetime.as_ref().map(lifetime::Spending::words)
+    }
+
     fn handle(&mut self, request: Request) -> Result<Reply, SecondaryError> {
         if let Request::Join(terms) = request {
             return self.join(&terms);
@@ -298,6 +316,15 @@ impl Secondary {
                 Ok(Reply::Done)
             }
             other => Err(SecondaryError::Unknown { name: other.name() }),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // If this fails, what was reserved counts: more than was released, never less.
+        if let Err(error) = self.account.close(self.privacy.as_ref()) {
+            (self.tell)(error.to_string());
         }
     }
 }

@@ -165,6 +165,7 @@ impl<'a> Simulation<'a> {
                 computation: self.experiment.train.computation(self.machine.on_host),
                 evaluation_cache,
                 store: Self::store(self.folder, index + 1),
+                lifetime: None,
                 model,
                 start: self.start.as_ref().and_then(|start| start.parties.get(index)).cloned().flatten(),
                 tell: Arc::clone(&self.tell),

@@ -68,6 +68,17 @@ pub enum StateError {
         /// What it must be.
         rule: String,
     },
+    /// A party's lifetime account cannot be used.
+    #[error(
+        "{path} {rule}. It says what this party has released in all its runs, and without it nothing more leaves: put back a sound \
+         copy, and add what was released since with `fet ledger add`"
+    )]
+    Lifetime {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        rule: String,
+    },
     /// A party's own seed is not in its place.
     #[error(
         "{path} {rule}. The run's noise follows from this secret seed, and with another one what was released before would be \

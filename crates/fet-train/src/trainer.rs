@@ -29,7 +29,7 @@ use fet_core::data::{Matrix, Standardise};
 use fet_core::experiment::TrainSettings;
 use fet_core::labels::{Exposure, LabelProtection};
 use fet_core::linker::Linker;
-use fet_core::message::{Backward, Epoch, Request, Round};
+use fet_core::message::{Backward, Epoch, Request, Round, Standing};
 use fet_core::method::{Memory, Plan, Primary};
 use fet_core::model::Pass;
 use fet_core::objective::{Metric, Objective};
@@ -100,6 +100,8 @@ pub struct Trainer {
     similarities: Vec<Option<Similarities>>,
     /// The width of each party's last representation.
     widths: Vec<Option<usize>>,
+    /// The state of each party's lifetime account when it joined.
+    standings: Vec<Option<Standing>>,
     /// The number of parameters of all secondaries' models.
     parameters: usize,
     progress: Progress,
@@ -266,6 +268,11 @@ impl Trainer {
     /// The primary's half of the model, for loading.
     pub fn primary_mut(&mut self) -> &mut dyn Primary {
         self.primary.as_mut()
+    }
+
+    /// The state of each secondary's lifetime account when it joined; nothing where it keeps none.
+    pub fn standings(&self) -> &[Option<Standing>] {
+        &self.standings
     }
 
     /// The secondaries.

@@ -15,6 +15,7 @@ pub mod golden;
 pub mod help;
 pub mod init;
 mod input;
+pub mod ledger;
 pub mod link;
 pub mod list;
 mod lock;

@@ -13,8 +13,8 @@ use fet::experiment_file::{self, ExperimentArguments};
 use fet::parties::{Unreached, hub, keys, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
-    account, attack, audit, data, explain, golden, init, link, list, plot, predict, psi, run, schema, show,
-    threads, train,
+    account, attack, audit, data, explain, golden, init, ledger, link, list, plot, predict, psi, run, schema,
+    show, threads, train,
 };
 use fet_files::answer;
 
@@ -57,6 +57,11 @@ enum Command {
     Party(serve::Arguments),
     /// Show how the links of a run under way stand: who is there, what they do, how long a packet takes.
     Status(status::Arguments),
+    /// Show what all runs of a party have cost together, or add releases to it.
+    Ledger {
+        #[command(subcommand)]
+        command: ledger::Command,
+    },
     /// Make a party's key, or show what the others are told of it.
     Keys {
         #[command(subcommand)]
@@ -248,6 +253,10 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
         }
         Command::Status(arguments) => {
             answer(&status::status(&arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Command::Ledger { command } => {
+            answer(&ledger::ledger(&command)?)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Keys { command } => {

@@ -10,7 +10,7 @@ pub mod network;
 mod remote;
 mod roster;
 mod run_id;
-mod seat;
+pub(crate) mod seat;
 pub mod serve;
 pub mod status;
 mod teller;
@@ -34,7 +34,7 @@ use self::run_id::RunId;
 use crate::input::input;
 
 /// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
-fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
+pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
     let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;

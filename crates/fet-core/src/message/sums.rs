@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Round, array};
+use super::{Age, Round, array};
 
 /// An X25519 public key, or another 32 bytes.
 pub type PublicKey = [u8; 32];
@@ -14,7 +14,9 @@ pub type PublicKey = [u8; 32];
 pub struct SignedKey {
     /// X25519.
     pub key: PublicKey,
-    /// 64 bytes, Ed25519, over the hash of the settings, the party and its key.
+    /// The age of the party's lifetime account; zeros where it keeps none.
+    pub age: Age,
+    /// 64 bytes, Ed25519, over the hash of the settings, the party, its key and the age.
     #[serde(with = "array")]
     pub signature: Vec<u8>,
 }

@@ -31,7 +31,9 @@ pub struct Terms {
 pub struct SignedKey {
     /// X25519.
     pub key: PublicKey,
-    /// Over context, party and key.
+    /// Two numbers that its party lets the others know, past the relay; their meaning is the caller's.
+    pub numbers: [u64; 2],
+    /// Over context, party, key and numbers.
     pub signature: Signature,
 }
 
@@ -44,7 +46,7 @@ pub struct Agreed {
     pub signature: Signature,
 }
 
-const SIGNS_KEY: &str = "fet secure sum key, 2";
+const SIGNS_KEY: &str = "fet secure sum key, 3";
 const SIGNS_TRANSCRIPT: &str = "fet secure sum transcript, 1";
 
 /// One party's side of the agreement.
@@ -67,10 +69,10 @@ impl Agreement {
         quorum(self.parties.len(), self.terms.colluding)
     }
 
-    pub(super) fn signed_key(&self, identity: &Identity) -> SignedKey {
+    pub(super) fn signed_key(&self, identity: &Identity, numbers: [u64; 2]) -> SignedKey {
         let key = self.member.public();
-        let message = numbered(&self.terms.context, self.member.index(), &key.0);
-        SignedKey { key, signature: identity.sign(SIGNS_KEY, &message) }
+        let message = key_message(&self.terms.context, self.member.index(), &key, numbers);
+        SignedKey { key, numbers, signature: identity.sign(SIGNS_KEY, &message) }
     }
 
     pub(super) fn agree(
@@ -91,8 +93,8 @@ impl Agreement {
             return Err(SumError::TooFew { what: "agreeing on keys", found: keys.len(), needed });
         }
         let mut all = vec![None; roster.len()];
-        for (party, SignedKey { key, signature }) in keys {
-            let message = numbered(context, *party, &key.0);
+        for (party, SignedKey { key, numbers, signature }) in keys {
+            let message = key_message(context, *party, key, *numbers);
             let sound = roster[*party].signed(SIGNS_KEY, &message, signature);
             if !sound || (*party == own && *key != self.member.public()) {
                 return Err(SumError::Unsigned { party: party + 1 });
@@ -140,6 +142,12 @@ impl Agreement {
         self.confirmed = true;
         Ok(())
     }
+}
+
+fn key_message(context: &[u8; 32], party: usize, key: &PublicKey, numbers: [u64; 2]) -> Vec<u8> {
+    let mut message = numbered(context, party, &key.0);
+    numbers.iter().for_each(|number| message.extend(number.to_le_bytes()));
+    message
 }
 
 fn numbered(context: &[u8; 32], party: usize, content: &[u8; 32]) -> Vec<u8> {

@@ -47,9 +47,9 @@ impl Participant {
         Self { agreement, sent: None, seen: BTreeSet::new() }
     }
 
-    /// Its public key, signed.
-    pub fn signed_key(&self, identity: &Identity) -> SignedKey {
-        self.agreement.signed_key(identity)
+    /// Its public key, signed, with two numbers that the other parties learn past the relay.
+    pub fn signed_key(&self, identity: &Identity, numbers: [u64; 2]) -> SignedKey {
+        self.agreement.signed_key(identity, numbers)
     }
 
     /// Agrees on keys with these parties, ascending and itself among them, once in a session.

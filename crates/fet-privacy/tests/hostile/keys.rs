@@ -81,10 +81,11 @@ fn a_key_in_the_middle_is_refused_by_every_party() {
         let mut all = strangers(parties, 0, 1);
         let honest = keys(&all);
         let relay = Participant::new(1, secret(1, 9), terms(parties, 0));
-        // Signed by the relay, by the party for another key, by the party for another place.
-        let own = relay.signed_key(&identity(200));
+        // Signed by the relay, by the party for another key, by the party for another place, by the party with other numbers.
+        let own = relay.signed_key(&identity(200), [0, 0]);
         let forged = SignedKey { signature: honest[1].1.signature, ..own };
-        for wrong in [own, forged, honest[0].1] {
+        let renumbered = SignedKey { numbers: [9, 9], ..honest[1].1 };
+        for wrong in [own, forged, honest[0].1, renumbered] {
             let mut keys = honest.clone();
             keys[1].1 = wrong;
             for (party, participant) in all.iter_mut().enumerate() {

@@ -49,7 +49,11 @@ pub(crate) fn strangers(parties: usize, colluding: usize, session: u8) -> Vec<Pa
 }
 
 pub(crate) fn keys(participants: &[Participant]) -> Vec<(usize, SignedKey)> {
-    participants.iter().enumerate().map(|(party, one)| (party, one.signed_key(&identity(party)))).collect()
+    participants
+        .iter()
+        .enumerate()
+        .map(|(party, one)| (party, one.signed_key(&identity(party), [party as u64, 1])))
+        .collect()
 }
 
 /// Has all agree and confirm; what each sealed for whom.

@@ -44,6 +44,8 @@ pub(super) struct Search<'a> {
     pub(super) file: &'a Path,
     /// What profile, command line and variant change.
     pub(super) own: &'a [String],
+    /// A warning on the privacy loss of all its runs.
+    pub(super) warning: Option<String>,
     /// How it is told.
     pub(super) log: Log,
 }
@@ -171,6 +173,9 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
         search.seeds[0]
     );
     markdown.push_str(&format!("\n{found}\n\n```toml\n{settings}\n```\n"));
+    if let Some(warning) = &search.warning {
+        markdown.push_str(&format!("\n{warning}\n"));
+    }
     let json = json!({
         "file": search.file,
         "metric": metric,
@@ -185,7 +190,9 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
     write(&folder.join("tune.md"), &markdown)?;
     write(&folder.join("tune.json"), &format!("{json:#}\n"))?;
     match search.log {
-        Log::Json => answer(json!({"event": "end", "best": best.json(), "folder": folder})),
+        Log::Json => {
+            answer(json!({"event": "end", "best": best.json(), "folder": folder, "warning": search.warning}));
+        }
         Log::Human => {
             for (title, table) in &tables {
                 answer(format!("{title}\n{}", table.text(false)));
@@ -194,6 +201,7 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
                 "{found}\n  {settings}\n{next}\nResults in {}: tune.md, tune.json",
                 folder.display()
             ));
+            search.warning.iter().for_each(answer);
         }
     }
     Ok(())

@@ -3,7 +3,7 @@
 use fet_privacy::accountant::{Account, Event};
 use fet_privacy::noise::{REACH, Slack};
 
-use fet_core::privacy::{Learning, Neighbouring, Randomness, Releases, Tally};
+use fet_core::privacy::{Learning, Loss, Neighbouring, NoisyReleases, Randomness, Releases, Tally};
 
 use super::settings::NoiseSettings;
 
@@ -79,6 +79,11 @@ impl Ledger<'_> {
 
     /// The privacy loss of imperfect integer sampling over the whole run.
     pub(super) fn slack(&self, made: &[Tally]) -> Slack {
+        Slack::of(self.values(made))
+    }
+
+    /// The number of integers that all parties draw as noise, at most.
+    fn values(&self, made: &[Tally]) -> f64 {
         let Releases { rows, all_rows, active, block, .. } = *self.schedule;
         let rows = if self.settings.learning == Learning::Frozen {
             made.iter().filter(|pass| pass.releases() > 0).count().max(1) as f64 * all_rows as f64
@@ -86,7 +91,17 @@ impl Ledger<'_> {
             let releases = |tallies: &[Tally]| tallies.iter().map(Tally::releases).sum::<u64>();
             releases(&self.planned()).max(releases(made)) as f64 * rows as f64
         };
-        Slack::of(if self.integer { rows * (block * active) as f64 } else { 0.0 })
+        if self.integer { rows * (block * active) as f64 } else { 0.0 }
+    }
+
+    /// The same releases as a loss that adds up over runs.
+    pub(super) fn loss(&self, noise: f64, made: &[Tally]) -> Loss {
+        let events = self.events(noise, made, Seen::AsAgreed);
+        if events.is_empty() {
+            return Loss::NONE;
+        }
+        let kind = |Event { noise, rate, steps }: Event| NoisyReleases { noise, rate, count: steps };
+        Loss::Gaussian { releases: events.into_iter().map(kind).collect(), values: self.values(made) }
     }
 
     /// ε of these releases at the settings' δ, and ε by Rényi divergences.

@@ -17,7 +17,7 @@ use super::clip::blank_unbounded;
 use super::ledger::{EPSILON_MARGIN, Ledger, Seen, scale};
 use super::{NoiseSettings, clip_blocks};
 use fet_core::privacy::{
-    Form, Guarantee, Learning, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally,
+    Form, Guarantee, Learning, Loss, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally,
 };
 use fet_core::registry::{Plugin, Recipe, Violation};
 
@@ -250,6 +250,10 @@ impl PrivacyMechanism for Noise {
 
     fn is_idealised(&self) -> bool {
         !self.integer
+    }
+
+    fn loss(&self, schedule: &Releases, tallies: &[Tally]) -> Loss {
+        self.ledger(schedule).loss(self.settings.noise, tallies)
     }
 
     fn target(&self) -> Option<f64> {

@@ -19,6 +19,7 @@ use fet_core::privacy::{PrivacyMechanism, Releases, Tally};
 use sha2::{Digest as _, Sha256};
 
 use super::ledger::{self, Counting, Entry, Ledger};
+use super::lifetime::Spending;
 use super::{SecondaryError, Session, Store};
 
 /// What a party lets its releases cost.
@@ -33,6 +34,8 @@ pub(super) struct Account {
     allowed: Vec<Tally>,
     /// Opened before the first release.
     ledger: Option<Ledger>,
+    /// The part in the party's lifetime account; nothing where it keeps none.
+    pub(super) lifetime: Option<Spending>,
     told: bool,
 }
 
@@ -88,12 +91,13 @@ impl Account {
             allowed: planned.clone(),
             planned,
             ledger: None,
+            lifetime: None,
             told: false,
         }
     }
 
     /// Refuses a release by which these, it among them, would pass a limit.
-    fn check(
+    pub(super) fn check(
         &mut self,
         privacy: &dyn PrivacyMechanism,
         made: Vec<Tally>,
@@ -137,6 +141,53 @@ impl Account {
         let what = if self.counting.frozen { "passes over the rows" } else { "releases" };
         let value = format!("number {} of {}, with {active} parties", count(made), count(&self.planned));
         SecondaryError::Spent { what, rule: rule.to_string(), value }
+    }
+
+    /// Reserves in the lifetime account the releases that the run may make in all, with these among them.
+    pub(super) fn reserve(
+        &mut self,
+        privacy: &dyn PrivacyMechanism,
+        made: Vec<Tally>,
+        active: usize,
+    ) -> Result<(), SecondaryError> {
+        if self.lifetime.is_none() {
+            return Ok(());
+        }
+        if !self.is_allowed(&made) {
+            // The run has no limit of its own: the party reserves an eighth more than it has released.
+            self.allowed = made.clone();
+            if !self.counting.frozen {
+                let mut more = Tally::of_all(&made);
+                more.add(active, more.releases() / 8);
+                self.allowed = vec![more];
+            }
+        }
+        let Some(lifetime) = self.lifetime.as_mut().filter(|known| !known.has_reserved(&self.allowed)) else {
+            return Ok(());
+        };
+        if let Some(ledger) = &self.ledger {
+            lifetime.settle(ledger.records());
+        }
+        if lifetime.reserve(privacy, &self.releases, &self.allowed).is_err() {
+            // The lifetime limit may allow the next release, and not all that the run's own limit allows.
+            lifetime.reserve(privacy, &self.releases, &made)?;
+            self.allowed = made;
+        }
+        Ok(())
+    }
+
+    /// Notes in the lifetime account that representations leave without protection.
+    pub(super) fn unprotected(&mut self, privacy: &dyn PrivacyMechanism) -> Result<(), SecondaryError> {
+        self.reserve(privacy, self.planned.clone(), 0)
+    }
+
+    /// Gives unused reservations back to the lifetime account.
+    pub(super) fn close(&mut self, privacy: &dyn PrivacyMechanism) -> Result<(), SecondaryError> {
+        let (Some(ledger), Some(lifetime)) = (self.ledger.take(), &mut self.lifetime) else { return Ok(()) };
+        let (made, records) = (ledger.counted().tallies(), ledger.records());
+        // The ledger's own end is on the disk first: otherwise it could have fewer records than the account knows.
+        drop(ledger);
+        lifetime.close(privacy, &self.releases, &made, records)
     }
 
     /// Whether releases are within those that are known to be allowed.
@@ -213,7 +264,8 @@ impl Session {
         let entry = Entry { round, attempt, active, digest };
         let made = ledger.with(entry).tallies();
         let earlier = ledger.knows_any();
-        account.check(privacy, made, active)?;
+        account.check(privacy, made.clone(), active)?;
+        account.reserve(privacy, made, active)?;
         if earlier && !account.told {
             account.told = true;
             (self.tell)(format!(
@@ -238,7 +290,7 @@ impl Session {
     }
 }
 
-fn open<'a>(
+pub(super) fn open<'a>(
     account: &'a mut Account,
     store: &Store,
     (settings_hash, run): (&[u8; 32], &[u8; 32]),

@@ -6,6 +6,7 @@ use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
 use fet_privacy::secure_sum::{BudgetError, SumError};
 
+use crate::lifetime::Older;
 use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 
@@ -170,6 +171,14 @@ pub enum SecondaryError {
     SampledAlready {
         /// The round of the release.
         round: Round,
+    },
+    /// Another party's lifetime account is an old copy.
+    #[error("party {party}: {source}")]
+    OldAccount {
+        /// The party's number, from 1.
+        party: usize,
+        /// Its age now and before.
+        source: Older,
     },
     /// A state was to be put back after something was released.
     #[error("a saved state can only be restored before anything is released in a session")]

@@ -1,6 +1,6 @@
 //! Terms of a run's guarantee under which its ε promises less than a reader of the number expects.
 //!
-//! A party that limits ε (`policy.most_epsilon`) refuses such terms unless its policy names them. A party without a limit
+//! A party that limits ε (`policy.most_epsilon`, `policy.lifetime_epsilon`) refuses such terms unless its policy names them. A party without a limit
 //! joins, and its operator is warned.
 
 use fet_core::policy::Policy;
@@ -62,7 +62,7 @@ pub(super) fn check(
         },
     ];
     terms.iter().try_for_each(|term| term.check(policy))?;
-    if policy.most_epsilon > 0.0 {
+    if limits(policy).is_some() {
         return Ok(Vec::new());
     }
     let mut warnings: Vec<String> = terms.iter().filter_map(Term::warning).collect();
@@ -74,6 +74,12 @@ pub(super) fn check(
         ));
     }
     Ok(warnings)
+}
+
+/// The setting that limits ε, and its value.
+fn limits(policy: &Policy) -> Option<(&'static str, f64)> {
+    let limits = [("most_epsilon", policy.most_epsilon), ("lifetime_epsilon", policy.lifetime_epsilon)];
+    limits.into_iter().find(|(_, most)| *most > 0.0)
 }
 
 impl Term {
@@ -89,15 +95,14 @@ impl Term {
 
     fn check(&self, policy: &Policy) -> Result<(), SecondaryError> {
         let Self { setting, value, field, .. } = self;
-        let limited = self.weakness.filter(|_| policy.most_epsilon > 0.0);
+        let limited = self.weakness.zip(limits(policy));
         if self.is_named || (self.is_empty && limited.is_none()) {
             return Ok(());
         }
         let mut rule = format!("must name {value}, or `{setting}` must have another value");
-        if let Some(weakness) = limited {
-            let most = policy.most_epsilon;
+        if let Some((weakness, (limit, most))) = limited {
             rule.push_str(&format!(
-                ": with it ε {weakness}, so that `policy.most_epsilon` ({most}) limits too little"
+                ": with it ε {weakness}, so that `policy.{limit}` ({most}) limits too little"
             ));
         }
         Err(SecondaryError::Policy { field, rule, value: self.list.clone() })

@@ -15,6 +15,7 @@ use super::account::Account;
 use super::evaluated::Evaluated;
 use super::guarantee;
 use super::guard::{self, Guard};
+use super::lifetime::{Joining, Spending};
 use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{Preparing, by_statistics, key_columns};
@@ -36,8 +37,9 @@ impl Secondary {
             Ok(parts) => {
                 let session = parts.into_session(own, terms)?;
                 let parameters = session.encoder.learner().parameters().values().len();
+                let lifetime = session.account.lifetime.as_ref().map(Spending::standing);
                 self.session = Some(session);
-                Ok(Reply::Joined(Joined { parameters }))
+                Ok(Reply::Joined(Joined { parameters, lifetime }))
             }
             Err(error) => {
                 self.own = Some(own);
@@ -153,6 +155,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             computation: own.computation,
         },
     )?;
+    let mut account = Account::new(releases, privacy.as_ref(), &own.policy);
+    if let Some(place) = &own.lifetime {
+        let joining = Joining::new(own, place, privacy.as_ref());
+        account.lifetime = Some(Spending::join(joining, privacy.as_ref(), &releases)?);
+    }
     let chosen_once = privacy.selection() == Selection::ALL;
     Ok(Parts {
         neighbours,
@@ -169,7 +176,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             &own.policy,
         )
         .serving(own.model.is_some()),
-        account: Account::new(releases, privacy.as_ref(), &own.policy),
+        account,
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,
         // If links are made anew for each release, caching them is not worth it.

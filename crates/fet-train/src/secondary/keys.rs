@@ -1,10 +1,14 @@
 //! How a secondary agrees on keys for secure sums: the messages of [`fet_privacy::secure_sum::Participant`]'s agreement.
 
-use fet_core::message::{Agreed, Backups, Confirmed, PublicKeys, SignedKey};
+use fet_core::message::{Age, Agreed, Backups, Confirmed, PublicKeys, SignedKey};
 use fet_privacy::secure_sum::{self, Participant, PublicKey, SEALED_SHARE, SumError, Terms};
 
 use super::{SecondaryError, Session};
+use crate::lifetime::Known;
+use crate::state_file::StateError;
 
+/// The file of the ages of other parties' lifetime accounts, in the party's own folder.
+const OTHERS: &str = "lifetimes-of-others.json";
 /// The bytes of a signature.
 const SIGNATURE: usize = 64;
 
@@ -31,9 +35,12 @@ impl Session {
             colluding: self.privacy.colluding(),
         };
         let participant = Participant::new(self.number - 1, secret, terms);
-        let secure_sum::SignedKey { key, signature } = participant.signed_key(&self.identity);
+        let age =
+            self.account.lifetime.as_ref().map_or_else(Age::default, |lifetime| lifetime.standing().age);
+        let secure_sum::SignedKey { key, signature, .. } =
+            participant.signed_key(&self.identity, [age.found, age.now]);
         self.sums = Some(participant);
-        Ok(SignedKey { key: key.0, signature: signature.to_vec() })
+        Ok(SignedKey { key: key.0, age, signature: signature.to_vec() })
     }
 
     /// Derives keys from those of the others, all of which bear the signatures of the identities that it knows.
@@ -45,16 +52,35 @@ impl Session {
         }
         self.check_parties("parties", &message.parties)?;
         let mut keys = Vec::with_capacity(message.keys.len());
-        for (&party, SignedKey { key, signature }) in message.parties.iter().zip(&message.keys) {
+        for (&party, SignedKey { key, age, signature }) in message.parties.iter().zip(&message.keys) {
             let unsigned = SumError::Unsigned { party: party as usize + 1 };
             let signature = signature.as_slice().try_into().map_err(|_| unsigned)?;
-            keys.push((party as usize, secure_sum::SignedKey { key: PublicKey(*key), signature }));
+            let numbers = [age.found, age.now];
+            keys.push((party as usize, secure_sum::SignedKey { key: PublicKey(*key), numbers, signature }));
         }
         let sums = self.sums.as_mut().ok_or(SumError::NotAgreed)?;
         let secure_sum::Agreed { sealed, signature } = sums.agree(&keys, &self.identity)?;
+        self.see_ages(message)?;
         let parties = sealed.iter().map(|(party, _)| *party as u32).collect();
         let sealed = sealed.into_iter().flat_map(|(_, sealed)| sealed).collect();
         Ok(Agreed { backups: Backups { parties, sealed }, signature: signature.to_vec() })
+    }
+
+    /// Remembers the ages of the other parties' lifetime accounts, which they have signed; refuses an account that was older
+    /// before.
+    fn see_ages(&self, message: &PublicKeys) -> Result<(), SecondaryError> {
+        let Some(lifetime) = &self.account.lifetime else { return Ok(()) };
+        let path = lifetime.folder().join(OTHERS);
+        let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
+        let mut known = Known::read(&path).map_err(failed)?;
+        let own = self.number as u32 - 1;
+        let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
+        for (&party, key) in others {
+            let identity = format!("{:?}", self.roster[party as usize]);
+            let old = |source| SecondaryError::OldAccount { party: party as usize + 1, source };
+            known.see(&identity, key.age).map_err(old)?;
+        }
+        Ok(known.keep().map_err(|error| failed(error.to_string()))?)
     }
 
     /// Takes note that all parties were told the same keys, and keeps the shares of the others' secrets.

@@ -66,8 +66,7 @@ impl Ledger {
         planned: u64,
         boot: [u8; 16],
     ) -> Result<Self, StateError> {
-        let version = RESULTS_VERSION.to_le_bytes();
-        let name = fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &version].concat());
+        let name = run_name(settings_hash);
         let run = fet_files::sha256(&[name.as_slice(), terms].concat());
         let mut ledger = Self {
             journal: None,
@@ -161,6 +160,11 @@ impl Ledger {
         !self.known.is_empty()
     }
 
+    /// What was released so far.
+    pub(super) fn counted(&self) -> &Counted {
+        &self.counted
+    }
+
     /// What was released so far, with another release.
     pub(super) fn with(&self, entry: Entry) -> Counted {
         let mut counted = self.counted.clone();
@@ -238,6 +242,16 @@ impl Drop for Ledger {
             let _ = self.append(Record::Close, true);
         }
     }
+}
+
+/// A run's name, by which its ledger and the lifetime account know it.
+fn run_name(settings_hash: &[u8; 32]) -> [u8; 32] {
+    fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &RESULTS_VERSION.to_le_bytes()].concat())
+}
+
+/// The same in the form that is in the file's name.
+pub(super) fn short_name(settings_hash: &[u8; 32]) -> String {
+    fet_files::hex(&run_name(settings_hash)[..8])
 }
 
 /// What tells one start of the machine from another; zeros where it is unknown.

@@ -68,6 +68,9 @@ impl Session {
             number,
             over,
         });
+        if self.privacy.is_identity() {
+            self.account.unprotected(self.privacy.as_ref())?;
+        }
         if self.privacy.is_identity() && attempt.is_none() {
             return Ok(Reply::Representation(block(bounded)));
         }

@@ -5,7 +5,8 @@ use fet_core::data::{Aside, Keys, Standardise, Task};
 use fet_core::experiment::{Experiment, Weighting, WeightingRule};
 use fet_core::learning_rate::Plateau;
 use fet_core::message::{
-    Agreed, Backups, Confirmed, LinkKeys, Linked, PROTOCOL_VERSION, Parts, PublicKeys, Reply, Request, Terms,
+    Agreed, Backups, Confirmed, LinkKeys, Linked, PROTOCOL_VERSION, Parts, PublicKeys, Reply, Request,
+    Standing, Terms,
 };
 use fet_core::method::PrimaryContext;
 use fet_core::parameters::Parameters;
@@ -199,6 +200,7 @@ impl Trainer {
             available: Vec::new(),
             similarities: (0..secondaries).map(|_| None).collect(),
             widths: vec![None; secondaries],
+            standings: vec![None; secondaries],
             parameters: 0,
             progress: Progress {
                 plateau: Plateau::new(plan.learning_rate),
@@ -252,6 +254,9 @@ impl Trainer {
         for (asked, reply) in self.federation.exchange_all(&everyone, requests)? {
             let Reply::Joined(joined) = reply else { return Err(asked.unexpected(&reply).into()) };
             self.parameters = self.parameters.saturating_add(joined.parameters);
+            let counts = joined.lifetime.filter(|_| !self.privacy.is_identity());
+            self.warnings.extend(counts.and_then(|standing| lifetime_warning(&asked.party, standing)));
+            self.standings[asked.number - 1] = joined.lifetime;
         }
         Ok(())
     }
@@ -366,4 +371,16 @@ impl Trainer {
         }
         Ok(message)
     }
+}
+
+/// The loss that a report of one run does not show: that of a party's other runs.
+fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
+    let Standing { earlier, epsilon, delta, .. } = standing;
+    let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
+    (earlier > 0).then(|| {
+        format!(
+            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this report does not include; with \
+             this run as planned they come to ε = {epsilon} at δ = {delta:e}"
+        )
+    })
 }

@@ -130,6 +130,7 @@ impl<'a> Game<'a> {
                 computation: self.experiment.train.computation(self.machine.on_host),
                 evaluation_cache: self.experiment.train.evaluation_cache_of(1),
                 store: Store::Memory(Vec::new()),
+                lifetime: None,
                 model: None,
                 start: None,
                 tell: Arc::new(|_| ()),

@@ -1,14 +1,16 @@
 //! The primary's side: links to all parties of a roster.
 
 use std::cell::OnceCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fet_core::experiment::Experiment;
+use fet_core::message::Standing;
 use fet_core::party::Party;
 use fet_net::{CallError, Caller, Keys, Local, Settings};
+use fet_train::lifetime::Known;
 
 use super::remote::{Link, Remote};
 use super::roster::Roster;
@@ -21,6 +23,8 @@ use crate::input::input;
 pub struct Elsewhere {
     roster: Roster,
     keys: Arc<Keys>,
+    /// The file of the ages of parties' lifetime accounts: it lies next to the primary's key and outlives runs.
+    ages: PathBuf,
     purpose: Purpose,
     stop: Arc<AtomicBool>,
     /// Whether those that do not join are left out.
@@ -44,7 +48,10 @@ impl Elsewhere {
                 roster.primary().identity
             )));
         }
-        Ok(Self { roster, keys, purpose, stop: Arc::clone(stop), drops: false, network: OnceCell::new() })
+        let mut ages = key.as_os_str().to_os_string();
+        ages.push(".lifetimes.json");
+        let stop = Arc::clone(stop);
+        Ok(Self { roster, keys, ages: ages.into(), purpose, stop, drops: false, network: OnceCell::new() })
     }
 
     /// The same, but that each party is waited for so many seconds.
@@ -82,6 +89,24 @@ impl Elsewhere {
         let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
+    }
+
+    /// Remembers the ages of the parties' lifetime accounts; refuses one that was older before.
+    pub(crate) fn see(&self, standings: &[Option<Standing>]) -> anyhow::Result<()> {
+        let mut known = Known::read(&self.ages).map_err(input)?;
+        let joined = self.roster.parties().iter().zip(standings);
+        for (party, Standing { age, .. }) in
+            joined.filter_map(|(party, standing)| Some((party, (*standing)?)))
+        {
+            known
+                .see(&party.identity.to_string(), age)
+                .map_err(|old| input(format!("party \"{}\": {old}", party.name)))?;
+        }
+        if let Err(error) = known.keep() {
+            let path = self.ages.display();
+            fet_files::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
+        }
+        Ok(())
     }
 
     /// The same, if they have joined.

@@ -11,7 +11,7 @@ use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_files::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
-use fet_train::secondary::{Finished, Own, Secondary, Store};
+use fet_train::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
 use fet_train::trainer::Machine;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -27,7 +27,7 @@ use crate::input::{input, machine};
 /// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Its name in the roster.
     pub(super) party: String,
     pub(super) roster: PathBuf,
@@ -38,7 +38,7 @@ pub(super) struct File {
     set: Vec<String>,
     pub(super) key: PathBuf,
     /// The folder for its state and its models.
-    pub(super) state: PathBuf,
+    pub(crate) state: PathBuf,
     /// The tensor backend; that of the experiment where it is left out.
     device: Option<String>,
     /// Its own table, in place of the one that the experiment names: the settings of `data.secondaries`.
@@ -47,7 +47,7 @@ pub(super) struct File {
     data: toml::Table,
     /// What it lets the primary have.
     #[serde(default)]
-    pub(super) policy: Policy,
+    pub(crate) policy: Policy,
     /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
     #[serde(default)]
     rehearsal: bool,
@@ -132,7 +132,7 @@ impl Seat {
             roster: signing.into(),
             secret: *keys.secret("secure sums"),
             number: index + 1,
-            state: folder.join(&file.state).join("party"),
+            state: own_folder(&folder.join(&file.state)),
             runs: folder.join(&file.state).join("runs"),
             rehearsal: file.rehearsal,
             checksum,
@@ -155,8 +155,10 @@ impl Seat {
             let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
             if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
                 return Err(format!(
-                    "`state` must be another folder: {} holds what was released with noise of another table",
-                    state.display()
+                    "`state` must be another folder: {} holds what was released with noise of another table. Copy {} into the \
+                     `party` folder of the new one: the account of all runs is about the people in the table",
+                    state.display(),
+                    self.state.join(fet_train::lifetime::FILE).display()
                 ));
             }
             self.teller.tell("warning", "the table is not as it was when its state was made");
@@ -208,6 +210,10 @@ impl Seat {
             computation: self.experiment.train.computation(self.machine.on_host),
             evaluation_cache: self.experiment.train.evaluation_cache_of(1),
             store,
+            lifetime: Some(LifetimePlace {
+                folder: self.state.clone(),
+                table: self.checksum.as_ref().map(|checksum| hex(checksum)),
+            }),
             model,
             start: None,
             tell: Arc::new(move |warning| teller.tell("warning", warning)),
@@ -221,6 +227,11 @@ pub(super) enum Unable {
     TooMany(String),
     /// Its state or its model cannot be used.
     Broken(String),
+}
+
+/// The folder of what is a party's own and outlives runs, below its `state`.
+pub(crate) fn own_folder(state: &Path) -> PathBuf {
+    state.join("party")
 }
 
 /// Makes a folder that only its owner may read.

@@ -184,7 +184,11 @@ impl Serving {
         match secondary.ask(request) {
             Ok(reply) => {
                 if is_join {
+                    let lifetime = secondary.lifetime();
                     self.tell("agreed", "agreed to the terms");
+                    if let Some(lifetime) = lifetime {
+                        self.tell("lifetime", lifetime);
+                    }
                 } else if is_end {
                     let folder = self.run.as_ref().map(|run| self.seat.of_run(run)).unwrap_or_default();
                     self.tell("over", format_args!("the run is over; the model is in {}", folder.display()));

@@ -10,11 +10,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::seat::File;
 use crate::folder::{CHECKPOINT, REPORT};
 use crate::input::{InputError, input};
-use crate::lock;
+use crate::{ledger, lock};
 
 const FILE: &str = "status.json";
 /// Between two writings.
@@ -154,10 +155,13 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
     let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
     let bytes = fet_files::read(&path).map_err(|error| bad(error.to_string()))?;
     let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
-    match arguments.json {
-        true => Ok(format!("{}\n", serde_json::to_string(&status)?)),
-        false => Ok(words(&status)),
+    let lifetime = ledger::line(&arguments.place, &folder);
+    if arguments.json {
+        let mut object = serde_json::to_value(&status)?;
+        object["lifetime"] = json!(lifetime);
+        return Ok(format!("{object}\n"));
     }
+    Ok(words(&status) + &lifetime.map_or_else(String::new, |line| line + "\n"))
 }
 
 /// Where the status of a run, or of a party by its own file, is.

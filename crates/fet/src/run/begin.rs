@@ -76,7 +76,9 @@ pub(super) fn distributed(
     let parties = folder.join(PARTIES);
     let simulation =
         Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
-    simulation.trainer(primary, network.parties(names)).map_err(parties::error)
+    let trainer = simulation.trainer(primary, network.parties(names)).map_err(parties::error)?;
+    elsewhere.see(trainer.standings())?;
+    Ok(trainer)
 }
 
 /// The parties that the interrupted run in a folder had lost.

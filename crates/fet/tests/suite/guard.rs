@@ -37,6 +37,7 @@ fn own(sets: &[&str]) -> Own {
         computation: Default::default(),
         evaluation_cache: 1 << 20,
         store: Store::Memory(Vec::new()),
+        lifetime: None,
         model: None,
         start: None,
         tell: Arc::new(|_| ()),
@@ -89,7 +90,7 @@ fn terms_that_differ_are_refused_with_both_values() {
     };
     let error = secondary.ask(Request::MakeKey).expect_err("refused").to_string();
     assert!(error.contains("not joined"), "{error}");
-    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 5"]);
+    refuse(&mut secondary, Terms { protocol: 9, ..terms(&[]) }, &["protocol", "primary has 9", "has 6"]);
     refuse(&mut secondary, Terms { results: 1, ..terms(&[]) }, &["results", "primary has 1"]);
     refuse(&mut secondary, Terms { name: "other".into(), ..terms(&[]) }, &["name", "\"other\"", "\"first\""]);
     let other = terms(&["method.hidden=32"]);

@@ -192,6 +192,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
             computation: Default::default(),
             evaluation_cache: 1 << 20,
             store: Store::Memory(Vec::new()),
+            lifetime: None,
             model: None,
             start: None,
             tell: Arc::new(|_| ()),

@@ -23,6 +23,7 @@ mod hostile;
 mod init;
 mod labels;
 mod learning;
+mod lifetime;
 mod link;
 mod neighbouring;
 mod own_data;

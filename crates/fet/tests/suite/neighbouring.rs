@@ -47,6 +47,7 @@ fn party(
         computation: Default::default(),
         evaluation_cache: 1 << 20,
         store: Store::Memory(Vec::new()),
+        lifetime: None,
         model: None,
         start: None,
         tell: Arc::new(move |warning| heard.lock().expect("no panic").push(warning)),

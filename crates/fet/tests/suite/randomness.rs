@@ -273,6 +273,7 @@ fn noise_follows_from_the_partys_own_seed() {
                 computation: experiment.train.computation(true),
                 evaluation_cache: experiment.train.evaluation_cache_of(1),
                 store: Store::Memory(Vec::new()),
+                lifetime: None,
                 model: None,
                 start: None,
                 tell: Arc::clone(&simulation.tell),

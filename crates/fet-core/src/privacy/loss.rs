@@ -1,0 +1,49 @@
+//! The loss of a run's releases, in a form in which the losses of several runs add up.
+
+use serde::{Deserialize, Serialize};
+
+/// Loss of one record through a run's releases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Gaussian noise was added to every release.
+    Gaussian {
+        /// The releases, by kind.
+        releases: Vec<NoisyReleases>,
+        /// Integers that were drawn as noise, at most; 0 for noise of real numbers.
+        values: f64,
+    },
+    /// A bound on all releases together.
+    Bound {
+        /// ε.
+        epsilon: f64,
+        /// δ.
+        delta: f64,
+    },
+    /// No bound is known.
+    Unbounded {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Releases of one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct NoisyReleases {
+    /// Standard deviation of the noise, in units of the sensitivity.
+    pub noise: f64,
+    /// The probability that a record takes part in a release.
+    pub rate: f64,
+    /// Their number.
+    pub count: u64,
+}
+
+impl Loss {
+    /// The loss without any release.
+    pub const NONE: Self = Self::Gaussian { releases: Vec::new(), values: 0.0 };
+
+    /// Returns true for the loss without any release.
+    pub fn is_none(&self) -> bool {
+        matches!(self, Self::Gaussian { releases, .. } if releases.iter().all(|release| release.count == 0))
+    }
+}

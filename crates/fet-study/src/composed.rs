@@ -1,0 +1,112 @@
+//! The privacy loss of a study's runs together. Each report accounts for one run, but all runs release the same tables.
+//!
+//! Runs without sampling compose exactly, as Gaussian mechanisms: μ² adds up. Where a run relies on sampling, ε and δ add up instead.
+//! Each run counts, also one that makes the same releases as another.
+
+use fet_records::{Guarantee, Report};
+use statrs::distribution::{ContinuousCDF, Normal};
+
+/// The largest ε that is printed in digits.
+const LARGEST: f64 = 500.0;
+
+/// The runs with a privacy mechanism.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Composed {
+    runs: usize,
+    /// μ² of all of them, each at the noise of the release with the fewest parties.
+    squares: f64,
+    sampled: bool,
+    /// The sums of ε and δ.
+    sums: (f64, f64),
+    /// The largest δ.
+    delta: f64,
+}
+
+impl Composed {
+    /// Adds the run of a report, if it has a privacy mechanism.
+    pub(crate) fn add(&mut self, report: &Report) {
+        let Some(privacy) = &report.privacy else { return };
+        let Some(Guarantee { noise_multiplier, releases, amplification, sample_rate, .. }) =
+            privacy.guarantee
+        else {
+            return;
+        };
+        self.runs += 1;
+        self.squares += releases as f64 / noise_multiplier.powi(2);
+        self.sampled |= amplification && sample_rate < 1.0;
+        self.sums.0 += privacy.epsilon.unwrap_or(f64::INFINITY);
+        self.sums.1 += privacy.delta;
+        self.delta = self.delta.max(privacy.delta);
+    }
+
+    /// A warning, where several runs have a privacy mechanism.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let (epsilon, delta) = match self.sampled {
+            true => self.sums,
+            false => (epsilon(self.squares.sqrt(), self.delta), self.delta),
+        };
+        let epsilon = match epsilon {
+            epsilon if epsilon <= LARGEST => format!("{epsilon:.4}"),
+            _ => format!("more than {LARGEST}"),
+        };
+        (self.runs > 1).then(|| {
+            format!(
+                "Warning: {} runs have a privacy mechanism and read the same tables. Together they come to ε = {epsilon} at δ = \
+                 {delta:e}; the ε of each report is that of one run alone.",
+                self.runs
+            )
+        })
+    }
+}
+
+/// The least ε with which a Gaussian mechanism of this μ is (ε, δ)-private.
+fn epsilon(mu: f64, delta: f64) -> f64 {
+    let normal = Normal::standard();
+    let found = |epsilon: f64| {
+        normal.cdf(mu / 2.0 - epsilon / mu) - epsilon.exp() * normal.cdf(-mu / 2.0 - epsilon / mu)
+    };
+    let (mut low, mut high) = (0.0, LARGEST * 1.01);
+    let enough = |epsilon: f64| found(epsilon) <= delta;
+    if !enough(high) {
+        return f64::INFINITY;
+    }
+    for _ in 0..60 {
+        let middle = f64::midpoint(low, high);
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Figures of the accountant (`fet account --noise 1/μ`).
+    #[test]
+    fn epsilon_is_that_of_the_accountant() {
+        for (mu, expected) in [(0.5, 1.8924), (1.0, 4.377178), (2.5, 13.206712)] {
+            let found = epsilon(mu, 1e-5);
+            assert!((found - expected).abs() < 1e-3, "{mu}: {found}");
+        }
+        assert_eq!(epsilon(1e3, 1e-5), f64::INFINITY);
+        assert_eq!(epsilon(f64::INFINITY, 1e-5), f64::INFINITY);
+    }
+
+    #[test]
+    fn warns_where_several_runs_compose() {
+        let mut five = Composed::default();
+        assert_eq!(five.warning(), None);
+        for _ in 0..5 {
+            five.runs += 1;
+            five.squares += 0.5;
+            (five.sums.0, five.sums.1, five.delta) = (five.sums.0 + 3.0, five.sums.1 + 1e-5, 1e-5);
+        }
+        let expected = epsilon(2.5f64.sqrt(), 1e-5);
+        let warning = five.warning().expect("several");
+        assert!(warning.contains("5 runs") && warning.contains(&format!("ε = {expected:.4}")), "{warning}");
+        five.sampled = true;
+        let warning = five.warning().expect("several");
+        assert!(warning.contains("ε = 15.0000 at δ = 5"), "{warning}");
+        assert_eq!(Composed { runs: 1, ..five }.warning(), None);
+    }
+}

@@ -1,0 +1,313 @@
+//! A party's lifetime account: the loss of all its runs together, over all settings, seeds and versions of the program.
+//!
+//! The account is a file of JSON lines in the party's own folder, which outlives runs. For each run it holds a list of releases with their
+//! noise. Any version of the program can compose the lists of all runs, without their settings. A party writes a line before the
+//! releases that the line covers leave. The lines:
+//!
+//! - `join`: a session begins; it makes the account older, which distinguishes it from an old copy;
+//! - `reserve`: a bound on the loss of all releases of the run, from now on;
+//! - `close`: the loss of all releases of the run at the end of a session;
+//! - `add`: the operator adds releases that the account does not know.
+//!
+//! The last line of a run counts. A run is identified as its ledger is; if that ledger was lost or replaced, the loss that was
+//! written for it stays, and another is added. One process at a time writes the account.
+
+mod known;
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use fet_core::message::Age;
+use fet_core::privacy::{Learning, Loss, Neighbouring, NoisyReleases};
+use fet_files::{Lines, LinesError};
+use fet_privacy::accountant::{Event, Total};
+use serde::{Deserialize, Serialize};
+
+pub use self::known::{Known, Older};
+use crate::state_file::StateError;
+
+/// The name of the account's file in a party's own folder.
+pub const FILE: &str = "lifetime.jsonl";
+/// The version of its lines.
+const VERSION: u32 = 1;
+
+/// A party's lifetime account.
+#[derive(Debug)]
+pub struct Lifetime {
+    path: PathBuf,
+    lines: Lines,
+    age: u64,
+    runs: Vec<RunLoss>,
+    /// Ledgers of former versions that the operator has added the loss of.
+    covered: Vec<String>,
+}
+
+/// One run in the account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunLoss {
+    /// The name that it shares with its ledger.
+    pub name: String,
+    /// Its settings in brief; nothing where the operator has added it.
+    pub about: Option<About>,
+    /// The loss of its releases; with `open`, of those that may have been made.
+    pub loss: Loss,
+    /// Losses under earlier ledgers of the same name, which are lost.
+    pub lost: Vec<Loss>,
+    /// The last session has not ended in order.
+    pub open: bool,
+    /// When its last line was written, in seconds since 1970.
+    pub last: u64,
+    /// Records of its ledger when its last line was written.
+    ledger: u64,
+}
+
+/// A run's settings in brief, for the operator.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// The privacy mechanism.
+    pub mechanism: String,
+    /// The neighbouring relation; nothing without a guarantee.
+    pub neighbouring: Option<Neighbouring>,
+    /// The treatment of the models' learning; nothing without a guarantee.
+    pub learning: Option<Learning>,
+    /// Parties that may collude with the primary.
+    pub colluding: usize,
+    /// The experiment's seed.
+    pub seed: u64,
+    /// The version of results.
+    pub results: u32,
+    /// The checksum of the party's table, for information.
+    pub table: Option<String>,
+}
+
+/// One line of the account.
+#[derive(Debug, Serialize, Deserialize)]
+struct Line {
+    version: u32,
+    age: u64,
+    kind: Kind,
+    run: String,
+    time: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    loss: Option<Loss>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    lost: Vec<Loss>,
+    #[serde(default)]
+    ledger: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<About>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    covers: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Join,
+    Reserve,
+    Close,
+    Add,
+}
+
+impl Lifetime {
+    /// The account in a party's own folder; an empty one where there is none yet.
+    pub fn open(folder: &Path) -> Result<Self, StateError> {
+        let path = folder.join(FILE);
+        let failed = |rule: String| StateError::Lifetime { path: path.display().to_string(), rule };
+        let (lines, objects) = Lines::open(&path).map_err(|error| match error {
+            LinesError::Damaged(_) => failed(format!("is damaged: {error}")),
+            error => failed(format!("cannot be read: {error}")),
+        })?;
+        let mut account = Self { path: path.clone(), lines, age: 0, runs: Vec::new(), covered: Vec::new() };
+        for (index, object) in objects.iter().enumerate() {
+            #[derive(Deserialize)]
+            struct Version {
+                version: u32,
+            }
+            let unknown =
+                |error| failed(format!("is damaged: line {} is not of this program ({error})", index + 1));
+            let Version { version } = serde_json::from_str(object).map_err(unknown)?;
+            if version > VERSION {
+                let rule = format!(
+                    "has lines of version {version}, and this program knows version {VERSION}: use the newer program"
+                );
+                return Err(failed(rule));
+            }
+            account.apply(serde_json::from_str(object).map_err(unknown)?);
+        }
+        Ok(account)
+    }
+
+    fn apply(&mut self, line: Line) {
+        self.age = self.age.max(line.age);
+        self.covered.extend(line.covers);
+        let place = self.runs.iter().position(|run| run.name == line.run).unwrap_or_else(|| {
+            self.runs.push(RunLoss::new(line.run));
+            self.runs.len() - 1
+        });
+        let run = &mut self.runs[place];
+        run.last = line.time;
+        run.about = line.about.or(run.about.take());
+        if line.kind != Kind::Join {
+            run.open = line.kind == Kind::Reserve;
+        }
+        if let Some(loss) = line.loss {
+            (run.loss, run.lost, run.ledger) = (loss, line.lost, line.ledger);
+        }
+    }
+
+    fn append(&mut self, kind: Kind, run: &RunLoss, covers: Vec<String>, age: u64) -> Result<(), StateError> {
+        let about = if self.run(&run.name).is_none() { run.about.clone() } else { None };
+        let line = Line {
+            version: VERSION,
+            age,
+            kind,
+            run: run.name.clone(),
+            time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            loss: (kind != Kind::Join).then(|| run.loss.clone()),
+            lost: run.lost.clone(),
+            ledger: run.ledger,
+            about,
+            covers,
+        };
+        let object = serde_json::to_string(&line).map_err(|error| StateError::io(&self.path, error))?;
+        self.lines.append(&object).map_err(|error| StateError::io(&self.path, error))?;
+        self.apply(line);
+        Ok(())
+    }
+
+    /// The party's own folder.
+    pub fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(Path::new(""))
+    }
+
+    /// The number of records so far: it never falls but where the file is an old copy.
+    pub fn age(&self) -> u64 {
+        self.age
+    }
+
+    /// The runs, in the order in which they began.
+    pub fn runs(&self) -> &[RunLoss] {
+        &self.runs
+    }
+
+    /// The run of this name.
+    pub fn run(&self, name: &str) -> Option<&RunLoss> {
+        self.runs.iter().find(|run| run.name == name)
+    }
+
+    /// The loss of all runs.
+    pub fn total(&self) -> Total {
+        self.total_without("")
+    }
+
+    /// The loss of all runs except the one of this name.
+    pub fn total_without(&self, name: &str) -> Total {
+        let mut total = Total::default();
+        self.runs.iter().filter(|run| run.name != name).for_each(|run| run.add_to(&mut total));
+        total
+    }
+
+    /// Returns true if every run protects a record that is replaced. Otherwise the total holds for one that is added or removed.
+    pub fn covers_replacement(&self) -> bool {
+        let protects = |run: &RunLoss| {
+            let relation = run.about.as_ref().and_then(|about| about.neighbouring);
+            run.is_none() || relation != Some(Neighbouring::AddRemove)
+        };
+        self.runs.iter().all(protects)
+    }
+
+    /// Ledgers in the party's own folder with releases that are not in the account, as former versions of the program left them.
+    pub fn unknown_ledgers(&self) -> Vec<String> {
+        let entries = self.path.parent().and_then(|folder| std::fs::read_dir(folder).ok());
+        let names = entries.into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let mut unknown: Vec<String> = names
+            .filter_map(|name| name.to_str()?.strip_prefix("ledger-").map(String::from))
+            .filter(|name| name.len() == 16 && name.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .filter(|name| self.run(name).is_none() && !self.covered.contains(name))
+            .collect();
+        unknown.sort_unstable();
+        unknown
+    }
+
+    /// Begins a session of a run; returns the age of the account before and after.
+    pub(crate) fn join(&mut self, name: &str, about: About) -> Result<Age, StateError> {
+        let found = self.age;
+        let mut run = self.run(name).cloned().unwrap_or_else(|| RunLoss::new(name.to_string()));
+        run.about = Some(about);
+        self.append(Kind::Join, &run, Vec::new(), found + 1)?;
+        Ok(Age { found, now: self.age })
+    }
+
+    /// Writes the loss that a run's releases may have from now on in all; the session has `ended`, or another line will follow.
+    pub(crate) fn write(&mut self, run: &RunLoss, ended: bool) -> Result<(), StateError> {
+        let kind = if ended { Kind::Close } else { Kind::Reserve };
+        self.append(kind, run, Vec::new(), self.age + 1)
+    }
+
+    /// Adds releases that the account does not know: those of ledgers of former versions, or those that an old copy of the
+    /// account has forgotten. The account becomes older than `age`, the one that others remember.
+    pub fn add(&mut self, releases: NoisyReleases, age: u64) -> Result<(), StateError> {
+        let age = self.age.max(age) + 1;
+        let mut run = RunLoss::new(format!("added-{age}"));
+        run.loss = Loss::Gaussian { releases: vec![releases], values: 0.0 };
+        self.append(Kind::Add, &run, self.unknown_ledgers(), age)
+    }
+}
+
+impl RunLoss {
+    fn new(name: String) -> Self {
+        Self { name, about: None, loss: Loss::NONE, lost: Vec::new(), open: false, last: 0, ledger: 0 }
+    }
+
+    /// Adds the run's loss to a total.
+    pub fn add_to(&self, total: &mut Total) {
+        self.lost.iter().chain([&self.loss]).for_each(|loss| add(total, loss));
+    }
+
+    /// Returns true if no release of it is in the account.
+    pub fn is_none(&self) -> bool {
+        self.lost.iter().chain([&self.loss]).all(Loss::is_none)
+    }
+
+    /// The reason why the run has no bound.
+    pub fn unbounded(&self) -> Option<&str> {
+        self.lost.iter().chain([&self.loss]).find_map(|loss| match loss {
+            Loss::Unbounded { reason } => Some(reason.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The same run with another loss.
+    pub(crate) fn with_loss(self, loss: Loss) -> Self {
+        Self { loss, ..self }
+    }
+
+    /// The run with this number of records in its ledger.
+    pub(crate) fn at(self, records: u64) -> Self {
+        Self { ledger: records, ..self }
+    }
+
+    /// The run with a ledger that was opened with this number of records. If earlier releases are not in the ledger, their loss stays
+    /// in the account.
+    pub(crate) fn with_ledger(mut self, records: u64) -> Self {
+        if !self.loss.is_none() && (records == 0 || records < self.ledger) {
+            self.lost.push(std::mem::replace(&mut self.loss, Loss::NONE));
+        }
+        self.ledger = records;
+        self
+    }
+}
+
+/// Adds a loss to a total.
+pub(crate) fn add(total: &mut Total, loss: &Loss) {
+    match loss {
+        Loss::Gaussian { releases, values } => {
+            let event =
+                |kind: &NoisyReleases| Event { noise: kind.noise, rate: kind.rate, steps: kind.count };
+            total.add_gaussian(releases.iter().filter(|kind| kind.count > 0).map(event), *values);
+        }
+        Loss::Bound { epsilon, delta } => total.add_bound(*epsilon, *delta),
+        Loss::Unbounded { .. } => total.add_unbounded(),
+    }
+}

@@ -1,0 +1,235 @@
+//! A session's part in the party's lifetime account.
+//!
+//! The party opens the account when it joins, and reserves the planned run before the first release leaves. It reserves more before the
+//! run exceeds the reservation, and replaces the reservation by the actual releases when the session ends.
+
+use std::path::Path;
+
+use fet_core::message::Standing;
+use fet_core::policy::Policy;
+use fet_core::privacy::{Loss, PrivacyMechanism, Releases, Tally};
+use fet_privacy::accountant::Total;
+
+use super::account::{planned, within};
+use super::{LifetimePlace, Own, SecondaryError, Tell, ledger};
+use crate::lifetime::{About, Lifetime, RunLoss, add};
+use crate::report::RESULTS_VERSION;
+
+/// The reason why a rehearsal has no bound.
+const REHEARSAL: &str = "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";
+
+/// A session's part in the lifetime account.
+pub(super) struct Spending {
+    account: Lifetime,
+    /// The run as the account has it.
+    run: RunLoss,
+    /// The loss of all other runs.
+    others: Total,
+    limit: f64,
+    rehearsal: bool,
+    standing: Standing,
+    /// The releases that this session has reserved last.
+    reserved: Option<Vec<Tally>>,
+    settled: bool,
+}
+
+/// The run that a party joins, for its lifetime account.
+pub(super) struct Joining<'a> {
+    /// The party's own folder.
+    pub(super) folder: &'a Path,
+    /// The run's name.
+    pub(super) name: String,
+    pub(super) about: About,
+    /// The noise follows from the experiment's seed.
+    pub(super) rehearsal: bool,
+    pub(super) policy: &'a Policy,
+    /// Receives warnings for the operator.
+    pub(super) tell: &'a Tell,
+}
+
+impl<'a> Joining<'a> {
+    /// The run with these settings.
+    pub(super) fn new(own: &'a Own, place: &'a LifetimePlace, privacy: &dyn PrivacyMechanism) -> Self {
+        let hash = fet_files::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
+        let about = About {
+            mechanism: own.settings.privacy.kind().to_string(),
+            neighbouring: None,
+            learning: None,
+            colluding: privacy.colluding(),
+            seed: own.settings.seed,
+            results: RESULTS_VERSION,
+            table: place.table.clone(),
+        };
+        Self {
+            folder: &place.folder,
+            name: ledger::short_name(&hash),
+            about,
+            rehearsal: own.seed.is_simulated(),
+            policy: &own.policy,
+            tell: &own.tell,
+        }
+    }
+}
+
+impl Spending {
+    /// Opens the account and begins a session of the run in it; refuses a run that would pass the limit if it goes as planned.
+    pub(super) fn join(
+        joining: Joining<'_>,
+        privacy: &dyn PrivacyMechanism,
+        releases: &Releases,
+    ) -> Result<Self, SecondaryError> {
+        let Joining { folder, name, mut about, rehearsal, policy, tell } = joining;
+        let mut account = Lifetime::open(folder)?;
+        let (limit, delta) = (policy.lifetime_epsilon, policy.most_delta);
+        let refuse =
+            |rule| Err(SecondaryError::Policy { field: "lifetime_epsilon", rule, value: limit.to_string() });
+        let unknown = account.unknown_ledgers();
+        if !unknown.is_empty() {
+            tell(format!(
+                "{}: the lifetime account does not know the releases of {} ledgers of former versions (ledger-{}). Add them with \
+                 `fet ledger add`, by `noise_multiplier` and `releases` in the reports of their runs",
+                folder.display(),
+                unknown.len(),
+                unknown.join(", ledger-")
+            ));
+            if limit > 0.0 {
+                let rule = "needs the releases of former versions in the account; the party's log names them";
+                return refuse(rule.to_string());
+            }
+        }
+        let run = account.run(&name).cloned();
+        let others = account.total_without(&name);
+        let plan = loss(privacy, releases, &planned(releases, privacy.freezes_secondaries()), rehearsal);
+        let mut with_plan = others.clone();
+        run.iter().flat_map(|run| &run.lost).chain([&plan]).for_each(|loss| add(&mut with_plan, loss));
+        // The run has cost something, and comes to its plan if it goes as planned: the larger counts.
+        let spent = account.total().epsilon(delta);
+        let epsilon = with_plan.epsilon(delta).max(spent);
+        if limit > 0.0 && !within(epsilon, limit) {
+            let mut alone = Total::default();
+            add(&mut alone, &plan);
+            return refuse(format!(
+                "must be at least the ε of all runs together with this one ({}): earlier runs spent {}, and this run alone needs \
+                 {}, all at δ = {delta:e}",
+                shown(epsilon),
+                shown(spent),
+                shown(alone.epsilon(delta))
+            ));
+        }
+        if let Some(guarantee) = privacy.spent(releases, &[]).guarantee {
+            (about.neighbouring, about.learning) = (Some(guarantee.neighbouring), Some(guarantee.learning));
+        }
+        let age = account.join(&name, about)?;
+        let earlier = account.runs().iter().filter(|run| run.name != name && !run.is_none()).count() as u64;
+        let epsilon = Some(epsilon).filter(|epsilon| epsilon.is_finite());
+        let standing = Standing { age, earlier, epsilon, delta };
+        let run = account.run(&name).cloned().expect("it was joined");
+        Ok(Self { account, run, others, limit, rehearsal, standing, reserved: None, settled: false })
+    }
+
+    /// The party's own folder.
+    pub(super) fn folder(&self) -> &Path {
+        self.account.folder()
+    }
+
+    /// The state of the account, as the party says it when it joins.
+    pub(super) fn standing(&self) -> Standing {
+        self.standing
+    }
+
+    /// The state of the account in words, for the operator.
+    pub(super) fn words(&self) -> String {
+        let Standing { earlier, epsilon, delta, .. } = self.standing;
+        let limit = match self.limit {
+            0.0 => "no limit".to_string(),
+            limit => format!("limit {limit}"),
+        };
+        format!(
+            "lifetime account: {earlier} earlier runs, with this run as planned ε = {} at δ = {delta:e}; {limit}",
+            shown(epsilon.unwrap_or(f64::INFINITY))
+        )
+    }
+
+    /// Compares the account with the run's ledger, once it is open.
+    pub(super) fn settle(&mut self, records: u64) {
+        if !self.settled {
+            self.run = self.run.clone().with_ledger(records);
+            self.settled = true;
+        }
+    }
+
+    /// Returns true if these releases are the session's last reservation.
+    pub(super) fn has_reserved(&self, releases: &[Tally]) -> bool {
+        self.reserved.as_deref() == Some(releases)
+    }
+
+    /// Reserves releases of the run, in all; refuses where they would pass the limit.
+    pub(super) fn reserve(
+        &mut self,
+        privacy: &dyn PrivacyMechanism,
+        releases: &Releases,
+        made: &[Tally],
+    ) -> Result<(), SecondaryError> {
+        let run = self.run.clone().with_loss(loss(privacy, releases, made, self.rehearsal));
+        let mut total = self.others.clone();
+        run.add_to(&mut total);
+        let epsilon = if self.limit > 0.0 { total.epsilon(self.standing.delta) } else { 0.0 };
+        if self.limit > 0.0 && !within(epsilon, self.limit) {
+            let rule = format!(
+                "must be at most `policy.lifetime_epsilon` ({}) with this release, at δ = {:e}",
+                self.limit, self.standing.delta
+            );
+            return Err(SecondaryError::Spent {
+                what: "ε of all runs of the party",
+                rule,
+                value: shown(epsilon),
+            });
+        }
+        // One line is enough for a run without a bound.
+        if !(run.unbounded().is_some() && run.loss == self.run.loss) {
+            self.account.write(&run, false)?;
+        }
+        (self.run, self.reserved) = (run, Some(made.to_vec()));
+        Ok(())
+    }
+
+    /// Replaces the session's reservation by the run's actual releases.
+    pub(super) fn close(
+        &mut self,
+        privacy: &dyn PrivacyMechanism,
+        releases: &Releases,
+        made: &[Tally],
+        records: u64,
+    ) -> Result<(), SecondaryError> {
+        if self.reserved.is_none() || self.run.unbounded().is_some() {
+            return Ok(());
+        }
+        let loss = loss(privacy, releases, made, self.rehearsal);
+        let run = self.run.clone().with_loss(loss).at(records);
+        Ok(self.account.write(&run, true)?)
+    }
+}
+
+/// The loss of releases, in numbers that a file can hold.
+fn loss(privacy: &dyn PrivacyMechanism, releases: &Releases, made: &[Tally], rehearsal: bool) -> Loss {
+    let made_any = made.iter().any(|tally| tally.releases() > 0);
+    if rehearsal && made_any {
+        return Loss::Unbounded { reason: REHEARSAL.into() };
+    }
+    let loss = privacy.loss(releases, made);
+    let finite = match &loss {
+        Loss::Gaussian { releases, values } => {
+            values.is_finite() && releases.iter().all(|kind| kind.noise.is_finite() && kind.rate.is_finite())
+        }
+        Loss::Bound { epsilon, delta } => epsilon.is_finite() && delta.is_finite(),
+        Loss::Unbounded { .. } => true,
+    };
+    if finite { loss } else { Loss::Unbounded { reason: "its noise gives no finite bound".into() } }
+}
+
+fn shown(epsilon: f64) -> String {
+    if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
+}
+
+#[cfg(test)]
+mod tests;

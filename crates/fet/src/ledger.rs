@@ -1,0 +1,315 @@
+//! `fet ledger`: a party's lifetime account, with the loss of each of its runs and of all of them together.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use chrono::DateTime;
+use fet_core::privacy::{Learning, Loss, NoisyReleases};
+use fet_privacy::accountant::{Event, Total, gaussian};
+use fet_train::lifetime::{Lifetime, RunLoss};
+use serde_json::{Value, json};
+
+use crate::input::input;
+use crate::lock;
+use crate::parties::seat::{File, own_folder};
+
+/// The commands of `fet ledger`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Show the ε of each run of a party, the ε of all together, the limit and the rest of it.
+    Show(Show),
+    /// Add releases that the account does not know: those of a former version, or those that an old copy of the state has forgotten.
+    Add(Add),
+}
+
+/// The arguments of `fet ledger show`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Show {
+    /// The party's own file, or its `state` folder.
+    pub place: PathBuf,
+    /// δ of the total [default: `policy.most_delta` of the party's file, else 1e-5].
+    #[arg(long)]
+    pub delta: Option<f64>,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The arguments of `fet ledger add`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Add {
+    /// The party's own file, or its `state` folder.
+    pub place: PathBuf,
+    /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a run.
+    #[arg(long)]
+    pub noise: f64,
+    /// The number of releases: `releases` in the report of a run.
+    #[arg(long)]
+    pub releases: u64,
+    /// The probability that a record takes part in a release, where the report has `amplification`: its `sample_rate`.
+    #[arg(long, default_value_t = 1.0)]
+    pub rate: f64,
+    /// The number of records that another party's refusal names: the account has more of them afterwards.
+    #[arg(long, default_value_t = 0)]
+    pub age: u64,
+}
+
+/// Shows or extends a lifetime account; returns what to print.
+pub fn ledger(command: &Command) -> anyhow::Result<String> {
+    match command {
+        Command::Show(arguments) => show(arguments),
+        Command::Add(arguments) => add(arguments),
+    }
+}
+
+/// The lifetime account of a party, and its limit.
+struct Account {
+    lifetime: Lifetime,
+    state: PathBuf,
+    /// `policy.lifetime_epsilon`, where the party's file says one.
+    limit: Option<f64>,
+    delta: f64,
+}
+
+impl Account {
+    fn open(place: &Path, delta: Option<f64>) -> anyhow::Result<Self> {
+        let (state, policy) = if place.is_dir() {
+            (place.to_path_buf(), None)
+        } else if place.exists() {
+            let file: File = crate::parties::read(place)?;
+            (place.parent().unwrap_or(Path::new("")).join(&file.state), Some(file.policy))
+        } else {
+            return Err(input(format!(
+                "{}: there is no such file or folder. Name a party's own file or its `state` folder.",
+                place.display()
+            )));
+        };
+        let own = own_folder(&state);
+        if !own.is_dir() && policy.is_none() {
+            return Err(input(format!(
+                "{}: the folder holds no state of a party. Name a party's own file or its `state` folder.",
+                place.display()
+            )));
+        }
+        let limit = policy.as_ref().map(|policy| policy.lifetime_epsilon).filter(|limit| *limit > 0.0);
+        let delta = delta.unwrap_or(policy.unwrap_or_default().most_delta);
+        if !(delta > 0.0 && delta < 1.0) {
+            return Err(input(format!("--delta must be above 0 and below 1; it is {delta}")));
+        }
+        Ok(Self { lifetime: Lifetime::open(&own).map_err(input)?, state, limit, delta })
+    }
+
+    fn epsilon(&self) -> f64 {
+        self.lifetime.total().epsilon(self.delta)
+    }
+
+    /// The largest ε that a further run without sampling may have within the limit; nothing without a limit.
+    fn remaining(&self) -> Option<f64> {
+        let limit = self.limit?;
+        let total = self.lifetime.total();
+        let fits = |mu: f64| {
+            let mut with = total.clone();
+            with.add_gaussian([Event { noise: 1.0 / mu, rate: 1.0, steps: 1 }], 0.0);
+            with.epsilon(self.delta) <= limit
+        };
+        let (mut low, mut high) = (0.0, 1e3);
+        for _ in 0..30 {
+            let middle = f64::midpoint(low, high);
+            if fits(middle) { low = middle } else { high = middle }
+        }
+        Some(if low > 0.0 { gaussian::epsilon(low, self.delta) } else { 0.0 })
+    }
+
+    /// The assumptions of the total, and the reasons why it has no bound.
+    fn notes(&self) -> Vec<String> {
+        let (runs, mut notes) = (self.lifetime.runs(), Vec::new());
+        for run in runs {
+            let name = &run.name;
+            if let Some(reason) = run.unbounded() {
+                notes.push(format!("{name} has no bound: {reason}"));
+            }
+            if run.about.as_ref().is_some_and(|about| about.learning == Some(Learning::Assumed)) {
+                notes.push(format!(
+                    "{name}: what the models learned from a record is not counted (`learning` \"assumed\")"
+                ));
+            }
+            if run.open {
+                notes.push(format!(
+                    "{name}: a session is under way or was cut off; what it has reserved counts"
+                ));
+            }
+            if !run.lost.is_empty() {
+                notes.push(format!(
+                    "{name}: the ledger of earlier releases is lost; what they had reserved counts"
+                ));
+            }
+        }
+        let unknown = self.lifetime.unknown_ledgers();
+        if !unknown.is_empty() {
+            notes.push(format!(
+                "NOT COUNTED: the releases of former versions in ledger-{}; add them with `fet ledger add`",
+                unknown.join(", ledger-")
+            ));
+        }
+        let ideal = self.lifetime.total().with_ideal_noise().epsilon(self.delta);
+        if self.epsilon().is_infinite() && ideal.is_finite() {
+            notes.push(format!(
+                "from some ε of 20 on, imperfect integers leave no bound; with ideal noise ε would be {ideal:.4}"
+            ));
+        }
+        if self.lifetime.total().is_sampled() {
+            notes.push(
+                "the total relies on sampling: it holds if no run's settings were chosen after the results of an earlier one"
+                    .to_string(),
+            );
+        }
+        notes
+    }
+
+    fn protected(&self) -> &'static str {
+        match self.lifetime.covers_replacement() {
+            true => "one record of this party, added, removed or replaced",
+            false => "one record of this party, added or removed",
+        }
+    }
+}
+
+fn show(arguments: &Show) -> anyhow::Result<String> {
+    let account = Account::open(&arguments.place, arguments.delta)?;
+    if arguments.json {
+        return Ok(format!("{}\n", object(&account)));
+    }
+    let mut text = String::new();
+    let runs: Vec<&RunLoss> = account.lifetime.runs().iter().filter(|run| !run.is_none()).collect();
+    for run in &runs {
+        let about = run.about.as_ref().map_or_else(
+            || "added by the operator".to_string(),
+            |about| {
+                let words = [
+                    about.neighbouring.map(|relation| word(&relation)),
+                    about.learning.map(|learning| word(&learning)),
+                    Some(format!("t = {}", about.colluding)),
+                    Some(format!("seed {}", about.seed)),
+                ];
+                [about.mechanism.clone()]
+                    .into_iter()
+                    .chain(words.into_iter().flatten())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            },
+        );
+        let _ = writeln!(
+            text,
+            "{:<16}  {}  ε = {:<10}  {} releases; {about}",
+            run.name,
+            day(run.last),
+            shown(alone(run, account.delta)),
+            releases(run),
+        );
+    }
+    let _ = writeln!(
+        text,
+        "{} runs together: ε = {} at δ = {:e}, for {}",
+        runs.len(),
+        shown(account.epsilon()),
+        account.delta,
+        account.protected()
+    );
+    let _ = match (account.limit, account.remaining()) {
+        (Some(limit), Some(remaining)) => writeln!(
+            text,
+            "limit (`policy.lifetime_epsilon`): {limit}; a further run may have ε = {remaining:.4}"
+        ),
+        _ => writeln!(text, "limit (`policy.lifetime_epsilon`): none"),
+    };
+    account.notes().iter().for_each(|note| text += &format!("note: {note}\n"));
+    Ok(text)
+}
+
+fn object(account: &Account) -> Value {
+    let number = |epsilon: f64| if epsilon.is_finite() { json!(epsilon) } else { Value::Null };
+    let run = |run: &RunLoss| {
+        json!({
+            "run": run.name,
+            "last": run.last,
+            "epsilon": number(alone(run, account.delta)),
+            "releases": releases(run),
+            "open": run.open,
+            "about": run.about,
+            "loss": run.loss,
+            "lost": run.lost,
+        })
+    };
+    json!({
+        "epsilon": number(account.epsilon()),
+        "delta": account.delta,
+        "limit": account.limit,
+        "remaining": account.remaining(),
+        "protected": account.protected(),
+        "age": account.lifetime.age(),
+        "runs": account.lifetime.runs().iter().filter(|run| !run.is_none()).map(run).collect::<Vec<_>>(),
+        "not_counted": account.lifetime.unknown_ledgers(),
+        "notes": account.notes(),
+    })
+}
+
+fn add(arguments: &Add) -> anyhow::Result<String> {
+    let Add { noise, releases, rate, age, .. } = *arguments;
+    let mut account = Account::open(&arguments.place, None)?;
+    let event = Event { noise, rate, steps: releases };
+    fet_privacy::accountant::Account::of(&[event], account.delta)
+        .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
+    if releases == 0 {
+        return Err(input("--releases must be at least 1; it is 0"));
+    }
+    let Some(_lock) = lock::take(&account.state)? else {
+        return Err(input(format!(
+            "{}: a process uses the state. Stop the party first.",
+            account.state.display()
+        )));
+    };
+    account.lifetime.add(NoisyReleases { noise, rate, count: releases }, age).map_err(input)?;
+    show(&Show { place: arguments.place.clone(), delta: None, json: false })
+}
+
+/// A line on the lifetime account of the party whose state is in a folder; nothing where it has none.
+pub(crate) fn line(place: &Path, state: &Path) -> Option<String> {
+    let account = Account::open(if place.is_dir() { state } else { place }, None).ok()?;
+    if account.lifetime.age() == 0 {
+        return None;
+    }
+    let limit = account.limit.map_or_else(|| "no limit".to_string(), |limit| format!("limit {limit}"));
+    Some(format!(
+        "lifetime account: ε = {} at δ = {:e} in {} runs; {limit}",
+        shown(account.epsilon()),
+        account.delta,
+        account.lifetime.runs().iter().filter(|run| !run.is_none()).count()
+    ))
+}
+
+fn alone(run: &RunLoss, delta: f64) -> f64 {
+    let mut total = Total::default();
+    run.add_to(&mut total);
+    total.epsilon(delta)
+}
+
+fn releases(run: &RunLoss) -> u64 {
+    let count = |loss: &Loss| match loss {
+        Loss::Gaussian { releases, .. } => releases.iter().map(|kind| kind.count).sum(),
+        _ => 0,
+    };
+    run.lost.iter().chain([&run.loss]).map(count).sum()
+}
+
+fn shown(epsilon: f64) -> String {
+    if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
+}
+
+fn word(value: &impl serde::Serialize) -> String {
+    json!(value).as_str().unwrap_or_default().to_string()
+}
+
+fn day(seconds: u64) -> String {
+    let time = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    time.map_or_else(|| "-".repeat(10), |time| time.format("%Y-%m-%d").to_string())
+}

@@ -1,0 +1,130 @@
+//! A party's lifetime account: runs with other settings are counted together, over all sessions of a state folder, and an old copy
+//! of the folder is refused by whoever has seen a newer one.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fet::ledger::{Add, Command, Show, ledger};
+use fet_core::data::Task;
+use fet_core::party::Party;
+use fet_core::policy::Policy;
+use fet_core::rng::OwnSeed;
+use fet_privacy::identity::Identity;
+use fet_train::prepare::divide;
+use fet_train::secondary::{LifetimePlace, Own, Secondary, Store};
+use fet_train::trainer::{RunError, Trainer};
+
+use crate::support::{experiment, flex, square};
+
+const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=2"];
+const SECURE: &str = "aggregator.kind=secure-average";
+
+/// A run of two parties on machines of their own, whose state is in `states`, to its end.
+fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunError> {
+    let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
+    let (primary, tables) = divide(square(100, Task::Regression));
+    let identity = |number: usize| Identity::from_secret([number as u8 + 1; 32]);
+    let party = |(number, table)| {
+        let state = states.join(number.to_string());
+        let own = state.join("party");
+        Secondary::new(Own {
+            table,
+            settings: experiment.common(),
+            seed: OwnSeed::new([number as u8; 32]),
+            identity: identity(number),
+            roster: (0..2).map(|number| identity(number).public()).collect(),
+            policy: policy.clone(),
+            device: machine.device.clone(),
+            computation: Default::default(),
+            evaluation_cache: 1 << 20,
+            store: Store::Folder { own: own.clone(), run: state.join("run") },
+            lifetime: Some(LifetimePlace { folder: own, table: None }),
+            model: None,
+            start: None,
+            tell: Arc::new(|_| ()),
+        })
+    };
+    let parties = tables.into_iter().enumerate().map(party);
+    let parties = parties.map(|party| Box::new(party) as Box<dyn Party>).collect();
+    let mut trainer = Trainer::new(&experiment, primary, parties, Vec::new(), &machine)?;
+    while !trainer.is_done() {
+        trainer.epoch(&mut |_| true)?;
+    }
+    trainer.finish()?;
+    Ok(trainer)
+}
+
+/// The account of a party as `fet ledger show --json` prints it.
+fn shown(state: &Path) -> serde_json::Value {
+    let show = Show { place: state.to_path_buf(), delta: None, json: true };
+    serde_json::from_str(&ledger(&Command::Show(show)).expect("an account")).expect("JSON")
+}
+
+#[test]
+fn runs_that_differ_in_a_seed_are_counted_together_and_stop_at_the_limit() {
+    let states = tempfile::tempdir().expect("a folder");
+    let policy = |limit: f64| Policy {
+        lifetime_epsilon: limit,
+        neighbouring: vec![fet_core::privacy::Neighbouring::Replace],
+        ..Policy::default()
+    };
+    let first = run(&NOISE, states.path(), &policy(0.0)).expect("a run");
+    assert!(!first.warnings().concat().contains("lifetime"), "{:?}", first.warnings());
+    let spent = first.spent().and_then(|spent| spent.epsilon).expect("a bound");
+    drop(first);
+    let account = shown(&states.path().join("0"));
+    let one = account["epsilon"].as_f64().expect("a bound");
+    assert!((one - spent).abs() < 1e-3 * spent, "{account} {spent}");
+    let other = [&NOISE[..], &["seed=1"]].concat();
+    let refused = run(&other, states.path(), &policy(4.5)).err().expect("refused").to_string();
+    for part in ["policy.lifetime_epsilon", "Join", "earlier runs spent", "it is 4.5"] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    let second = run(&other, states.path(), &policy(8.0)).expect("a run");
+    let warnings = second.warnings().concat();
+    assert!(warnings.contains("party \"first\": its lifetime account has 1 earlier runs"), "{warnings}");
+    drop(second);
+    let account = shown(&states.path().join("0"));
+    let both = account["epsilon"].as_f64().expect("a bound");
+    assert!(both > 1.3 * one && both < 2.0 * one, "{account}");
+    assert_eq!(account["runs"].as_array().map(Vec::len), Some(2));
+    // The same run again releases the same bytes, which are known.
+    run(&other, states.path(), &policy(8.0)).expect("a run");
+    assert_eq!(shown(&states.path().join("0"))["epsilon"].as_f64(), Some(both));
+}
+
+#[test]
+fn a_run_without_a_mechanism_leaves_no_bound() {
+    let states = tempfile::tempdir().expect("a folder");
+    let limited = Policy { lifetime_epsilon: 50.0, ..Policy::default() };
+    let refused = run(&["train.epochs=1"], states.path(), &limited).err().expect("refused").to_string();
+    assert!(refused.contains("policy.lifetime_epsilon") && refused.contains("unbounded"), "{refused}");
+    run(&["train.epochs=1"], states.path(), &Policy::default()).expect("a run");
+    let account = shown(&states.path().join("1"));
+    assert!(account["epsilon"].is_null(), "{account}");
+    assert!(account["notes"].to_string().contains("has no bound"), "{account}");
+    let refused = run(&NOISE, states.path(), &limited).err().expect("refused").to_string();
+    assert!(refused.contains("earlier runs spent unbounded"), "{refused}");
+}
+
+/// One party puts back the state folder that it had before a run. The other has its age, signed, and agrees on no keys with it.
+#[test]
+fn another_party_of_secure_sums_refuses_an_old_copy() {
+    let states = tempfile::tempdir().expect("a folder");
+    let sets = |seed: &'static str| [&NOISE[..], &[SECURE, seed]].concat();
+    let account = states.path().join("1/party").join(fet_train::lifetime::FILE);
+    run(&sets("seed=0"), states.path(), &Policy::default()).expect("a run");
+    let copy = std::fs::read(&account).expect("there");
+    run(&sets("seed=1"), states.path(), &Policy::default()).expect("a run");
+    std::fs::write(&account, copy).expect("writable");
+    let refused = run(&sets("seed=2"), states.path(), &Policy::default()).err().expect("refused").to_string();
+    for part in ["party \"first\"", "AgreeOnKeys", "party 2", "old copy", "fet ledger add"] {
+        assert!(refused.contains(part), "{part} in {refused}");
+    }
+    let age = refused.split("--age ").nth(1).and_then(|rest| rest.split('`').next()).expect("an age");
+    let place = states.path().join("1");
+    let add = Add { place, noise: 3.0, releases: 20, rate: 1.0, age: age.parse().expect("a number") };
+    let text = ledger(&Command::Add(add)).expect("added");
+    assert!(text.contains("added by the operator"), "{text}");
+    run(&sets("seed=2"), states.path(), &Policy::default()).expect("what was forgotten is in the account");
+}
