@@ -84,6 +84,15 @@ pub trait PrivacyMechanism: Send + Sync {
         spent.epsilon.filter(|_| delta >= spent.delta).unwrap_or(f64::INFINITY)
     }
 
+    /// ε of the releases at `delta` if the noise were drawn perfectly. It is no guarantee, and may be finite where `epsilon_at`
+    /// is not: by it a party compares the cost of releases. Laws: it is at most `epsilon_at`, and changes with the releases as
+    /// [`epsilon`] does.
+    ///
+    /// [`epsilon`]: PrivacyMechanism::epsilon
+    fn ideal_epsilon_at(&self, releases: &Releases, tallies: &[Tally], delta: f64) -> f64 {
+        self.epsilon_at(releases, tallies, delta)
+    }
+
     /// Whether ε is that of an idealisation, such as noise of real numbers where 32-bit floats leave.
     fn is_idealised(&self) -> bool {
         false

@@ -112,15 +112,10 @@ impl Ledger<'_> {
     /// The same at another δ.
     pub(super) fn cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
         let slack = self.slack(made);
-        let events = self.events(noise, made, seen);
-        if events.is_empty() {
-            return (0.0, 0.0);
-        }
-        let at = |delta| {
-            Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
-        };
+        let at = |delta| self.ideal_cost_at(noise, made, seen, delta);
         let first = at(delta);
-        if !self.integer || !first.0.is_finite() {
+        let nothing = self.events(noise, made, seen).is_empty();
+        if !self.integer || nothing || !first.0.is_finite() {
             return first;
         }
         // How much δ is left for the ideal mechanism depends on ε: what comes out must not exceed what was put in.
@@ -134,6 +129,15 @@ impl Ledger<'_> {
             most = found + EPSILON_MARGIN;
         }
         (f64::INFINITY, f64::INFINITY)
+    }
+
+    /// The same if integers were sampled perfectly.
+    pub(super) fn ideal_cost_at(&self, noise: f64, made: &[Tally], seen: Seen, delta: f64) -> (f64, f64) {
+        let events = self.events(noise, made, seen);
+        if events.is_empty() {
+            return (0.0, 0.0);
+        }
+        Account::of(&events, delta).map_or((f64::INFINITY, f64::INFINITY), |a| (a.epsilon(), a.rdp))
     }
 
     /// ε if the primary saw every party's share of each sum by itself, not below `epsilon`, since who sees the shares sees the

@@ -248,6 +248,10 @@ impl PrivacyMechanism for Noise {
         self.ledger(schedule).cost_at(self.settings.noise, tallies, Seen::AsAgreed, delta).0
     }
 
+    fn ideal_epsilon_at(&self, schedule: &Releases, tallies: &[Tally], delta: f64) -> f64 {
+        self.ledger(schedule).ideal_cost_at(self.settings.noise, tallies, Seen::AsAgreed, delta).0
+    }
+
     fn is_idealised(&self) -> bool {
         !self.integer
     }

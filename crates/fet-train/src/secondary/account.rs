@@ -45,6 +45,8 @@ struct Limit {
     name: String,
     epsilon: f64,
     delta: f64,
+    /// Whether ε is that of ideal noise, which compares costs where no ε is bounded.
+    ideal: bool,
 }
 
 impl Limit {
@@ -55,7 +57,11 @@ impl Limit {
         releases: &Releases,
         made: &[Tally],
     ) -> Result<(), SecondaryError> {
-        let epsilon = privacy.epsilon_at(releases, made, self.delta);
+        let epsilon = if self.ideal {
+            privacy.ideal_epsilon_at(releases, made, self.delta)
+        } else {
+            privacy.epsilon_at(releases, made, self.delta)
+        };
         if within(epsilon, self.epsilon) {
             return Ok(());
         }
@@ -70,7 +76,8 @@ impl Account {
         let counting =
             Counting { frozen: privacy.freezes_secondaries(), sampled: privacy.claims_amplification() };
         let limit = |name: &str, epsilon: f64, delta| {
-            (epsilon > 0.0).then(|| Limit { name: format!("`{name}` ({epsilon})"), epsilon, delta })
+            let name = format!("`{name}` ({epsilon})");
+            (epsilon > 0.0).then_some(Limit { name, epsilon, delta, ideal: false })
         };
         let target = privacy.target().filter(|_| !policy.probes).unwrap_or(0.0);
         let delta = privacy.spent(&releases, &[]).delta;
@@ -115,7 +122,7 @@ impl Account {
             self.limits.push(self.limit_of_plan(privacy, delta));
         }
         if self.limits.iter().any(|limit| limit.epsilon.is_infinite()) {
-            let why = "must be those planned, with no fewer parties: the ε of the planned run is unbounded, and can limit no \
+            let why = "must be those planned, with no fewer parties: the ε of the planned run is unbounded, and limits no \
                        others";
             return Err(self.unplanned(why, &made, active));
         }
@@ -126,11 +133,11 @@ impl Account {
 
     /// The limit where no setting names one. A millionth is added, since rounding depends a little on the number of parties.
     fn limit_of_plan(&self, privacy: &dyn PrivacyMechanism, delta: f64) -> Limit {
-        let planned = privacy.epsilon_at(&self.releases, &self.planned, delta);
+        let planned = privacy.ideal_epsilon_at(&self.releases, &self.planned, delta);
         let name = format!(
             "that of the planned run ({planned:.4}), since neither `privacy.target_epsilon` nor `policy.most_epsilon` is set,"
         );
-        Limit { name, epsilon: planned * (1.0 + 1e-6), delta }
+        Limit { name, epsilon: planned * (1.0 + 1e-6), delta, ideal: true }
     }
 
     /// The refusal of a release that was not planned.
@@ -310,7 +317,7 @@ pub(super) fn open<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::privacy::Randomness;
+    use fet_core::privacy::{Neighbouring, Randomness};
     use fet_core::registry::Slot;
 
     /// Eight epochs of nine steps with four of six parties, and an evaluation with all.
@@ -328,11 +335,11 @@ mod tests {
     };
 
     fn mechanism(settings: &str) -> Box<dyn PrivacyMechanism> {
-        mechanism_of(&format!("neighbouring = \"record\"\n{settings}"), &RELEASES)
+        mechanism_of("discrete-gaussian", &format!("neighbouring = \"record\"\n{settings}"), &RELEASES)
     }
 
-    fn mechanism_of(settings: &str, releases: &Releases) -> Box<dyn PrivacyMechanism> {
-        let table = format!("kind = \"discrete-gaussian\"\n{settings}").parse().expect("TOML");
+    fn mechanism_of(kind: &str, settings: &str, releases: &Releases) -> Box<dyn PrivacyMechanism> {
+        let table = format!("kind = \"{kind}\"\n{settings}").parse().expect("TOML");
         let slot = Slot::<dyn PrivacyMechanism>::from_table(table).expect("sound settings");
         let mut mechanism = slot.build(&()).expect("sound settings");
         mechanism.prepare(releases).expect("a run that can be protected");
@@ -448,8 +455,9 @@ mod tests {
         // A sum takes at least six of ten parties; parts that are seen one by one can be of one party.
         for (summed, left, attack) in [(false, 1, 14.0), (true, 6, 1.7)] {
             let releases = Releases { summed, ..ten };
-            let record =
-                |setting: &str| mechanism_of(&format!("neighbouring = \"record\"\n{setting}"), &releases);
+            let record = |setting: &str| {
+                mechanism_of("discrete-gaussian", &format!("neighbouring = \"record\"\n{setting}"), &releases)
+            };
             let noise =
                 record("target_epsilon = 1.0").spent(&releases, &[]).guarantee.expect("bounded").noise;
             let mechanism = record(&format!("noise = {noise}"));
@@ -472,10 +480,22 @@ mod tests {
         }
     }
 
-    /// A mechanism without a bound that means anything leaves nothing to compare but the plan itself.
+    /// Where sampling integers leaves no bounded ε, the cost is compared all the same.
     #[test]
-    fn an_unbounded_plan_allows_its_releases_and_no_others() {
-        let mechanism = mechanism("noise = 0.01");
+    fn claimed_drop_outs_cannot_raise_a_cost_that_no_epsilon_bounds() {
+        let mechanism = mechanism("noise = 0.5");
+        assert!(mechanism.epsilon(&RELEASES, &planned(&RELEASES, false)).is_infinite());
+        let mut account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
+        let (made, refused) = release(&mut account, mechanism.as_ref(), std::iter::repeat_n(2, 80));
+        // Two of four parties: each release costs four times as much.
+        assert!((15..=25).contains(&made.releases()), "{made:?}");
+        assert!(refused.expect("refused").contains("ε must be at most that of the planned run"));
+    }
+
+    /// A mechanism without any figure leaves the plan itself to compare with.
+    #[test]
+    fn a_plan_without_any_figure_allows_its_releases_and_no_others() {
+        let mechanism = mechanism_of("gaussian", "noise = 0.000001", &RELEASES);
         let epochs = || (0..8).flat_map(|_| std::iter::repeat_n(4, 9).chain([6]));
         let mut account = Account::new(RELEASES, mechanism.as_ref(), &Policy::default());
         let (made, refused) = release(&mut account, mechanism.as_ref(), epochs().chain([6]));
@@ -492,8 +512,8 @@ mod tests {
     fn a_guarantee_by_sampling_covers_planned_releases_alone() {
         let sampled = "neighbouring = \"add-remove\"\nlearning = \"assumed\"\nmax_occurrences = 1\n\
                        amplification = true\nsample_rate = 0.1\nnoise = 4.0";
-        let mechanism = mechanism_of(sampled, &RELEASES);
-        let named = || vec![fet_core::privacy::Neighbouring::AddRemove];
+        let mechanism = mechanism_of("discrete-gaussian", sampled, &RELEASES);
+        let named = || vec![Neighbouring::AddRemove];
         for most_epsilon in [0.0, 1000.0] {
             let policy = Policy { most_epsilon, neighbouring: named(), ..Policy::default() };
             let stops = |parties: &[(usize, usize)]| {

@@ -411,7 +411,13 @@ fn a_limit_on_epsilon_refuses_terms_that_weaken_it_unless_the_policy_names_them(
     for (run, setting, value, list) in [
         (&["privacy.learning=assumed"][..], "privacy.learning", "\"assumed\"", "learning"),
         (&["privacy.neighbouring=add-remove"], "privacy.neighbouring", "\"add-remove\"", "neighbouring"),
-        (&["privacy.kind=gaussian"], "privacy.kind", "\"gaussian\"", "mechanisms"),
+        // Another kind has other settings.
+        (
+            &["privacy.kind=gaussian", "privacy.noise=200", "privacy.neighbouring=record"],
+            "privacy.kind",
+            "\"gaussian\"",
+            "mechanisms",
+        ),
     ] {
         let field = format!("`policy.{list}`");
         let (answer, heard) = join(run);
