@@ -13,7 +13,7 @@ mod records;
 mod stage;
 mod tools;
 
-pub use features::{Model, ReconstructionSettings};
+pub use features::{GradientReconstructionSettings, Model, ReconstructionSettings};
 pub use integrity::{BackdoorSettings, Fault, FaultyPartySettings};
 pub use labels::{
     ClusteringSettings, CompletionSettings, CosineSettings, NeighbourSettings, NormSettings, SignSettings,

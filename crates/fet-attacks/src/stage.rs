@@ -118,7 +118,7 @@ impl Arena for Stage<'_> {
                 run.door.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, door)| door.clone());
             let features =
                 tested.as_ref().filter(|(number, _)| mine(index, *number)).map(|(_, all)| all.clone());
-            simulation.wired(Guarded { party, door, features })
+            simulation.wired(Guarded { party, door, features, withheld: run.withhold })
         });
         let mut trainer = simulation.trainer(primary, wired.collect()).map_err(failed)?;
         if let Some(view) = run.view {
@@ -136,6 +136,8 @@ struct Guarded {
     party: Watched,
     door: Option<Arc<Mutex<dyn Door>>>,
     features: Option<Features>,
+    /// Whether the primary sends it nothing to learn from.
+    withheld: bool,
 }
 
 /// What a party has as features.
@@ -173,6 +175,9 @@ impl Party for Guarded {
         if let Request::Forward(message) = &request {
             let round = message.round;
             self.show(round).map_err(|error| Failure::Refused(Refusal::new(error)))?;
+        }
+        if self.withheld && matches!(request, Request::Backward(_) | Request::LoadParameters(_)) {
+            return Ok(Reply::Done);
         }
         let Some(mut door) = self.door() else { return self.party.ask(request) };
         door.request(&mut request);

@@ -84,6 +84,9 @@ pub struct Run {
     pub quiet: bool,
     /// Whether to stop once the parties have linked: models are as they were drawn.
     pub untrained: bool,
+    /// Whether the primary sends no gradients and no averages, so that the secondaries' models stay as they were drawn. A
+    /// secondary does not notice.
+    pub withhold: bool,
 }
 
 /// The door of an attacking secondary: its own program may change what it gets and what it sends.

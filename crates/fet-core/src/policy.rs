@@ -3,10 +3,10 @@
 //! The policy is the party's own and is sent to nobody. A run that it forbids is refused when the party joins, with the rule
 //! and the value; what it forbids during a run is refused at its door.
 
-use crate::aggregator::Aggregator;
+use crate::aggregator::{Aggregator, Role};
 use crate::linker::Linker;
 use crate::privacy::{Learning, Neighbouring, PrivacyMechanism};
-use crate::registry::{Plugin, SlotKind, Violation, did_you_mean, plugins};
+use crate::registry::{Plugin, Slot, SlotKind, Violation, did_you_mean, plugins};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -43,6 +43,10 @@ pub struct Policy {
     /// The least number of parties in a secure sum; the sum over one party would be its value.
     #[schemars(range(min = 2))]
     pub least_summed: usize,
+    /// Whether sums without a privacy mechanism may be over different parties for the same rows, by party dropout or because a party
+    /// vanished: the primary can then compute this party's part. Only a party whose `aggregators` or `least_summed` ask for secure
+    /// sums refuses them.
+    pub differing_sums: bool,
     /// The least number of other parties that it shares masks with, where so many take part.
     pub least_mask_neighbours: usize,
     /// The least number of primary records.
@@ -66,6 +70,7 @@ impl Default for Policy {
             least_noise: 0.0,
             lifetime_epsilon: 0.0,
             least_summed: 2,
+            differing_sums: false,
             least_mask_neighbours: 2,
             least_rows: 1,
             probes: false,
@@ -75,6 +80,16 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// Whether it asks for secure sums, so that its part stays hidden: it names aggregators, all of which see sums alone, or wants
+    /// more parties in a sum than make one.
+    pub fn asks_for_sums(&self) -> bool {
+        let is_sum = |kind: &String| {
+            let aggregator = Slot::<dyn Aggregator>::of(kind).ok().and_then(|slot| slot.build(&()).ok());
+            aggregator.is_some_and(|aggregator| matches!(aggregator.role(), Role::Sum(_)))
+        };
+        self.least_summed > 2 || (!self.aggregators.is_empty() && self.aggregators.iter().all(is_sum))
+    }
+
     /// Refuses a rule that names what there is not: it would allow nothing, or forbid nothing.
     pub fn check(&self) -> Result<(), Violation> {
         known::<dyn Linker>("linkers", &self.linkers)?;

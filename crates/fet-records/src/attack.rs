@@ -50,7 +50,7 @@ pub enum Attacker {
 pub enum Target {
     /// The primary's training labels.
     Labels,
-    /// A secondary's features.
+    /// Another party's features.
     Features,
     /// Whether a record is in a secondary's table.
     Membership,

@@ -70,6 +70,10 @@ pub struct Guarantee {
     /// no sum hides them, or where the loss is not bounded.
     #[serde(deserialize_with = "nullable::given")]
     pub epsilon_if_sum_fails: Option<f64>,
+    /// ε if 0, 1, … secondaries collude with the primary, at least up to 1: they take their own noise off the sums. Infinite where
+    /// it is not bounded; empty where no sum hides the parts.
+    #[serde(deserialize_with = "nullable::all_infinite")]
+    pub epsilon_by_colluding: Vec<f64>,
     /// What the noise follows from.
     pub randomness: Randomness,
     /// ε by Rényi divergences, for comparison; infinite where it is not bounded.
@@ -80,6 +84,19 @@ pub struct Guarantee {
     pub epsilon_by_epoch: Vec<f64>,
     /// What must hold, one sentence each.
     pub assumptions: Vec<String>,
+}
+
+impl Guarantee {
+    /// ε by the number of colluding secondaries, in words; nothing where no sum hides the parts.
+    pub fn collusion(&self) -> Option<String> {
+        let figure = |(colluding, epsilon): (usize, &f64)| match epsilon.is_finite() {
+            true => format!("{epsilon:.4} with {colluding}"),
+            false => format!("unbounded with {colluding}"),
+        };
+        let all: Vec<String> = self.epsilon_by_colluding.iter().enumerate().map(figure).collect();
+        (!all.is_empty())
+            .then(|| format!("ε by the secondaries that collude with the primary: {}", all.join(", ")))
+    }
 }
 
 /// What the parties' private randomness follows from.

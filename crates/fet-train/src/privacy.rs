@@ -100,6 +100,18 @@ fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Release
     Ok(())
 }
 
+/// The problem with secret sums over different parties for the same rows, under no mechanism: they are equations for each part.
+pub(crate) fn solvable_sums(privacy: &dyn PrivacyMechanism, releases: &Releases) -> Option<String> {
+    let Releases { active, train_active, .. } = *releases;
+    (releases.summed && privacy.is_identity() && train_active < active).then(|| {
+        format!(
+            "`method.party_dropout` leaves {} of {active} parties out of each training step, and `privacy.kind` is \"none\": sums \
+             over different parties for the same rows hide no party's part from a primary that withholds gradients",
+            active - train_active
+        )
+    })
+}
+
 /// Refuses secret sums that could wrap around.
 fn check_budget(
     sum: SecureSum,

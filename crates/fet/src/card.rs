@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use fet_core::experiment::Experiment;
-use fet_records::{Estimate, Metric, Report, Value};
+use fet_records::{Estimate, Guarantee, Metric, Report, Value};
 use fet_scores::conformal::{COVERAGE, Conformal};
 use fet_train::trainer::Trainer;
 
@@ -133,6 +133,9 @@ fn parties(
             spent.delta,
             spent.statement
         );
+        if let Some(collusion) = spent.guarantee.as_ref().and_then(Guarantee::collusion) {
+            let _ = writeln!(card, "- {collusion}. The noise provides for `privacy.colluding` of them.");
+        }
     }
     if let Some(labels) = &report.labels {
         let _ = writeln!(

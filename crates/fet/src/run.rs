@@ -203,6 +203,7 @@ pub fn run_among(
         }
     }
     lock::leave(folder);
+    watch.privacy(report.privacy.as_ref());
     watch.done(&path).with_context(|| {
         format!("standard output: not every event could be written; the run is done: {}", path.display())
     })?;

@@ -5,7 +5,7 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use fet_records::{EpochReport, Event, Metric, Rows};
+use fet_records::{EpochReport, Event, Metric, Rows, Spent};
 use fet_train::trainer::StepReport;
 
 use crate::parties::network::Network;
@@ -123,6 +123,20 @@ impl<'a> Watch<'a> {
                     self.links()
                 );
             }
+        }
+    }
+
+    /// What the run cost the secondaries' records.
+    pub(crate) fn privacy(&self, spent: Option<&Spent>) {
+        let Some((spent, guarantee)) = spent.and_then(|spent| Some((spent, spent.guarantee.as_ref()?)))
+        else {
+            return;
+        };
+        if self.log == Log::Human {
+            let epsilon =
+                spent.epsilon.map_or("no bound on ε".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
+            fet_files::note!("privacy of the secondaries' records: {epsilon}, δ = {}", spent.delta);
+            guarantee.collusion().iter().for_each(|collusion| fet_files::note!("{collusion}"));
         }
     }
 

@@ -1,9 +1,13 @@
 //! `reconstruction`: the primary knows the features behind some training rows, as if they had leaked, fits a decoder from what
 //! it received for these rows over the whole run and from its own columns, and predicts the others.
+//!
+//! Where it receives sums alone, and the schedule has different parties in them, two primaries attack, and the better counts: one
+//! that follows the protocol, and one that withholds gradients. The secondaries' models then stay as they are, and the sums over
+//! different parties are linear equations for each party's part.
 
 use std::collections::BTreeSet;
 
-use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Target};
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Run, Target, Trained};
 use fet_core::data::Matrix;
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -12,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::tools::network::{Loss, Network};
 use crate::tools::ridge::Decoder;
-use crate::tools::transcript::Transcript;
+use crate::tools::transcript::{Seen, Transcript};
 use crate::tools::{beside, by_record, scaling};
 
 /// Settings of `reconstruction`.
@@ -67,7 +71,52 @@ impl Attack for Reconstruction {
     }
 
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
-        let (mut seen, trained) = Transcript::train(arena, self.0.party)?;
+        let party = self.0.party;
+        let (seen, trained) = Transcript::train(arena, party)?;
+        let (solvable, seed) = (seen.differ && arena.setting().learning, arena.setting().seed);
+        let mut found = self.reach(seed, seen, trained.as_ref())?;
+        drop(trained);
+        let mut others = Vec::new();
+        if solvable {
+            let (seen, trained) = Transcript::of(arena, party, Run { withhold: true, ..Run::default() })?;
+            let withheld = self.reach(seed, seen, trained.as_ref())?;
+            for (who, reached) in [("sent", &found), ("withheld", &withheld)] {
+                let name = format!("error of the median column, gradients {who}");
+                others.push(measure(&name, reached.with.median, reached.without.median));
+            }
+            if withheld.with.median < found.with.median {
+                found = withheld;
+            }
+        }
+        let Reach { with, without, alone } = found;
+        let mut measures = vec![
+            measure("error of the median column", with.median, without.median),
+            measure("error of the worst column", with.worst, without.worst),
+            measure("error of the worst 1 % of records", with.records, without.records),
+            measure("error of the median column without own columns", alone.median, 1.0),
+        ];
+        measures.append(&mut others);
+        Ok(measures)
+    }
+}
+
+pub(super) fn measure(name: &str, found: f64, before: f64) -> Measure {
+    Measure::new(name, found, before.min(1.0), 0.0)
+}
+
+/// The errors that a primary reaches.
+struct Reach {
+    /// By what it received and its own columns.
+    with: Errors,
+    /// By its own columns.
+    without: Errors,
+    /// By what it received.
+    alone: Errors,
+}
+
+impl Reconstruction {
+    /// The errors of a decoder on what was seen of a run.
+    fn reach(&self, seed: u64, mut seen: Seen, trained: &dyn Trained) -> Result<Reach, AttackError> {
         // A frozen run shows rows of every kind; only those that are trained on are attacked, as in any other.
         let training: BTreeSet<usize> = trained.rows()[0].iter().copied().collect();
         let kept: Vec<usize> = (0..seen.rows.len()).filter(|&at| training.contains(&seen.rows[at])).collect();
@@ -76,22 +125,17 @@ impl Attack for Reconstruction {
         let truth = trained.features(self.0.party, &rows)?;
         let own = trained.own(&rows);
         let records = trained.nearest(self.0.party, &rows)?;
-        let parts = Parts::draw(&records, self.0.known, arena.setting().seed);
-        let without = Errors::of(self.0.model, &own, &truth, &parts);
-        let with = Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts);
-        let alone = Errors::of(self.0.model, &seen.values, &truth, &parts);
-        let measure = |name: &str, found: f64, before: f64| Measure::new(name, found, before.min(1.0), 0.0);
-        Ok(vec![
-            measure("error of the median column", with.median, without.median),
-            measure("error of the worst column", with.worst, without.worst),
-            measure("error of the worst 1 % of records", with.records, without.records),
-            measure("error of the median column without own columns", alone.median, 1.0),
-        ])
+        let parts = Parts::draw(&records, self.0.known, seed);
+        Ok(Reach {
+            with: Errors::of(self.0.model, &beside(&seen.values, &own), &truth, &parts),
+            without: Errors::of(self.0.model, &own, &truth, &parts),
+            alone: Errors::of(self.0.model, &seen.values, &truth, &parts),
+        })
     }
 }
 
 /// Places of rows: known and fitted on, known and selected with, and attacked.
-struct Parts {
+pub(super) struct Parts {
     fit: Vec<usize>,
     select: Vec<usize>,
     hidden: Vec<usize>,
@@ -100,7 +144,7 @@ struct Parts {
 impl Parts {
     /// Divides the rows that show these records. Rows that show the same record are in the same part: who knows it for one
     /// of them knows it for all.
-    fn draw(records: &[Option<usize>], known: f64, seed: u64) -> Self {
+    pub(super) fn draw(records: &[Option<usize>], known: f64, seed: u64) -> Self {
         let mut order = by_record(records, &mut stream(seed, 0, Purpose::Attack, 1));
         let known = (order.len() as f64 * known).round() as usize;
         let hidden = order.split_off(known.min(order.len()));
@@ -110,17 +154,17 @@ impl Parts {
 }
 
 /// Squared errors as shares of what predicting the mean of the known rows gives: 0 is a full reconstruction, 1 is none.
-struct Errors {
+pub(super) struct Errors {
     /// The median over columns that vary.
-    median: f64,
+    pub(super) median: f64,
     /// The least over them: the column that is reconstructed best.
-    worst: f64,
+    pub(super) worst: f64,
     /// What the best reconstructed 1 % of records stay below, over all columns together.
     records: f64,
 }
 
 impl Errors {
-    fn of(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
+    pub(super) fn of(model: Model, inputs: &Matrix<f32>, truth: &Matrix<f32>, parts: &Parts) -> Self {
         let part = |rows: &[usize]| (inputs.select_rows(rows), truth.select_rows(rows));
         let (fit, select, hidden) = (part(&parts.fit), part(&parts.select), part(&parts.hidden));
         if fit.0.rows() == 0 || select.0.rows() == 0 || hidden.0.rows() == 0 {
@@ -134,6 +178,23 @@ impl Errors {
         };
         let means: Vec<f64> = scaling(&fit.1).into_iter().map(|(mean, _)| mean).collect();
         Self::between(&found, &hidden.1, &means)
+    }
+
+    /// Those of the inputs by which a ridge decoder predicts the selection best.
+    pub(super) fn of_the_best(ways: &[Matrix<f32>], truth: &Matrix<f32>, parts: &Parts) -> Self {
+        let (fit, select) = (truth.select_rows(&parts.fit), truth.select_rows(&parts.select));
+        if fit.rows() == 0 || select.rows() == 0 {
+            return Self { median: 1.0, worst: 1.0, records: 1.0 };
+        }
+        let missed = |inputs: &&Matrix<f32>| {
+            let select = (&inputs.select_rows(&parts.select), &select);
+            Decoder::fit((&inputs.select_rows(&parts.fit), &fit), select).error(select.0, select.1)
+        };
+        let missed = ways.iter().map(|inputs| (missed(&inputs), inputs));
+        match missed.min_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((_, best)) => Self::of(Model::Ridge, best, truth, parts),
+            None => Self { median: 1.0, worst: 1.0, records: 1.0 },
+        }
     }
 
     fn between(found: &Matrix<f32>, truth: &Matrix<f32>, means: &[f64]) -> Self {

@@ -66,7 +66,7 @@ impl Decoder {
     }
 
     /// The squared error of all outputs together.
-    fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
+    pub(crate) fn error(&self, inputs: &Matrix<f32>, truth: &Matrix<f32>) -> f64 {
         let found = self.predict(inputs);
         found.values().iter().zip(truth.values()).map(|(a, b)| f64::from(a - b).powi(2)).sum()
     }
@@ -106,7 +106,7 @@ fn product(left: &[f64], a: usize, right: &[f64], b: usize, scale: f64) -> Vec<f
 }
 
 /// (gram + penalty·1)⁻¹ target, by Cholesky.
-fn solve(gram: &[f64], n: usize, penalty: f64, target: &[f64], outputs: usize) -> Vec<f64> {
+pub(crate) fn solve(gram: &[f64], n: usize, penalty: f64, target: &[f64], outputs: usize) -> Vec<f64> {
     let mut lower = gram.to_vec();
     for i in 0..n {
         lower[i * n + i] += penalty;

@@ -23,6 +23,8 @@ pub(super) enum Seen {
     AsAgreed,
     /// Every party's share of a sum by itself, under its own share of the noise.
     Shares,
+    /// The sum, and the noise of so many colluding parties, which they take off it; one party stays honest.
+    Colluding(usize),
 }
 
 /// r² of the statement: the accounting of the discrete Gaussian uses this much less variance, in units².
@@ -48,6 +50,11 @@ impl Ledger<'_> {
             Seen::AsAgreed => (noise, self.settings.sensitivity(active)),
             Seen::Shares => {
                 (noise * self.settings.share(active, true), self.settings.sensitivity_of_shares(active))
+            }
+            Seen::Colluding(colluding) => {
+                let honest = (active - colluding.min(active.saturating_sub(1))) as f64;
+                let left = noise * self.settings.share(active, true) * honest.sqrt();
+                (left, self.settings.sensitivity(active))
             }
         };
         let sensitivity = row * (self.occurrences() as f64).sqrt();
@@ -146,8 +153,20 @@ impl Ledger<'_> {
         self.schedule.summed.then(|| self.cost(noise, made, Seen::Shares).0.max(epsilon))
     }
 
+    /// ε if 0, 1, … parties collude with the primary, up to 1 and the number that is provided for, whose ε is `epsilon`; nothing
+    /// where no sum hides the parts.
+    pub(super) fn by_colluding(&self, noise: f64, made: &[Tally], epsilon: f64) -> Vec<f64> {
+        let provided = self.settings.colluding;
+        let counts = if self.schedule.summed { 0..=provided.max(1) } else { return Vec::new() };
+        let cost = |colluding: usize| match colluding {
+            _ if colluding == provided => epsilon,
+            _ => self.cost(noise, made, Seen::Colluding(colluding)).0,
+        };
+        counts.map(cost).collect()
+    }
+
     /// The assumptions of the figure.
-    pub(super) fn assumptions(&self, if_sum_fails: Option<f64>) -> Vec<String> {
+    pub(super) fn assumptions(&self, if_sum_fails: Option<f64>, by_colluding: &[f64]) -> Vec<String> {
         let NoiseSettings { neighbouring, learning, amplification, sample_rate, colluding, .. } =
             self.settings;
         let mut all = vec![match neighbouring {
@@ -196,11 +215,20 @@ impl Ledger<'_> {
                 "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
             ));
         }
+        let figure = |epsilon: f64| {
+            if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
+        };
         all.push(match if_sum_fails {
             Some(epsilon) => format!(
                 "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with \
-                 it (if the sums failed and it saw every party's share by itself, ε would be {})",
-                if epsilon.is_finite() { format!("{epsilon:.4}") } else { "unbounded".to_string() }
+                 it (with {}; if the sums failed and it saw every party's share by itself, ε would be {})",
+                by_colluding
+                    .iter()
+                    .enumerate()
+                    .map(|(colluding, &epsilon)| format!("{colluding}, ε is {}", figure(epsilon)))
+                    .collect::<Vec<_>>()
+                    .join("; with "),
+                figure(epsilon)
             ),
             None => "every party's representation is seen by itself and bears the whole noise".to_string(),
         });

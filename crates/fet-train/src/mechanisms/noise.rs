@@ -204,7 +204,8 @@ impl PrivacyMechanism for Noise {
         let fewest = tallies.iter().filter_map(Tally::fewest).min().unwrap_or(schedule.train_active);
         let (epsilon, by_rdp) = ledger.cost(noise, tallies, Seen::AsAgreed);
         let if_sum_fails = ledger.if_sum_fails(noise, tallies, epsilon);
-        let assumptions = ledger.assumptions(if_sum_fails);
+        let epsilon_by_colluding = ledger.by_colluding(noise, tallies, epsilon);
+        let assumptions = ledger.assumptions(if_sum_fails, &epsilon_by_colluding);
         let events = ledger.events(noise, tallies, Seen::AsAgreed);
         let until = |epoch: usize| ledger.cost(noise, &tallies[..epoch], Seen::AsAgreed).0;
         let epsilon_by_epoch = (1..=tallies.len())
@@ -225,6 +226,7 @@ impl PrivacyMechanism for Noise {
             colluding: self.settings.colluding,
             releases: events.iter().map(|event| event.steps).sum(),
             epsilon_if_sum_fails: if_sum_fails.filter(|epsilon| epsilon.is_finite()),
+            epsilon_by_colluding,
             randomness: schedule.randomness,
             epsilon_by_rdp: by_rdp,
             epsilon_by_epoch,

@@ -50,8 +50,14 @@ impl PrivacyMechanism for NoProtection {
     }
 
     fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
-        let what = if schedule.summed { "sums of representations" } else { "representations" };
-        let statement = format!("{what} are sent as they are: no differential-privacy guarantee");
+        let statement = match schedule.summed {
+            true => {
+                "sums of representations are sent as they are: no differential-privacy guarantee; a primary computes a party's \
+                 part from sums that differ in that party alone"
+            }
+            false => "representations are sent as they are: no differential-privacy guarantee",
+        }
+        .to_string();
         Spent { epsilon: tallies.is_empty().then_some(0.0), delta: 0.0, statement, guarantee: None }
     }
 }

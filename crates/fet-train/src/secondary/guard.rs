@@ -15,6 +15,7 @@ use fet_privacy::secure_sum::MaskGraph;
 
 use super::SecondaryError;
 use super::account::{planned, within};
+use crate::privacy::solvable_sums;
 use crate::schedule::{Part, Schedule};
 
 /// A request for a release.
@@ -45,6 +46,8 @@ pub(super) struct Guard {
     /// After every how many epochs parameters are averaged, if they are.
     averaged_every: Option<usize>,
     least_summed: usize,
+    /// Whether a sum must be over all parties that the schedule has in it.
+    whole_sums: bool,
     probes: bool,
     predictions: bool,
     /// Whether it answers requests for predictions alone.
@@ -82,6 +85,7 @@ impl Guard {
             sums,
             averaged_every,
             least_summed: policy.least_summed,
+            whole_sums: false,
             probes: policy.probes,
             predictions: policy.predictions,
             serving: false,
@@ -99,6 +103,12 @@ impl Guard {
     #[must_use]
     pub(super) fn serving(self, serving: bool) -> Self {
         Self { serving, ..self }
+    }
+
+    /// The guard of a party that takes part in whole sums alone, if so.
+    #[must_use]
+    pub(super) fn whole_sums(self, whole_sums: bool) -> Self {
+        Self { whole_sums, ..self }
     }
 
     /// The parties that the schedule has in a round, whoever has left since.
@@ -254,6 +264,14 @@ impl Guard {
             let rule = format!("must be at most the number of parties in a sum ({})", active.len());
             return Err(SecondaryError::Policy { field, rule, value: self.least_summed.to_string() });
         }
+        if self.whole_sums && active.len() < scheduled.len() {
+            let rule = format!(
+                "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that differ by one party tell its part",
+                active.len(),
+                scheduled.len()
+            );
+            return Err(SecondaryError::Policy { field: "differing_sums", rule, value: "false".into() });
+        }
         Ok(())
     }
 
@@ -334,6 +352,15 @@ fn unscheduled(round: Round, rows: &[usize]) -> SecondaryError {
     wrong("rows", rule, format!("{} others", rows.len()))
 }
 
+/// Whether a party asked for sums that hide its part, which nothing but their being over the same parties does.
+pub(super) fn needs_whole_sums(
+    policy: &Policy,
+    privacy: &dyn PrivacyMechanism,
+    sum: Option<SecureSum>,
+) -> bool {
+    sum.is_some() && privacy.is_identity() && policy.asks_for_sums() && !policy.differing_sums
+}
+
 /// Refuses a run that a party's policy forbids.
 pub(super) fn check_policy(
     policy: &Policy,
@@ -377,6 +404,11 @@ pub(super) fn check_policy(
     if sum.is_none() && policy.least_summed > 2 {
         let rule = "must be 2 where `aggregator.kind` shows the primary every part".to_string();
         return refuse("least_summed", rule, policy.least_summed.to_string());
+    }
+    if needs_whole_sums(policy, privacy, sum)
+        && let Some(problem) = solvable_sums(privacy, releases)
+    {
+        return refuse("differing_sums", format!("must be true where {problem}"), "false".into());
     }
     if let Some(sum) = sum {
         let fewest = releases.train_active.min(releases.active);

@@ -19,7 +19,7 @@ use super::lifetime::{Joining, Spending};
 use super::received::{self, Received};
 use super::{Own, Secondary, SecondaryError, Session};
 use crate::prepare::{Preparing, by_statistics, key_columns};
-use crate::privacy::{protection, secret_sum};
+use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::state_file::load_all;
@@ -129,6 +129,9 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if !own.seed.is_simulated() {
         warnings.into_iter().for_each(|warning| (own.tell)(format!("{}: {warning}", table.name)));
     }
+    if let Some(problem) = solvable_sums(privacy.as_ref(), &releases) {
+        (own.tell)(format!("{}: {problem}", table.name));
+    }
     let schedule = Schedule::new(settings.seed, &settings.train, &plan, split, terms.parties);
     if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
@@ -175,7 +178,8 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
             plan.averaged.map(|averaged| averaged.every),
             &own.policy,
         )
-        .serving(own.model.is_some()),
+        .serving(own.model.is_some())
+        .whole_sums(guard::needs_whole_sums(&own.policy, privacy.as_ref(), sum)),
         account,
         shared: plan.averaged.map(|averaged| averaged.prefix),
         privacy,

@@ -189,7 +189,7 @@ impl Trainer {
         let &first =
             aggregation.active.first().ok_or(CollectError::TooFew { left: Vec::new(), of, needed: 2 })?;
         let shape = self.shape(round, first, rows.len());
-        let needed = self.fewest(round);
+        let (needed, before) = (self.fewest(round), self.progress.gone.len());
         let mut parts = Parts { trainer: self, round, rows: &short(rows), shape, sum };
         let collected = collect(&aggregation.active, needed, sum.bits, &mut parts);
         if let Err(RunError::Sum(CollectError::TooFew { left, .. })) = &collected {
@@ -199,6 +199,7 @@ impl Trainer {
         let active = collected.attempt.active;
         self.note(round, &aggregation.active, &active);
         self.note_opening(round, collected.lost, &collected.wrong);
+        self.note_smaller_sums(before);
         let left = active.len();
         let units = secret_sum::units(sum, self.privacy.form(left, shape[1] * shape[2]), left)?;
         aggregation.shapes = vec![shape; left];

@@ -21,7 +21,7 @@ use super::labels::{exposure, protect_labels};
 use super::{Machine, Progress, RunError, SavedModel, Similarities, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
-use crate::privacy::{protection, secret_sum};
+use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::secondary::{Store, linking_seed};
@@ -98,6 +98,10 @@ impl Trainer {
             &trainer.objective,
             trainer.schedule.split(),
         );
+        let solvable = solvable_sums(trainer.privacy.as_ref(), &trainer.progress.releases);
+        trainer.warnings.extend(solvable.map(|problem| {
+            format!("{problem}. Set `method.party_dropout` to 0, or `privacy.kind` to a mechanism with noise")
+        }));
         trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
         trainer.link()?;
         let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);

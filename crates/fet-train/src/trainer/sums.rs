@@ -177,6 +177,21 @@ impl Trainer {
         quorum(of, self.privacy.colluding())
     }
 
+    /// Warns of the parties that dropped out since there were `before` of them, where sums without noise differ by their parts.
+    pub(super) fn note_smaller_sums(&mut self, before: usize) {
+        let gone: Vec<usize> = self.progress.gone.iter().skip(before).copied().collect();
+        for party in gone.into_iter().filter(|_| self.privacy.is_identity()) {
+            let name = self.federation.name(party);
+            let warning = format!(
+                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over the same rows with it and \
+                 without it differ by its part, which the primary can compute",
+                party + 1
+            );
+            self.warnings.push(warning.clone());
+            self.progress.warnings.push(warning);
+        }
+    }
+
     /// Takes note of who vanished within the opening of a sum, and of who sent what does not fit.
     pub(super) fn note_opening(&mut self, round: Round, lost: Vec<usize>, wrong: &[usize]) {
         self.progress.gone.extend(lost);

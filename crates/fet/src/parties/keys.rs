@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use fet_net::Keys;
 use fet_privacy::identity::Identity;
 
+use super::roster::Roster;
 use crate::input::input;
 
 /// The commands of `fet keys`.
@@ -20,16 +21,34 @@ pub enum Command {
         /// The key file.
         file: PathBuf,
     },
+    /// Print the public keys of all members of a roster, and one fingerprint of them, which the parties compare without the primary.
+    Roster {
+        /// The roster.
+        file: PathBuf,
+    },
 }
 
-/// Makes or reads the key; returns what the others are told.
+/// Makes or reads the key, or reads the roster; returns what the others are told.
 pub fn keys(command: &Command) -> anyhow::Result<String> {
     let keys = match command {
         Command::New { file } => Keys::create(file),
         Command::Show { file } => Keys::read(file),
+        Command::Roster { file } => return Ok(members(&Roster::read(file)?)),
     };
     let keys = keys.map_err(input)?;
     Ok(format!("identity = \"{}\"\nsigning = \"{:?}\"\n", keys.public(), signer(&keys).public()))
+}
+
+/// The members of a roster, one block each, and the fingerprint.
+fn members(roster: &Roster) -> String {
+    let role = |place: usize| if place == 0 { "the primary".to_string() } else { format!("party {place}") };
+    let block = |(place, (member, signing)): (usize, (&fet_net::hub::Member, Option<String>))| {
+        let fet_net::hub::Member { name, identity } = member;
+        let signing = signing.as_deref().unwrap_or("none");
+        format!("{name}, {}\n  identity  {identity}\n  signing   {signing}\n", role(place))
+    };
+    let blocks: String = roster.all().enumerate().map(block).collect();
+    format!("{blocks}fingerprint\n  {}\n", roster.fingerprint())
 }
 
 /// The keys in a file.

@@ -175,6 +175,26 @@ impl Roster {
         self.signing.iter().map(|signing| signing.unwrap_or(Signing([0; 32]))).collect()
     }
 
+    /// All members: the primary, then the others, each with what it signs with, if the roster says it.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&hub::Member, Option<String>)> {
+        let signing = std::iter::once(&self.file.primary).chain(&self.file.parties);
+        let signing = signing.map(|member| member.signing.as_deref().map(str::to_lowercase));
+        std::iter::once(&self.primary).chain(&self.parties).zip(signing)
+    }
+
+    /// A digest of who takes part: the names and both public keys of all members, in their order. Two rosters with the same
+    /// fingerprint name the same keys; the server and the name of the run are not in it.
+    pub(super) fn fingerprint(&self) -> String {
+        let mut text = String::from("fet roster, 1\n");
+        for (member, signing) in self.all() {
+            let hub::Member { name, identity } = member;
+            text += &format!("{name} {identity} {}\n", signing.as_deref().unwrap_or("none"));
+        }
+        let digits = fet_files::hex(&fet_files::sha256(text.as_bytes()));
+        let groups: Vec<&str> = (0..16).filter_map(|group| digits.get(4 * group..4 * group + 4)).collect();
+        groups.join(" ")
+    }
+
     /// Between the primary and a party, from 0.
     pub(super) fn route(&self, party: usize) -> Route {
         Route {
@@ -195,4 +215,53 @@ fn hex(text: &str) -> Option<[u8; 32]> {
         *byte = u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parties::keys::{Command, keys};
+    use fet_net::Keys;
+
+    /// The fingerprint follows from every name and key and their order, and from nothing else.
+    #[test]
+    fn fingerprint_follows_from_all_members() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let member = |name: &str, file: &str| {
+            let path = folder.path().join(file);
+            if !path.exists() {
+                Keys::create(&path).expect("a key");
+            }
+            format!("name = \"{name}\"\n{}", keys(&Command::Show { file: path }).expect("a key"))
+        };
+        let of = |run: &str, members: [String; 3]| {
+            let [primary, first, second] = members;
+            let text = format!(
+                "run = \"{run}\"\nserver = \"tls://localhost:4222\"\n[primary]\n{primary}[[parties]]\n{first}\
+                 [[parties]]\n{second}"
+            );
+            let path = folder.path().join("roster.toml");
+            std::fs::write(&path, text).expect("writable");
+            (Roster::read(&path).expect("a roster").fingerprint(), path)
+        };
+        let (a, b, c) = (member("a", "a.key"), member("b", "b.key"), member("c", "c.key"));
+        let (usual, path) = of("run", [a.clone(), b.clone(), c.clone()]);
+        assert_eq!((usual.len(), usual.split(' ').count()), (79, 16), "{usual}");
+        let shown = keys(&Command::Roster { file: path }).expect("a roster");
+        assert!(shown.ends_with(&format!("fingerprint\n  {usual}\n")), "{shown}");
+        assert!(
+            b.lines().skip(1).all(|line| shown.contains(line.split('"').nth(1).expect("a key"))),
+            "{shown}"
+        );
+        assert_eq!(of("another", [a.clone(), b.clone(), c.clone()]).0, usual);
+        let unsigned = b.lines().take(2).map(|line| format!("{line}\n")).collect::<String>();
+        for other in [
+            [a.clone(), c.clone(), b.clone()],
+            [a.clone(), member("b", "d.key"), c.clone()],
+            [a.clone(), b.clone(), member("d", "c.key")],
+            [a.clone(), unsigned, c.clone()],
+        ] {
+            assert_ne!(of("run", other).0, usual);
+        }
+    }
 }

@@ -71,6 +71,13 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     seat.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
     let local = Local::new(keys, About::party().text());
+    teller.tell(
+        "roster",
+        format_args!(
+            "the fingerprint of the roster is {}; the other parties must have the same (`fet keys roster`)",
+            roster.fingerprint()
+        ),
+    );
     teller.tell("connecting", format_args!("connecting to {}", roster.file.server));
     let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);

@@ -45,6 +45,41 @@ fn features_leak_from_the_transcript_unless_there_is_noise() {
     }
 }
 
+/// The schedule sums different parties for the same row. A primary that withholds gradients solves for the attacked party's part,
+/// and reconstructs nearly as much as where it sees the parts; sums over all parties have no such solution.
+#[test]
+fn secure_sums_over_different_parties_hide_no_features() {
+    let sets = [
+        "data.source.kind=digits",
+        "data.parties=4",
+        "method.dropout=0",
+        "method.hidden=64",
+        "train.epochs=8",
+    ];
+    let leakage = |more: &[&str]| {
+        let experiment = experiment(&[&sets[..], more].concat());
+        let found = record(&experiment, digits(&experiment), "kind = \"reconstruction\"");
+        eprintln!("{more:?}: {found:?}");
+        found.leakage()
+    };
+    let (secure, dropout) = ("aggregator.kind=secure-average", "method.party_dropout=0.4");
+    let (open, summed, whole) =
+        (leakage(&[dropout]), leakage(&[secure, dropout]), leakage(&[secure, "method.party_dropout=0"]));
+    assert!(summed > 0.9 * open && whole < 0.8 * summed, "{open} {summed} {whole}");
+}
+
+/// The primary computes a secondary's gradients from its own columns and from the other parties' blocks.
+#[test]
+fn gradients_tell_a_secondary_of_other_parties_features() {
+    for (target, least) in [(0, 0.1), (2, 0.1)] {
+        let attack = format!("kind = \"gradient-reconstruction\"\ntarget = {target}");
+        let found = leakage(&["train.epochs=4", "method.dropout=0"], Task::Regression, &attack);
+        assert!(found > least, "{target}: {found}");
+    }
+    let frozen = leakage(&PRIVATE, Task::Regression, "kind = \"gradient-reconstruction\"");
+    assert_eq!(frozen, 0.0, "no gradient was sent");
+}
+
 #[test]
 fn membership_and_links_leak_unless_there_is_noise() {
     let membership = "kind = \"membership\"\nshadows = 4\ntargets = 100";

@@ -333,12 +333,80 @@ fn a_party_lost_within_the_opening_of_a_sum_stays_in_it() {
         };
         let (mut trainer, _parties) = watched(&experiment, data.clone(), &flex(), wrap).expect("a trainer");
         let losses = losses(&mut trainer);
+        let warned = |warning: &&String| warning.contains("dropped out") && warning.contains("\"none\"");
+        assert_eq!(
+            trainer.warnings().iter().filter(warned).count(),
+            usize::from(lose),
+            "later sums lack its part"
+        );
         (losses, trainer.progress().gone.clone())
     };
     let (whole, lossy) = (run(false), run(true));
     assert_eq!((whole.1, lossy.1), (vec![], vec![1]));
     // The sum of the step in which it vanished is the same: its message was there.
     assert_eq!(whole.0[..3], lossy.0[..3]);
+}
+
+/// Without noise, sums over the same rows that differ by one party tell its part. A party whose policy asks for secure sums refuses
+/// them unless it allows them; any other party, and the primary, warn.
+#[test]
+fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
+    const SUMS: &str = "policy.aggregators=[\"secure-average\"]";
+    const DROPOUT: &str = "method.party_dropout=0.3";
+    let join = |sets: &[&str]| {
+        let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+        let tell: fet_train::secondary::Tell = {
+            let heard = Arc::clone(&heard);
+            Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
+        };
+        let roster = (1..=4).map(|party| Identity::from_secret([party; 32]).public()).collect();
+        let answer = Secondary::new(Own { roster, tell, ..own(sets) })
+            .ask(Request::Join(Terms { parties: 4, ..terms(sets) }));
+        let refused = answer.err().map(|error| error.to_string());
+        let warned = heard.lock().expect("no panic").iter().any(|said| said.contains("party_dropout"));
+        (refused, warned)
+    };
+    for policy in [SUMS, "policy.least_summed=3"] {
+        let (refused, _) = join(&[SECURE, DROPOUT, policy]);
+        let refused = refused.expect("refused");
+        for part in ["`policy.differing_sums` must be true", "1 of 4 parties", "it is false"] {
+            assert!(refused.contains(part), "{part} in {refused}");
+        }
+    }
+    let either = "policy.aggregators=[\"average\", \"secure-average\"]";
+    for (sets, warns) in [
+        (&[SECURE, DROPOUT, SUMS, "policy.differing_sums=true"][..], true),
+        (&[SECURE, DROPOUT, either], true),
+        (&[SECURE, DROPOUT], true),
+        (&[SECURE, SUMS], false),
+        (&[DROPOUT], false),
+    ] {
+        assert_eq!(join(sets), (None, warns), "{sets:?}");
+    }
+    let (refused, warned) = join(&[SECURE, DROPOUT, SUMS, "privacy.kind=discrete-gaussian"]);
+    assert!(!warned && refused.is_none(), "noise protects: {refused:?}");
+    // The primary's report warns, too.
+    for (sets, expected) in [(&[SECURE, DROPOUT][..], 1), (&[SECURE], 0), (&[DROPOUT], 0)] {
+        let (trainer, _parties) = crate::support::open(&experiment(sets), square_of(100, 4), &flex());
+        let warned = |warning: &&String| warning.contains("`method.party_dropout` leaves 1 of 4");
+        assert_eq!(trainer.warnings().iter().filter(warned).count(), expected, "{sets:?}");
+    }
+    // A sum over fewer parties than the schedule has in it is such a sum.
+    let (trainer, mut parties) =
+        crate::support::open(&experiment(&[SECURE, SUMS]), square_of(100, 3), &flex());
+    let rows: Vec<u32> = trainer.schedule().batches(0)[0].iter().map(|&row| row as u32).collect();
+    let mut ask = |attempt: u32, active: &[u32]| {
+        let (round, active) = (Round::Train { step: 0 }, active.to_vec());
+        parties[0].ask(Request::Forward(Forward {
+            round,
+            rows: rows.clone(),
+            active,
+            attempt: Some(attempt),
+        }))
+    };
+    ask(0, &[0, 1, 2]).expect("all that are scheduled");
+    let refused = ask(1, &[0, 2]).expect_err("refused").to_string();
+    assert!(refused.contains("policy.differing_sums") && refused.contains("2 of 3"), "{refused}");
 }
 
 /// A relay cannot stand between parties: a key that it signs itself, or that was signed for another party, is refused.

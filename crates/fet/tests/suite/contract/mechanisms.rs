@@ -396,6 +396,47 @@ fn epsilon_if_the_sum_fails_is_that_of_the_local_noise() {
     assert!(found >= 2, "some mechanisms hide parts in sums");
 }
 
+/// Colluding parties take their own noise off a sum: ε with t of them is the accountant's figure for the noise of the other 3 − t,
+/// and one party stays honest.
+#[test]
+fn epsilon_by_colluding_is_that_of_the_honest_parties_noise() {
+    let mut found = 0;
+    for slot in all::<dyn PrivacyMechanism>() {
+        for (colluding, counts) in [(0, 2), (1, 2), (2, 3)] {
+            let text = format!("noise = 9.0\nneighbouring = \"record\"\ncolluding = {colluding}");
+            let Some(mut mechanism) = with(slot.kind(), &text) else { continue };
+            mechanism.prepare(&schedule()).expect("a run that can be protected");
+            let spent = mechanism.spent(&schedule(), &tallies(&schedule(), false, 4));
+            let by = spent.guarantee.expect("private").epsilon_by_colluding;
+            assert_eq!((by.len(), Some(by[colluding])), (counts, spent.epsilon), "{text}");
+            for (t, &epsilon) in by.iter().enumerate() {
+                // Eight releases of one row, moved by 2C/3 at most.
+                let noise = 9.0 * ((3 - t) as f64 / (3 - colluding) as f64).sqrt();
+                let mu = 8f64.sqrt() * 2.0 / 3.0 / noise;
+                let truth = fet_privacy::accountant::gaussian::epsilon(mu, spent.delta);
+                let sound = epsilon >= truth * (1.0 - 1e-12) && epsilon < truth * 1.001;
+                assert!(sound, "{text}, {t} colluding: {epsilon} and {truth}");
+                let words = format!("{t}, ε is {epsilon:.4}");
+                assert!(spent.statement.contains(&words), "{words} in {}", spent.statement);
+            }
+            let seen = Releases { summed: false, ..schedule() };
+            let spent = mechanism.spent(&seen, &tallies(&seen, false, 4));
+            assert!(spent.guarantee.expect("private").epsilon_by_colluding.is_empty(), "no sum hides parts");
+            found += 1;
+        }
+        // The last party is honest: it bears its own share of the noise.
+        let Some(mut mechanism) = with(slot.kind(), "noise = 9.0\nneighbouring = \"record\"") else {
+            continue;
+        };
+        let two = Releases { train_active: 1, active: 2, ..schedule() };
+        mechanism.prepare(&two).expect("a run that can be protected");
+        let spent = mechanism.spent(&two, &tallies(&two, false, 1));
+        let guarantee = spent.guarantee.expect("private");
+        assert!(guarantee.epsilon_by_colluding[1].is_finite(), "{guarantee:?}");
+    }
+    assert!(found >= 2, "some mechanisms hide parts in sums");
+}
+
 /// Where parties are lost, those that are left each need more noise, and integers hold only so much: such a release is
 /// refused, since less noise than is accounted for would be the alternative.
 #[test]

@@ -1,0 +1,170 @@
+//! `gradient-reconstruction`: a secondary predicts what another party has of a row from the gradients that it received for it. The
+//! primary computes them from the blocks of all parties, from its own columns and from the label.
+
+use std::collections::BTreeSet;
+
+use fet_core::attack::{About, Arena, Attack, AttackError, Attacker, Measure, Setting, Target, Trained};
+use fet_core::data::{Matrix, Task};
+use fet_core::registry::{Plugin, Recipe, Violation};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reconstruction::{Errors, Model, Parts, measure};
+use crate::tools::beside;
+use crate::tools::gradients::{Curious, Received};
+
+/// The ways in which a row's first gradients become inputs of a decoder: how many of them are added, and whether each counts by its
+/// direction alone.
+const WAYS: [(usize, bool); 4] = [(1, false), (1, true), (3, false), (3, true)];
+
+/// Settings of `gradient-reconstruction`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct GradientReconstructionSettings {
+    /// The number of the attacking secondary; the first is 1.
+    #[schemars(range(min = 1))]
+    pub party: usize,
+    /// The number of the attacked secondary; 0 for the primary.
+    pub target: usize,
+    /// The share of training rows of which the attacker knows the other party's features.
+    #[schemars(range(min = 0.05, max = 0.95))]
+    pub known: f64,
+}
+
+impl Default for GradientReconstructionSettings {
+    fn default() -> Self {
+        Self { party: 1, target: 0, known: 0.5 }
+    }
+}
+
+impl Recipe<dyn Attack> for GradientReconstructionSettings {
+    fn check(&self) -> Result<(), Violation> {
+        if self.target == self.party {
+            let rule = "must be another party than `party`, or 0 for the primary";
+            return Err(Violation::new("target", rule, self.target));
+        }
+        Ok(())
+    }
+
+    fn build(&self, (): &()) -> Result<Box<dyn Attack>, Violation> {
+        Ok(Box::new(GradientReconstruction(self.clone())))
+    }
+}
+
+inventory::submit! {
+    Plugin::<dyn Attack>::new::<GradientReconstructionSettings>(
+        "gradient-reconstruction",
+        "another party's features from the gradients that a secondary receives",
+    )
+}
+
+struct GradientReconstruction(GradientReconstructionSettings);
+
+impl Attack for GradientReconstruction {
+    fn about(&self) -> About {
+        About { attacker: Attacker::Secondary, target: Target::Features, party: self.0.party }
+    }
+
+    fn check(&self, setting: &Setting) -> Result<(), Violation> {
+        if self.0.target > setting.secondaries {
+            let rule = format!("must be 0 to {}, the number of secondaries", setting.secondaries);
+            return Err(Violation::new("target", rule, self.0.target));
+        }
+        Ok(())
+    }
+
+    fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError> {
+        let party = self.0.party;
+        let (received, trained) = Curious::default().train(arena, party)?;
+        let rows: BTreeSet<usize> = received.iter().map(|one| one.row).collect();
+        let rows: Vec<usize> = rows.into_iter().collect();
+        if rows.is_empty() {
+            return Ok(vec![measure("error of the median column", 1.0, 1.0)]);
+        }
+        let gradients = WAYS.map(|(first, unit)| added(&received, &rows, first, unit));
+        let own = beside(&trained.features(party, &rows)?, &trained.keys(party, &rows)?);
+        let (truth, records) = self.truth(trained.as_ref(), &rows)?;
+        let parts = Parts::draw(&records, self.0.known, arena.setting().seed);
+        let labelled = beside(&own, &labels(arena, &rows));
+        let errors = |known: &Matrix<f32>| {
+            let mut ways = vec![known.clone()];
+            ways.extend(gradients.iter().map(|gradients| beside(gradients, known)));
+            let best = Errors::of_the_best(&ways, &truth, &parts);
+            (best, Errors::of(Model::Ridge, known, &truth, &parts))
+        };
+        let ((with, without), (labelled, label)) = (errors(&own), errors(&labelled));
+        Ok(vec![
+            measure("error of the median column", with.median, without.median),
+            measure("error of the worst column", with.worst, without.worst),
+            // Gradients tell the label, and the label tells of features: this is what they tell beyond it.
+            measure("error of the median column, labels known", labelled.median, label.median),
+        ])
+    }
+}
+
+impl GradientReconstruction {
+    /// The attacked features of each row, and the record that they belong to.
+    fn truth(
+        &self,
+        trained: &dyn Trained,
+        rows: &[usize],
+    ) -> Result<(Matrix<f32>, Vec<Option<usize>>), AttackError> {
+        if self.0.target > 0 {
+            let records = trained.nearest(self.0.target, rows)?;
+            return Ok((trained.features(self.0.target, rows)?, records));
+        }
+        // The linker may have told the keys, which come first: they are not attacked.
+        let (all, keys) = (trained.own(rows), trained.keys(self.0.party, rows)?.columns());
+        let features: Vec<f32> =
+            (0..all.rows()).flat_map(|row| all.row(row).iter().skip(keys).copied()).collect();
+        let columns = all.columns().saturating_sub(keys);
+        Ok((Matrix::new(columns, features), rows.iter().map(|&row| Some(row)).collect()))
+    }
+}
+
+/// The sum of the first gradients of each row, or of their directions.
+fn added(received: &[Received], rows: &[usize], first: usize, unit: bool) -> Matrix<f32> {
+    let width = received.first().map_or(0, |one| one.sum.len());
+    let mut values = vec![0.0f32; rows.len() * width];
+    for one in received.iter().filter(|one| one.before < first) {
+        let Ok(place) = rows.binary_search(&one.row) else { continue };
+        let length = one.sum.iter().map(|x| x * x).sum::<f64>().sqrt();
+        let scale = if unit && length > 0.0 { 1.0 / length } else { 1.0 };
+        let line = &mut values[place * width..(place + 1) * width];
+        line.iter_mut().zip(&one.sum).for_each(|(sum, &g)| *sum += (scale * g) as f32);
+    }
+    Matrix::new(width, values)
+}
+
+/// The labels of rows: a column for each class, or the number.
+fn labels(arena: &dyn Arena, rows: &[usize]) -> Matrix<f32> {
+    let (data, classes) = (arena.data(), arena.setting().classes);
+    let label = |&row: &usize| data.labels[row];
+    if arena.setting().task == Task::Regression {
+        return Matrix::new(1, rows.iter().map(|row| label(row) as f32).collect());
+    }
+    let one_hot = |row: &usize| {
+        let class = label(row) as usize;
+        (0..classes).map(move |other| f32::from(u8::from(other == class)))
+    };
+    Matrix::new(classes, rows.iter().flat_map(one_hot).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_the_first_gradients_of_a_row_or_their_directions() {
+        let one = |row, before, sum: [f64; 2]| Received { row, before, sum: sum.to_vec(), norm: 0.0 };
+        let received = [one(7, 0, [3.0, 4.0]), one(3, 0, [0.0, 2.0]), one(7, 1, [8.0, 6.0])];
+        let check = |first, unit, expected: [f32; 4]| {
+            let found = added(&received, &[3, 7], first, unit);
+            let near = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
+            assert!(found.values().iter().zip(&expected).all(near), "{found:?}");
+        };
+        check(1, false, [0.0, 2.0, 3.0, 4.0]);
+        check(2, false, [0.0, 2.0, 11.0, 10.0]);
+        check(2, true, [0.0, 1.0, 1.4, 1.4]);
+    }
+}
