@@ -29,7 +29,8 @@ pub trait LabelProtection: Send + Sync {
     }
 
     /// Replaces the training labels, in their own unit, and what the objective knows of them. Only those labels: the
-    /// primary validates and tests with true ones.
+    /// primary validates and tests with true ones. Law: each answer follows from its own label and the generator alone, because the
+    /// labels of a run with its own randomness come one at a time, each with a generator of its own.
     fn labels(&self, _labels: &mut [f64], _objective: &mut Objective, _rng: &mut ChaCha8Rng) {}
 
     /// Replaces the gradients with respect to the memory, of each row's own loss, before they are sent: one block of

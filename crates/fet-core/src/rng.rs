@@ -12,6 +12,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use rand::SeedableRng;
 pub use rand_chacha::ChaCha8Rng;
 use sha2::Sha256;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The purpose of a stream. Two purposes never share numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum Purpose {
     Source = 14,
     /// The neighbours that a training step sees.
     Shown = 15,
+    /// The order in which the primary's rows go to the secondaries.
+    Rows = 16,
 }
 
 /// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).
@@ -61,10 +64,10 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
 /// The first bytes of the file of a seed.
 const MAGIC: &[u8] = b"fet own seed, 1\n";
 
-/// The seed of a party's private randomness. `Debug` does not show it.
+/// The seed of a party's private randomness. `Debug` does not show it; memory is cleared when it is dropped.
 #[derive(Clone)]
 pub struct OwnSeed {
-    bytes: [u8; 32],
+    bytes: Zeroizing<[u8; 32]>,
     simulated: bool,
     repeats: bool,
 }
@@ -72,7 +75,7 @@ pub struct OwnSeed {
 impl OwnSeed {
     /// 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self { bytes, simulated: false, repeats: false }
+        Self { bytes: Zeroizing::new(bytes), simulated: false, repeats: false }
     }
 
     /// The same for one of many runs that must be the same when they are made again, as those of an audit: the party's keys for
@@ -82,19 +85,20 @@ impl OwnSeed {
     }
 
     /// What the party's key for secure sums follows from, if not from the operating system.
-    pub fn key_secret(&self) -> Option<[u8; 32]> {
+    pub fn key_secret(&self) -> Option<Zeroizing<[u8; 32]>> {
         self.repeats.then(|| self.secret("secure sum key"))
     }
 
     /// The seed as the bytes of a file that only its party may read; nothing for a simulated one, which needs no file.
-    pub fn to_file(&self) -> Option<Vec<u8>> {
-        (!self.simulated).then(|| [MAGIC, &self.bytes, &keyed(&self.bytes, &[MAGIC])].concat())
+    pub fn to_file(&self) -> Option<Zeroizing<Vec<u8>>> {
+        let parts = || [MAGIC, &self.bytes[..], &keyed(&self.bytes[..], &[MAGIC])[..]].concat();
+        (!self.simulated).then(|| Zeroizing::new(parts()))
     }
 
     /// The seed of such a file; nothing where the bytes are not as they were written.
     pub fn from_file(file: &[u8]) -> Option<Self> {
         let seed = Self::new(file.strip_prefix(MAGIC)?.get(..32)?.try_into().ok()?);
-        (seed.to_file()? == file).then_some(seed)
+        (seed.to_file()?.as_slice() == file).then_some(seed)
     }
 
     /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run
@@ -113,7 +117,7 @@ impl OwnSeed {
     /// released again, and another, independent one if anything else is.
     pub fn stream_over(&self, purpose: Purpose, round: u64, over: &[u8]) -> ChaCha8Rng {
         let parts: [&[u8]; 3] = [&(purpose as u64).to_le_bytes(), &round.to_le_bytes(), over];
-        ChaCha8Rng::from_seed(keyed(&self.bytes, &parts))
+        ChaCha8Rng::from_seed(*keyed(&self.bytes[..], &parts))
     }
 
     /// Whether it follows from an experiment's seed, which everybody may know.
@@ -122,8 +126,8 @@ impl OwnSeed {
     }
 
     /// 32 secret bytes for the use that `label` names, which say nothing about those for another.
-    pub fn secret(&self, label: &str) -> [u8; 32] {
-        keyed(&self.bytes, &[b"fet secret", label.as_bytes()])
+    pub fn secret(&self, label: &str) -> Zeroizing<[u8; 32]> {
+        keyed(&self.bytes[..], &[b"fet secret", label.as_bytes()])
     }
 }
 
@@ -134,10 +138,13 @@ impl fmt::Debug for OwnSeed {
 }
 
 /// HMAC-SHA256 of the concatenated parts.
-fn keyed(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
+fn keyed(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));
-    mac.finalize().into_bytes().into()
+    let mut tag = mac.finalize().into_bytes();
+    let key = Zeroizing::new(tag.into());
+    tag.as_mut_slice().zeroize();
+    key
 }
 
 #[cfg(test)]

@@ -1,22 +1,23 @@
-//! Secrets of the encodings: derived from what the parties share, one for each purpose.
+//! Secrets of the encodings: derived from what the parties share, one for each purpose; memory is cleared when they are dropped.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
+use zeroize::Zeroizing;
 
 /// The secret for `purpose` that follows from `shared`; secrets for two purposes say nothing of each other.
-pub fn derive(shared: &[u8], purpose: &str) -> [u8; 32] {
+pub fn derive(shared: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(shared).expect("HMAC takes keys of any length");
     mac.update(b"fet linkage secret v1\0");
     mac.update(purpose.as_bytes());
-    mac.finalize().into_bytes().into()
+    Zeroizing::new(mac.finalize().into_bytes().into())
 }
 
 /// The secret for `purpose` in the project of this salt, by HKDF (RFC 5869): what is known of one project's says nothing of another's.
-pub fn for_project(shared: &[u8], salt: &[u8], purpose: &str) -> [u8; 32] {
-    let mut secret = [0; 32];
+pub fn for_project(shared: &[u8], salt: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
+    let mut secret = Zeroizing::new([0; 32]);
     Hkdf::<Sha256>::new(Some(salt), shared)
-        .expand_multi_info(&[b"fet linkage v1\0", purpose.as_bytes()], &mut secret)
+        .expand_multi_info(&[b"fet linkage v1\0", purpose.as_bytes()], &mut secret[..])
         .expect("HKDF gives up to 255 blocks of 32 bytes");
     secret
 }

@@ -41,7 +41,7 @@ struct Aligned {
 
 impl Linker for Aligned {
     fn about(&self) -> About {
-        blind::about(self.neighbours)
+        About { by_row: true, ..blind::about(self.neighbours) }
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {

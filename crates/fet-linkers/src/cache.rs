@@ -17,6 +17,7 @@ use crate::secret::secret;
 use crate::wire::{Reader, Writer};
 use fet_core::data::Keys;
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+use zeroize::Zeroizing;
 
 /// The environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
@@ -72,9 +73,10 @@ impl Linker for Cached {
             return inner;
         }
         let (settings, folder) = (self.settings.clone(), self.folder.clone());
-        let secret =
-            self.secrets.iter().filter_map(|name| secret(name, seed, "cache").ok()).flatten().collect();
-        Box::new(Searched { inner, settings, secret, seed, folder, warnings: Vec::new() })
+        let mut own = Zeroizing::new(Vec::with_capacity(32 * self.secrets.len()));
+        let secrets = self.secrets.iter().filter_map(|name| secret(name, seed, "cache").ok());
+        secrets.for_each(|secret| own.extend_from_slice(&secret[..]));
+        Box::new(Searched { inner, settings, secret: own, seed, folder, warnings: Vec::new() })
     }
 }
 
@@ -82,7 +84,7 @@ struct Searched {
     inner: Box<dyn Owner>,
     settings: String,
     /// Derived from the owner's secret, where its settings name one.
-    secret: Vec<u8>,
+    secret: Zeroizing<Vec<u8>>,
     seed: u64,
     folder: PathBuf,
     warnings: Vec<String>,

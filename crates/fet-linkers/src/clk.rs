@@ -19,6 +19,7 @@ use fet_linkage::search::{Index, Measure};
 use fet_linkage::weights::candidates;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use crate::wire::{Reader, Writer};
 use crate::{check_weights, known, links, secret, wire};
@@ -288,7 +289,7 @@ fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Res
 }
 
 impl Side {
-    fn secret(&self) -> Result<[u8; 32], LinkError> {
+    fn secret(&self) -> Result<Zeroizing<[u8; 32]>, LinkError> {
         secret::secret(&self.settings.secret_env, self.seed, "clk")
     }
 

@@ -126,7 +126,7 @@ impl Side {
         let thresholds: Vec<f64> =
             ranges.iter().map(|range| self.settings.threshold * width(range)).collect();
         let secret = secret::secret(&self.settings.secret_env, self.seed, "federal")?;
-        Ok(Pivots::new(ranges, &thresholds, self.settings.bits(), secret))
+        Ok(Pivots::new(ranges, &thresholds, self.settings.bits(), *secret))
     }
 
     fn open(&self, message: &Sealed) -> Result<(Vec<(f64, f64)>, BitTable), LinkError> {

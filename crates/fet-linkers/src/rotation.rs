@@ -80,7 +80,7 @@ struct Side {
 
 impl Side {
     fn rotation(&self, columns: usize) -> Result<Rotation, LinkError> {
-        Ok(Rotation::new(columns, secret::secret(&self.settings.secret_env, self.seed, "rotation")?))
+        Ok(Rotation::new(columns, *secret::secret(&self.settings.secret_env, self.seed, "rotation")?))
     }
 }
 

@@ -3,6 +3,7 @@
 //! It is never in an experiment file, so that no report can show it.
 
 use fet_linkage::secret::derive;
+use zeroize::Zeroizing;
 
 use fet_core::linker::LinkError;
 use fet_core::registry::Violation;
@@ -11,11 +12,11 @@ use fet_core::registry::Violation;
 const LEAST: usize = 16;
 
 /// The secret for `purpose`: from the environment variable `name`, or from `seed` if no name is given.
-pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<[u8; 32], LinkError> {
+pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<Zeroizing<[u8; 32]>, LinkError> {
     if name.is_empty() {
         return Ok(derive(&seed.to_le_bytes(), purpose));
     }
-    let value = std::env::var(name).unwrap_or_default();
+    let value = Zeroizing::new(std::env::var(name).unwrap_or_default());
     if value.len() < LEAST {
         return Err(LinkError::Secret(format!(
             "`linker.secret_env`: the environment variable {name} must hold the parties' secret, {LEAST} bytes or more; \

@@ -8,8 +8,10 @@ use fet_core::data::{
 };
 use fet_core::experiment::{Experiment, PART, SplitKind};
 use fet_core::registry::Violation;
+use fet_core::rng::{OwnSeed, Purpose};
 use fet_tables::prepare::{Declared, Scaling};
 use fet_tables::{Options, Values};
+use rand::seq::SliceRandom;
 
 use crate::prepare::{PrimaryData, divide};
 use crate::schedule::{self, Known};
@@ -152,6 +154,22 @@ pub fn divided(
     let parts = schedule::parts(settings, &known, experiment.seed)?;
     let (primary, tables) = divide(data);
     Ok((PrimaryData { parts, ..primary }, tables))
+}
+
+/// The same data with the primary's rows in an order that follows from its own seed: the order of a file that is sorted by the
+/// label would tell labels to the secondaries. `aside.rows` names each row's place in the file.
+pub fn reordered(mut data: VerticalData, own: &OwnSeed) -> VerticalData {
+    let mut order: Vec<usize> = (0..data.labels.len()).collect();
+    order.shuffle(&mut own.stream(Purpose::Rows, 0));
+    let file_row = |&row: &usize| data.aside.rows.get(row).copied().unwrap_or(row);
+    data.aside.rows = order.iter().map(file_row).collect();
+    for column in &mut data.aside.columns {
+        column.values = column.values.select(&order);
+    }
+    data.labels = order.iter().map(|&row| data.labels[row]).collect();
+    data.primary.keys = data.primary.keys.select_rows(&order);
+    data.primary.features = data.primary.features.select_rows(&order);
+    data
 }
 
 /// The same data with every party's columns as one table of raw numbers, for what changes single numbers of it: attacks and

@@ -32,7 +32,7 @@ fn randomised_once(exposure: &Exposure, mechanism: &str) -> String {
     format!(
         "each training label was randomised once, before training, by {mechanism}: all that is sent is computed \
          from the answers, over however many epochs; neighbouring data sets differ in one training label; the primary's own \
-         seed is its secret; {}",
+         seed is its secret, and a run with the same seed repeats the answer of a row; {}",
         not_covered(exposure)
     )
 }

@@ -72,6 +72,8 @@ pub struct PreparedPrimary {
     pub party: PreparedParty,
     /// Labels in their own unit.
     pub labels: Vec<f64>,
+    /// The row of the file that each record is, from 0; empty if the records have the order of the file.
+    pub file_rows: Vec<usize>,
 }
 
 /// Separates the primary's data, split at random, from the secondaries' tables.
@@ -101,7 +103,7 @@ impl PreparedPrimary {
                 (objective, party)
             }
         };
-        Ok(Self { objective, party, labels: data.labels })
+        Ok(Self { objective, party, labels: data.labels, file_rows: data.aside.rows })
     }
 }
 

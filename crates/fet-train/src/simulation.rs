@@ -33,6 +33,9 @@ pub struct Simulation<'a> {
     pub gone: Vec<usize>,
     /// Which of several runs of the same settings this is: noise and keys are drawn anew for each; 0 is the reported one.
     pub run: u64,
+    /// The primary's own seed in a run that begins, if it is not drawn: one that outlives the run, so that a second run on the same
+    /// labels repeats the answers of the first.
+    pub primary: Option<OwnSeed>,
     /// The finished models that training goes on from; nothing where it begins anew.
     pub start: Option<Start>,
     /// Receives the warnings of the parties.
@@ -57,6 +60,7 @@ impl<'a> Simulation<'a> {
             folder: None,
             gone: Vec::new(),
             run: 0,
+            primary: None,
             start: None,
             tell: Arc::new(|_| ()),
         }
@@ -122,13 +126,16 @@ impl<'a> Simulation<'a> {
                 Ok(if self.run == 0 {
                     seed
                 } else {
-                    OwnSeed::repeating(seed.secret(&format!("run {}", self.run)))
+                    OwnSeed::repeating(*seed.secret(&format!("run {}", self.run)))
                 })
             }
             // The primary's seed is the first that is put in its place.
             Randomness::Own => {
                 let begun = number == 0 && self.folder.is_some_and(has_entries);
-                Ok(Self::store(self.folder, number).own_seed(begun)?)
+                match &self.primary {
+                    Some(seed) if number == 0 && !begun => Ok(seed.clone()),
+                    _ => Ok(Self::store(self.folder, number).own_seed(begun)?),
+                }
             }
         }
     }
@@ -150,7 +157,7 @@ impl<'a> Simulation<'a> {
         }
         let seeds: Vec<OwnSeed> =
             (1..=tables.len()).map(|number| self.seed(number)).collect::<Result<_, _>>()?;
-        let identity = |seed: &OwnSeed| Identity::from_secret(seed.secret("identity"));
+        let identity = |seed: &OwnSeed| Identity::from_secret(*seed.secret("identity"));
         let roster: Arc<[_]> = seeds.iter().map(|seed| identity(seed).public()).collect();
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
         let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {

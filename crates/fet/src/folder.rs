@@ -18,6 +18,10 @@ pub(crate) const DATA_FOLDER: &str = "data-folder";
 pub(crate) const RUN_ID: &str = "run";
 /// The primary's state while the run goes on.
 pub(crate) const CHECKPOINT: &str = "checkpoint.safetensors";
+/// The lock of the process that works on the run; a crash leaves the file behind.
+pub(crate) const LOCK: &str = "lock";
+/// The report that a study set aside because it is incomplete or of another run.
+const OLD_REPORT: &str = "report.old.json";
 
 /// Refuses a name that a terminal would not show as it is.
 pub(crate) fn plain(out: &Path) -> Result<(), String> {
@@ -53,8 +57,9 @@ pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a Path
     if parties.exists() && !parties.is_dir() {
         return Err(format!("{} must be a folder, or absent: move it away", parties.display()));
     }
-    // A run that has begun has a report or a checkpoint before it writes these.
-    let begun = [REPORT, CHECKPOINT].iter().any(|name| folder.join(name).exists());
+    // A run that a crash ended, or a report that was moved away, leaves results without a report: a run may replace these.
+    let traces = [REPORT, CHECKPOINT, LOCK, DATA_FOLDER, OLD_REPORT];
+    let begun = traces.iter().any(|name| folder.join(name).exists());
     match [MODEL, PREDICTIONS, CARD].iter().map(|name| folder.join(name)).find(|path| path.exists()) {
         Some(path) if !begun => Err(format!(
             "{} is there, and no run that has written it; move it away, or name another folder (--out)",

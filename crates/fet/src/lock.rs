@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::Context;
 
-const LOCK: &str = "lock";
+use crate::folder::LOCK;
 
 /// Takes the lock of `folder`; `None` if another process holds it.
 pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {

@@ -28,6 +28,8 @@ pub struct About {
     pub independent: bool,
     /// Whether the owner poses a challenge before it links.
     pub challenges: bool,
+    /// Whether the records of a query follow from the number of its row, so that the primary must keep the order of its rows.
+    pub by_row: bool,
 }
 
 impl About {
@@ -44,6 +46,7 @@ impl About {
             in_the_clear: true,
             independent: false,
             challenges: false,
+            by_row: false,
         }
     }
 }

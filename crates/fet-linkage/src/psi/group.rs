@@ -6,10 +6,11 @@ use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
 use rand::CryptoRng;
 use rayon::prelude::*;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::{ELEMENT, Progress, PsiError};
 
-/// Half of a secret exponent. It shows nothing.
+/// Half of a secret exponent. It shows nothing; memory is cleared when it is dropped.
 ///
 /// To write an element takes an inverse square root, unless many doubled ones are written at once, which take one inversion
 /// together ([`RistrettoPoint::double_and_compress_batch`]). So elements are raised to one half, and doubled as they are written.
@@ -19,10 +20,16 @@ pub(super) struct Secret(pub(super) Scalar);
 /// Elements that are written at once.
 pub(super) const TOGETHER: usize = 64;
 
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
 impl Secret {
     pub(super) fn draw(rng: &mut impl CryptoRng) -> Self {
-        let mut wide = [0u8; 64];
-        rng.fill_bytes(&mut wide);
+        let mut wide = Zeroizing::new([0u8; 64]);
+        rng.fill_bytes(&mut wide[..]);
         Self(Scalar::from_bytes_mod_order_wide(&wide))
     }
 

@@ -9,6 +9,7 @@ use fet_linkage::bits::BitTable;
 use fet_linkage::clk::{ClkSettings as Code, Encoder, FieldPlan, MOST_HASHES, Rarity, Schema};
 use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::{ClkSettings, Harden, Weighting, near, salt, schema, weights};
 use crate::known;
@@ -211,7 +212,7 @@ impl LinkageSchema {
     /// The encodings of a table with these columns, in this order.
     pub fn encode(&self, secret: &[u8], table: &TextTable) -> BitTable {
         let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
-        let encoder = Encoder::new(code, &self.key(secret), &self.schema());
+        let encoder = Encoder::new(code, &self.key(secret)[..], &self.schema());
         encoder
             .salted(salt::of(self.salt_column, self.salt_signs))
             .near(near::of(&self.near(), &self.dates()))
@@ -235,10 +236,10 @@ impl LinkageSchema {
     pub fn fingerprint(&self, secret: &[u8]) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         let key = for_project(secret, self.salt.as_bytes(), "fingerprint");
-        fet_files::hex(&derive(&key, &text)[..16])
+        fet_files::hex(&derive(&key[..], &text)[..16])
     }
 
-    fn key(&self, secret: &[u8]) -> [u8; 32] {
+    fn key(&self, secret: &[u8]) -> Zeroizing<[u8; 32]> {
         for_project(secret, self.salt.as_bytes(), "clk")
     }
 }

@@ -9,6 +9,7 @@ use curve25519_dalek::ristretto::RistrettoPoint;
 use curve25519_dalek::scalar::Scalar;
 use curve25519_dalek::traits::VartimeMultiscalarMul;
 use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, Zeroizing};
 
 use super::member::Member;
 use super::prf::{Commitment, Evaluation, Opening, evaluate, opening, point, scalar};
@@ -80,14 +81,15 @@ impl Member {
         // The coefficients follow from all that is agreed on, so that no two polynomials share any but the first.
         let coefficient = |power: usize| {
             let of = [self.own().as_bytes(), &self.transcript()[..], &numbers([needed, power])].concat();
-            scalar(b"fet secure sum, coefficient, 1", &of)
+            scalar(b"fet secure sum, coefficient, 1", &Zeroizing::new(of))
         };
-        let mut coefficients = vec![*self.own()];
-        coefficients.extend((1..needed).map(coefficient));
+        let own = std::iter::once(*self.own());
+        let coefficients: Zeroizing<Vec<Scalar>> =
+            Zeroizing::new(own.chain((1..needed).map(coefficient)).collect());
         let seal = |holder: usize| {
-            let share = share(&coefficients, holder).to_bytes();
+            let share = Zeroizing::new(share(&coefficients, holder).to_bytes());
             let (cipher, names) = self.channel(self.index(), holder, needed);
-            let payload = Payload { msg: &share, aad: &names };
+            let payload = Payload { msg: &share[..], aad: &names };
             cipher.encrypt(&Nonce::default(), payload).expect("a short message")
         };
         holders(parties, self.index()).into_iter().map(seal).collect()
@@ -101,9 +103,10 @@ impl Member {
         }
         let (cipher, names) = self.channel(from, self.index(), needed);
         let share = cipher.decrypt(&Nonce::default(), Payload { msg: sealed, aad: &names });
-        let share: [u8; 32] = share.ok().and_then(|share| share.try_into().ok()).ok_or(unreadable.clone())?;
+        let share = Zeroizing::new(share.map_err(|_| unreadable.clone())?);
+        let share: [u8; 32] = share.as_slice().try_into().map_err(|_| unreadable.clone())?;
         let share = Option::<Scalar>::from(Scalar::from_canonical_bytes(share)).ok_or(unreadable)?;
-        self.backups.insert(from, share);
+        self.backups.insert(from, Zeroizing::new(share));
         Ok(())
     }
 
@@ -117,14 +120,15 @@ impl Member {
     fn channel(&self, from: usize, to: usize, needed: usize) -> (ChaCha20Poly1305, [u8; 16]) {
         let names = numbers([from, to]);
         let other = if from == self.index() { to } else { from };
-        let key: [u8; 32] = Sha256::new()
+        let mut key = Sha256::new()
             .chain_update(b"fet secure sum, backup, 2")
             .chain_update(self.key_with(other))
             .chain_update((needed as u64).to_le_bytes())
             .chain_update(names)
-            .finalize()
-            .into();
-        (ChaCha20Poly1305::new(&Key::from(key)), names)
+            .finalize();
+        let cipher = ChaCha20Poly1305::new(&Key::from(<[u8; 32]>::from(key)));
+        key.as_mut_slice().zeroize();
+        (cipher, names)
     }
 }
 

@@ -9,6 +9,7 @@ use rand::{Rng, SeedableRng};
 use rayon::prelude::*;
 use sha2::{Digest, Sha256};
 use x25519_dalek::StaticSecret;
+use zeroize::Zeroizing;
 
 use super::graph::MaskGraph;
 use super::id::SumId;
@@ -19,19 +20,19 @@ use super::word::Word;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey(pub [u8; 32]);
 
-/// A party of a secure sum. `Debug` shows no secret.
+/// A party of a secure sum. `Debug` shows no secret; memory is cleared when it is dropped.
 pub struct Member {
     index: usize,
     secret: StaticSecret,
     /// The secret behind its own masks.
-    own: Scalar,
+    own: Zeroizing<Scalar>,
     public: PublicKey,
     /// Keys shared with each other party; nothing at its own place.
-    keys: Vec<Option<[u8; 32]>>,
+    keys: Vec<Option<Zeroizing<[u8; 32]>>>,
     /// A digest of all that was agreed on.
     transcript: [u8; 32],
     /// Shares of the secrets behind other parties' masks.
-    pub(super) backups: BTreeMap<usize, Scalar>,
+    pub(super) backups: BTreeMap<usize, Zeroizing<Scalar>>,
 }
 
 /// Words that one thread masks at a time; a multiple of a ChaCha block.
@@ -42,15 +43,16 @@ const BLOCK: usize = 1 << 12;
 impl Member {
     /// Party `index`, with a secret drawn from `rng`: one for simulations and tests, unless it is the system's own.
     pub fn new(index: usize, rng: &mut impl Rng) -> Self {
-        let mut bytes = [0u8; 32];
-        rng.fill_bytes(&mut bytes);
-        Self::from_secret(index, bytes)
+        let mut bytes = Zeroizing::new([0u8; 32]);
+        rng.fill_bytes(&mut bytes[..]);
+        Self::from_secret(index, *bytes)
     }
 
     /// Party `index`, with 32 secret random bytes.
     pub fn from_secret(index: usize, secret: [u8; 32]) -> Self {
-        let own = scalar(b"fet secure sum, own masks, 2", &secret);
-        let secret = StaticSecret::from(labelled(b"fet secure sum, key pair, 1", &secret));
+        let secret = Zeroizing::new(secret);
+        let own = Zeroizing::new(scalar(b"fet secure sum, own masks, 2", &secret[..]));
+        let secret = StaticSecret::from(*labelled(b"fet secure sum, key pair, 1", &secret));
         let public = PublicKey(x25519_dalek::PublicKey::from(&secret).to_bytes());
         let (keys, transcript) = (Vec::new(), [0; 32]);
         Self { index, secret, own, public, keys, transcript, backups: BTreeMap::new() }
@@ -79,7 +81,7 @@ impl Member {
     }
 
     pub(super) fn key_with(&self, party: usize) -> &[u8; 32] {
-        self.keys.get(party).and_then(Option::as_ref).expect("keys were agreed on")
+        self.keys.get(party).and_then(Option::as_deref).expect("keys were agreed on")
     }
 
     /// Derives the keys shared with each of `all` parties, this one among them; with those that are not there it shares
@@ -111,7 +113,8 @@ impl Member {
                 .chain_update(shared.as_bytes())
                 .chain_update(transcript);
             let (low, high) = (self.index.min(index) as u64, self.index.max(index) as u64);
-            Ok(Some(hash.chain_update(low.to_le_bytes()).chain_update(high.to_le_bytes()).finalize().into()))
+            let hash = hash.chain_update(low.to_le_bytes()).chain_update(high.to_le_bytes());
+            Ok(Some(Zeroizing::new(hash.finalize().into())))
         };
         self.keys = all.iter().enumerate().map(derive).collect::<Result<_, _>>()?;
         self.transcript = transcript;
@@ -131,13 +134,15 @@ impl Member {
         let digest = id.digest();
         let pair = |other: usize| {
             let hash = Sha256::new().chain_update(b"fet secure sum, mask, 2");
-            hash.chain_update(self.key_with(active[other])).chain_update(digest).finalize().into()
+            Zeroizing::new(
+                hash.chain_update(self.key_with(active[other])).chain_update(digest).finalize().into(),
+            )
         };
         let neighbours = MaskGraph::new(active.len(), id.degree).neighbours(place);
-        let mut masks: Vec<(bool, [u8; 32])> =
+        let mut masks: Vec<(bool, Zeroizing<[u8; 32]>)> =
             neighbours.into_iter().map(|other| (place < other, pair(other))).collect();
         let opening = self.opening(id);
-        masks.push((true, opening.0));
+        masks.push((true, Zeroizing::new(opening.0)));
         apply(words, &masks, id.bits);
         opening
     }
@@ -151,16 +156,16 @@ impl Member {
 
 /// Takes the parties' own masks off the sum of their messages.
 pub fn unmask<W: Word>(sum: &mut [W], openings: &[Opening], bits: u32) {
-    let masks: Vec<(bool, [u8; 32])> = openings.iter().map(|opening| (false, opening.0)).collect();
+    let masks: Vec<_> = openings.iter().map(|opening| (false, Zeroizing::new(opening.0))).collect();
     apply(sum, &masks, bits);
 }
 
 /// Adds the streams of some seeds, or subtracts them, modulo 2^bits.
-fn apply<W: Word>(words: &mut [W], masks: &[(bool, [u8; 32])], bits: u32) {
+fn apply<W: Word>(words: &mut [W], masks: &[(bool, Zeroizing<[u8; 32]>)], bits: u32) {
     words.par_chunks_mut(CHUNK).enumerate().for_each(|(index, words)| {
         let mut bytes = [0u8; BLOCK];
         for (adds, seed) in masks {
-            let mut stream = ChaCha20Rng::from_seed(*seed);
+            let mut stream = ChaCha20Rng::from_seed(**seed);
             // A word of the stream has 4 bytes.
             stream.set_word_pos((index * CHUNK * W::BYTES / 4) as u128);
             for block in words.chunks_mut(BLOCK / W::BYTES) {
@@ -178,8 +183,8 @@ fn apply<W: Word>(words: &mut [W], masks: &[(bool, [u8; 32])], bits: u32) {
     });
 }
 
-fn labelled(label: &[u8], secret: &[u8; 32]) -> [u8; 32] {
-    Sha256::new().chain_update(label).chain_update(secret).finalize().into()
+fn labelled(label: &[u8], secret: &[u8; 32]) -> Zeroizing<[u8; 32]> {
+    Zeroizing::new(Sha256::new().chain_update(label).chain_update(secret).finalize().into())
 }
 
 impl fmt::Debug for Member {

@@ -116,12 +116,38 @@ impl NoiseSettings {
 
     /// The largest distance, in units of C, between the sums of neighbouring data sets for one row.
     pub(super) fn sensitivity(&self, active: usize) -> f64 {
-        let tight = 2.0 / active as f64;
         match self.neighbouring {
             Neighbouring::Replace => 2.0,
-            // A record that leaves is replaced by the next nearest: the block moves by up to 2C/|A|.
-            Neighbouring::AddRemove => tight.max(1.0),
-            Neighbouring::Record => tight,
+            // The next nearest record takes the place of one that leaves: the block of one party moves by up to 2C/|A|.
+            Neighbouring::AddRemove | Neighbouring::Record => 2.0 / active as f64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each pair of tables that `add-remove` names is a pair of `record`, and each pair of `record` one of `replace`: the stronger
+    /// relation never costs less, whatever the number of parties and the limit of occurrences.
+    #[test]
+    fn a_stronger_relation_never_costs_less() {
+        let relations = [Neighbouring::AddRemove, Neighbouring::Record, Neighbouring::Replace];
+        let cost = |neighbouring, active: usize, limit: usize| {
+            let settings = NoiseSettings { neighbouring, ..NoiseSettings::default() };
+            let rows = (settings.rows_of(limit) as f64).sqrt();
+            [settings.sensitivity(active) * rows, settings.sensitivity_of_shares(active) * rows]
+        };
+        for active in 1..=100 {
+            for limit in [1, 2, 7, 1000] {
+                for pair in relations.windows(2) {
+                    let (weak, strong) = (cost(pair[0], active, limit), cost(pair[1], active, limit));
+                    assert!(weak[0] <= strong[0] && weak[1] <= strong[1], "{pair:?}, {active}, {limit}");
+                }
+            }
+        }
+        // A party's block moves within a ball of radius C/|A|.
+        let settings = NoiseSettings { neighbouring: Neighbouring::AddRemove, ..NoiseSettings::default() };
+        assert_eq!([1, 2, 4].map(|active| settings.sensitivity(active)), [2.0, 1.0, 0.5]);
     }
 }

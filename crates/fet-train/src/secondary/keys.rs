@@ -2,6 +2,7 @@
 
 use fet_core::message::{Age, Agreed, Backups, Confirmed, PublicKeys, SignedKey};
 use fet_privacy::secure_sum::{self, Participant, PublicKey, SEALED_SHARE, SumError, Terms};
+use zeroize::Zeroizing;
 
 use super::{SecondaryError, Session};
 use crate::lifetime::Known;
@@ -22,8 +23,8 @@ impl Session {
         let secret = match self.seed.key_secret() {
             Some(secret) => secret,
             None => {
-                let mut secret = [0u8; 32];
-                getrandom::fill(&mut secret)
+                let mut secret = Zeroizing::new([0u8; 32]);
+                getrandom::fill(&mut secret[..])
                     .map_err(|error| SecondaryError::NoRandomness(error.to_string()))?;
                 secret
             }
@@ -34,7 +35,7 @@ impl Session {
             least: self.guard.least_summed(),
             colluding: self.privacy.colluding(),
         };
-        let participant = Participant::new(self.number - 1, secret, terms);
+        let participant = Participant::new(self.number - 1, *secret, terms);
         let age =
             self.account.lifetime.as_ref().map_or_else(Age::default, |lifetime| lifetime.standing().age);
         let secure_sum::SignedKey { key, signature, .. } =

@@ -315,10 +315,19 @@ impl Session {
                 Tensor::cat(vec![gather(table, &distinct, &device), zeros], 0)
             }
         };
+        let (mut keys, mut features) =
+            (with_nobody(&self.records.scaled.keys), with_nobody(&self.records.scaled.features));
+        let mut slots = Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device);
+        if round.is_training() {
+            // A dropout mask is drawn for a place, never for the n-th distinct record: otherwise a record that joins would shift the
+            // masks of all others, and change rows that it is no neighbour of.
+            (keys, features) = (keys.select(0, slots.clone()), features.select(0, slots));
+            slots = Tensor::arange(0..keys.dims()[0] as i64, &device);
+        }
         Ok(NeighbourBatch {
-            keys: with_nobody(&self.records.scaled.keys),
-            features: with_nobody(&self.records.scaled.features),
-            slots: Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device),
+            keys,
+            features,
+            slots,
             rows: message.rows.len(),
             neighbours: self.neighbours,
             available: self.neighbours,

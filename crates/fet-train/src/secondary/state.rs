@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use fet_core::message::Saved;
 use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
 
 use super::model::Model;
 use super::{SecondaryError, Session};
@@ -147,6 +148,7 @@ impl Store {
             let wrong = |rule: &str| StateError::Seed { path: path.display().to_string(), rule: rule.into() };
             match fet_files::read(&path) {
                 Ok(bytes) => {
+                    let bytes = Zeroizing::new(bytes);
                     return OwnSeed::from_file(&bytes).ok_or_else(|| wrong("is damaged"));
                 }
                 Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -159,7 +161,7 @@ impl Store {
                 Err(_) => {}
             }
         }
-        random().map(OwnSeed::new)
+        random().map(|bytes| OwnSeed::new(*Zeroizing::new(bytes)))
     }
 
     /// Puts a party's own seed in its place, where only its owner may read it; refuses if another is there. A simulated seed,
@@ -167,8 +169,8 @@ impl Store {
     pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
         let (Self::Folder { own: folder, .. }, Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
         let path = folder.join(SEED);
-        match fet_files::read(&path) {
-            Ok(found) if found == bytes => Ok(()),
+        match fet_files::read(&path).map(Zeroizing::new) {
+            Ok(found) if *found == *bytes => Ok(()),
             Ok(_) => {
                 let rule = "holds another seed than this session began with".to_string();
                 Err(StateError::Seed { path: path.display().to_string(), rule })

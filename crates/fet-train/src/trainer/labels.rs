@@ -6,10 +6,12 @@ use fet_core::experiment::{Batches, Experiment, TrainSettings};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::learning_rate::Decay;
 use fet_core::message::Round;
+use fet_core::objective::Objective;
 use fet_core::parameters::host;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::Violation;
 use fet_core::rng::{OwnSeed, Purpose};
+use sha2::{Digest, Sha256};
 
 use super::Trainer;
 use crate::prepare::PreparedPrimary;
@@ -32,7 +34,7 @@ impl Trainer {
         let mut values = host(gradient);
         // Of each row's own loss, whose bound does not depend on how many rows a batch has.
         values.iter_mut().for_each(|value| *value *= rows as f32);
-        let mut rng = self.own.stream(Purpose::Noise, round.key());
+        let mut rng = self.own.stream_over(Purpose::Noise, round.key(), &sent_from(&self.own, &values));
         self.protection.gradients(&mut values, positions * width, &mut rng);
         values.iter_mut().for_each(|value| *value /= rows as f32);
         Tensor::from_data(TensorData::new(values, shape), &device)
@@ -78,11 +80,104 @@ pub(super) fn protect_labels(
 ) -> Result<Box<dyn LabelProtection>, Violation> {
     let mut protection = experiment.labels.build(&())?;
     protection.prepare(exposure).map_err(|violation| violation.within("labels"))?;
-    let mut labels: Vec<f64> = split.train.iter().map(|&row| prepared.labels[row]).collect();
-    // The same in every process that continues the run: a second draw would cost ε once more.
-    protection.labels(&mut labels, &mut prepared.objective, &mut own.stream(Purpose::Labels, 0));
-    for (&row, label) in split.train.iter().zip(labels) {
-        prepared.labels[row] = label;
-    }
+    // Settings are a table of plain values.
+    let settings = toml::to_string(&experiment.labels.settings()).unwrap_or_default();
+    let PreparedPrimary { labels, objective, file_rows, .. } = prepared;
+    let rows: Vec<(usize, usize)> =
+        split.train.iter().map(|&row| (row, file_rows.get(row).copied().unwrap_or(row))).collect();
+    answer((protection.as_ref(), &settings), &rows, labels, objective, own);
     Ok(protection)
+}
+
+/// Replaces the labels of these rows, each with its row of the file, by what the protection makes of them.
+fn answer(
+    (protection, settings): (&dyn LabelProtection, &str),
+    rows: &[(usize, usize)],
+    labels: &mut [f64],
+    objective: &mut Objective,
+    own: &OwnSeed,
+) {
+    if own.is_simulated() {
+        // No secret: the answers are drawn in the order of the rows.
+        let mut drawn: Vec<f64> = rows.iter().map(|&(row, _)| labels[row]).collect();
+        protection.labels(&mut drawn, objective, &mut own.stream(Purpose::Labels, 0));
+        rows.iter().zip(drawn).for_each(|(&(row, _), label)| labels[row] = label);
+        return;
+    }
+    for &(row, file_row) in rows {
+        let label = &mut labels[row];
+        let mut rng = own.stream_over(Purpose::Labels, file_row as u64, &answered(settings, *label));
+        protection.labels(std::slice::from_mut(label), objective, &mut rng);
+    }
+}
+
+/// The content from which the answer for one label follows besides its row: the same seed repeats the answer in every run with this
+/// protection, whatever its split, seed or number of epochs. A fresh answer would cost ε once more.
+fn answered(settings: &str, label: f64) -> [u8; 32] {
+    let hash =
+        Sha256::new().chain_update(b"fet label, 1").chain_update((settings.len() as u64).to_le_bytes());
+    hash.chain_update(settings).chain_update(label.to_bits().to_le_bytes()).finalize().into()
+}
+
+/// The content from which the noise on gradients follows besides the round: other gradients in the same round, after a restart, bear
+/// other noise. The difference of two releases under the same noise would be exact. A simulated seed is no secret, and its noise
+/// does not follow from the values, so that devices that round differently can be compared.
+fn sent_from(own: &OwnSeed, values: &[f32]) -> Vec<u8> {
+    if own.is_simulated() {
+        return Vec::new();
+    }
+    let mut hash = Sha256::new().chain_update(b"fet gradients, 1");
+    values.iter().for_each(|value| hash.update(value.to_bits().to_le_bytes()));
+    hash.finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fet_core::registry::Slot;
+    use rand::Rng;
+
+    #[test]
+    fn noise_repeats_for_the_same_gradients_alone() {
+        let own = OwnSeed::new([7; 32]);
+        let first = |own: &OwnSeed, round, values: &[f32]| {
+            own.stream_over(Purpose::Noise, round, &sent_from(own, values)).next_u64()
+        };
+        let base = first(&own, 3, &[1.0, 2.0]);
+        assert_eq!(base, first(&own, 3, &[1.0, 2.0]));
+        for other in [first(&own, 4, &[1.0, 2.0]), first(&own, 3, &[1.0, 2.5]), first(&own, 3, &[2.0, 1.0])] {
+            assert_ne!(base, other);
+        }
+        let simulated = OwnSeed::simulated(1, 0);
+        assert_eq!(first(&simulated, 3, &[1.0]), simulated.stream(Purpose::Noise, 3).next_u64());
+    }
+
+    /// A second run on the same labels, with another split, repeats the answers of the first: averages over runs learn no more.
+    #[test]
+    fn a_run_with_the_same_seed_repeats_the_answers_of_its_rows() {
+        let answers = |own: &OwnSeed, rows: &[usize], epsilon: &str| {
+            let table = format!("kind = \"laplace\"\nepsilon = {epsilon}\nlow = 0.0\nhigh = 10.0");
+            let slot = Slot::<dyn LabelProtection>::from_table(table.parse().expect("TOML")).expect("sound");
+            let (protection, settings) = (slot.build(&()).expect("sound"), table.as_str());
+            let mut labels: Vec<f64> = (0..10).map(f64::from).collect();
+            let rows: Vec<(usize, usize)> = rows.iter().map(|&row| (row, row)).collect();
+            let mut objective = Objective { task: Task::Regression, outputs: 1, minimum: 0.0, range: 10.0 };
+            answer((protection.as_ref(), settings), &rows, &mut labels, &mut objective, own);
+            labels
+        };
+        let own = OwnSeed::new([7; 32]);
+        let first = answers(&own, &[0, 2, 5], "1.0");
+        let second = answers(&own, &[5, 3, 0], "1.0");
+        assert_eq!((first[0], first[5]), (second[0], second[5]));
+        assert!(first[0] != 0.0 && first[3] == 3.0 && second[2] == 2.0, "{first:?} {second:?}");
+        assert_ne!(first[0], answers(&own, &[0], "2.0")[0], "another protection is another answer");
+        assert_ne!(first[0], answers(&OwnSeed::new([8; 32]), &[0], "1.0")[0]);
+    }
+
+    #[test]
+    fn answers_follow_from_the_label_and_the_protection() {
+        let base = answered("epsilon = 1", 2.0);
+        assert_eq!(base, answered("epsilon = 1", 2.0));
+        assert!(base != answered("epsilon = 1", 3.0) && base != answered("epsilon = 2", 2.0));
+    }
 }

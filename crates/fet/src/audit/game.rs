@@ -113,7 +113,7 @@ impl<'a> Game<'a> {
             stream(self.experiment.seed, party + 1, Purpose::Noise, run).fill_bytes(&mut secret);
             OwnSeed::repeating(secret)
         };
-        let identity = |party: usize| Identity::from_secret(secret(party).secret("identity"));
+        let identity = |party: usize| Identity::from_secret(*secret(party).secret("identity"));
         let roster: Arc<[PublicIdentity]> = (0..parties).map(|party| identity(party).public()).collect();
         let simulation = Simulation::new(self.experiment, self.machine);
         let mut tapes = Vec::with_capacity(parties);

@@ -8,6 +8,8 @@ mod encodings;
 
 use std::path::Path;
 
+use zeroize::Zeroizing;
+
 use crate::input::input;
 
 /// The commands of `fet link` for owners who are apart.
@@ -79,7 +81,7 @@ fn shown(name: &str) -> &str {
 }
 
 /// The owners' secret, from an environment variable. clkhash takes shorter ones: those are warned of.
-fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Vec<u8>> {
+fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     // What is no name may be the secret itself: it is not said again.
     let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     if name.is_empty() || !is_name || name.len() > MOST_NAME {
@@ -89,6 +91,7 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Vec<u8>> {
         )));
     }
     let value = std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes).unwrap_or_default();
+    let value = Zeroizing::new(value);
     if of_clkhash && (1..LEAST).contains(&value.len()) {
         fet_files::note!(
             "warning: the secret has {} bytes; who guesses it can try guesses of names too: {LEAST} random bytes are enough",

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fet_core::experiment::Experiment;
 use fet_core::message::Standing;
 use fet_core::party::Party;
+use fet_core::rng::OwnSeed;
 use fet_net::{CallError, Caller, Keys, Local, Settings};
 use fet_train::lifetime::Known;
 
@@ -52,6 +53,12 @@ impl Elsewhere {
         ages.push(".lifetimes.json");
         let stop = Arc::clone(stop);
         Ok(Self { roster, keys, ages: ages.into(), purpose, stop, drops: false, network: OnceCell::new() })
+    }
+
+    /// The seed of the primary's own randomness. It follows from the primary's key, so that every run with this key gives the same
+    /// answer for the same label.
+    pub fn own_seed(&self) -> OwnSeed {
+        OwnSeed::new(*self.keys.secret("own randomness"))
     }
 
     /// The same, but that each party is waited for so many seconds.

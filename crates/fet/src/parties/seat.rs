@@ -15,6 +15,7 @@ use fet_train::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
 use fet_train::trainer::Machine;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use zeroize::Zeroizing;
 
 use super::roster::Roster;
 use super::run_id::RunId;
@@ -64,7 +65,7 @@ pub(super) struct Seat {
     machine: Machine,
     policy: Policy,
     roster: Arc<[PublicIdentity]>,
-    secret: [u8; 32],
+    secret: Zeroizing<[u8; 32]>,
     /// From 1.
     number: usize,
     /// Of what is its own, and outlives runs.
@@ -130,7 +131,7 @@ impl Seat {
             table,
             policy: file.policy.clone(),
             roster: signing.into(),
-            secret: *keys.secret("secure sums"),
+            secret: keys.secret("secure sums"),
             number: index + 1,
             state: own_folder(&folder.join(&file.state)),
             runs: folder.join(&file.state).join("runs"),
@@ -203,7 +204,7 @@ impl Seat {
             table: self.table.clone(),
             settings: self.experiment.common(),
             seed,
-            identity: fet_privacy::identity::Identity::from_secret(self.secret),
+            identity: fet_privacy::identity::Identity::from_secret(*self.secret),
             roster: Arc::clone(&self.roster),
             policy: self.policy.clone(),
             device: self.machine.device.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fet_backends::Backend;
 use fet_core::experiment::Experiment;
 use fet_train::checkpoint::{self, CheckpointError};
-use fet_train::data::{divided, read_primary};
+use fet_train::data::{divided, read_primary, reordered};
 use fet_train::federation::PartyError;
 use fet_train::simulation::Simulation;
 use fet_train::trainer::{Machine, RunError, Trainer};
@@ -31,8 +31,16 @@ pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>
     } else {
         Some(FinishedRun::read(&folders.find(&experiment.from))?.start()?)
     };
-    let simulation =
-        Simulation { experiment, machine: &machine, folder: parties.as_deref(), gone, run: 0, start, tell };
+    let simulation = Simulation {
+        experiment,
+        machine: &machine,
+        folder: parties.as_deref(),
+        gone,
+        run: 0,
+        primary: None,
+        start,
+        tell,
+    };
     let trainer = simulation.load(&folders).map_err(input)?;
     backend.share(trainer.federation().len());
     Ok(trainer)
@@ -54,14 +62,19 @@ pub(super) fn distributed(
     if !rehearsal && experiment.labels.build(&()).map_err(input)?.changes_gradients() {
         let kind = experiment.labels.kind();
         return Err(input(format!(
-            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get the same noise on other \
-             gradients; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
+            "--parties: `labels.kind` must not be \"{kind}\": a party that was started again would get gradients that ε does not \
+             count; \"randomised-response\" and \"laplace\" protect labels before anything is sent"
         )));
     }
     if !experiment.from.is_empty() {
         return Err(input("--parties: a run cannot begin with the models of another (--from) yet"));
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
+    // A file that is sorted by the label would tell labels. A rehearsal hides nothing, and gives the bytes of a simulation.
+    let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_row {
+        true => data,
+        false => reordered(data, &elsewhere.own_seed()),
+    };
     let (primary, _) = divided(experiment, data).map_err(input)?;
     let network = elsewhere.join(experiment, folder)?;
     if names.len() != network.len() {
@@ -74,8 +87,12 @@ pub(super) fn distributed(
     // All parties compute at the same time.
     let machine = Machine { party_threads: names.len(), ..machine(backend) };
     let parties = folder.join(PARTIES);
-    let simulation =
-        Simulation { folder: Some(&parties), gone: gone(folder)?, ..Simulation::new(experiment, &machine) };
+    let simulation = Simulation {
+        folder: Some(&parties),
+        gone: gone(folder)?,
+        primary: Some(elsewhere.own_seed()),
+        ..Simulation::new(experiment, &machine)
+    };
     let trainer = simulation.trainer(primary, network.parties(names)).map_err(parties::error)?;
     elsewhere.see(trainer.standings())?;
     Ok(trainer)

@@ -56,8 +56,8 @@ fn no_bound_exceeds_the_claim_of_any_mechanism_under_any_neighbouring() {
             let found = audited(&[&[kind.as_str()], &common[..], &frozen].concat(), &settings(20, 48));
             assert_below(&found);
             let (accounted, least) = (found.accounted.expect("a claim"), found.moved);
-            // Blocks of three parties in the worst directions: those of `replace` point where each party's own weights do, and
-            // `add-remove` counts more than two parties and more can move.
+            // Blocks of three parties in the worst directions: those of `replace` point where each party's own weights do, and the
+            // canaries of `add-remove` move one row where it counts as many as a record has occurrences.
             let share = if neighbouring.ends_with("record") { 0.9 } else { 0.3 };
             assert!(least > share * accounted, "the canaries are far from the worst case: {found:?}");
             let counted = ["privacy.learning=counted", "privacy.max_occurrences=0"];

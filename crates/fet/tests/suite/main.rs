@@ -41,6 +41,7 @@ mod restart;
 mod review;
 mod settings;
 mod splits;
+mod study;
 mod support;
 mod transformations;
 mod wrong_accepts;

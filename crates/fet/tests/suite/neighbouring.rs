@@ -15,6 +15,7 @@ use fet_train::secondary::{Own, Secondary, Store};
 use fet_train::simulation::Watched;
 use fet_train::trainer::Trainer;
 
+use crate::account::{session, step};
 use crate::support::{Vanishing, experiment, flex, losses, square, trainer, watched};
 
 const ROWS: usize = 100;
@@ -111,6 +112,40 @@ fn replaced(mut table: PartyTable, record: usize, key: [f64; 2], feature: f32) -
     features.values_mut()[record] = feature;
     table.features = features.into();
     table
+}
+
+/// The blocks of the first training step, without noise to speak of.
+fn first_step(sets: &[&str], table: PartyTable) -> Vec<Vec<f32>> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut data = square(ROWS, Task::Regression);
+    data.secondaries[0] = table;
+    let plain = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let (trainer, mut parties) = session(sets, data, folder.path(), Vec::new(), plain).expect("a session");
+    let Ok(Reply::Representation(block)) = parties[0].ask(step(&trainer, 0, &[0, 1])) else {
+        panic!("a party in the clear sends its representation")
+    };
+    let [_, neighbours, width] = block.shape();
+    block.into_values().chunks(neighbours * width).map(<[f32]>::to_vec).collect()
+}
+
+/// While models learn, dropout masks are drawn: those of a row must not follow from records that are no neighbours of it.
+#[test]
+fn a_record_changes_no_mask_of_rows_that_it_does_not_serve() {
+    for model in
+        [&["encoder.kind=mlp", "method.dropout=0.5"][..], &["encoder.kind=transformer", "method.dropout=0.5"]]
+    {
+        let noise = ["privacy.kind=gaussian", "privacy.learning=assumed", "privacy.max_occurrences=1"];
+        let noise =
+            [&noise[..], &["privacy.neighbouring=record", "privacy.noise=1e-6", "train.epochs=1"]].concat();
+        let sets: Vec<&str> = noise.into_iter().chain(model.iter().copied()).collect();
+        let before = first_step(&sets, table());
+        for record in (0..ROWS).step_by(9) {
+            let away = table().keys.numbers().expect("numbers").row((record + 50) % ROWS).to_vec();
+            let after = first_step(&sets, replaced(table(), record, [away[0], away[1]], -0.4));
+            let changed = distances(&before, &after).iter().filter(|&&distance| distance > 1e-3).count();
+            assert!(changed <= 2, "{model:?}, record {record}: {changed} rows change, 2 are counted");
+        }
+    }
 }
 
 /// A record that is replaced leaves the rows it served and joins others: all of them are counted, and the whole release

@@ -130,6 +130,12 @@ impl TableSettings {
     pub(super) fn options(&self, text_keys: bool, kept: &[String]) -> Options {
         let key = if text_keys { Kind::Text } else { Kind::Number };
         let mut kinds = self.columns.clone();
+        // A declaration says what a column is: no record of the table has a say in it.
+        let declared = self.bounds.keys().map(|name| (name, Kind::Number));
+        let declared = declared.chain(self.dates.keys().map(|name| (name, Kind::Date { format: None })));
+        for (name, kind) in declared.chain(self.categories.keys().map(|name| (name, Kind::Category))) {
+            kinds.entry(name.clone()).or_insert(kind);
+        }
         kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
         let mut options =
