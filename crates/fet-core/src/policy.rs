@@ -49,12 +49,15 @@ pub struct Policy {
     pub differing_sums: bool,
     /// The least number of other parties that it shares masks with, where so many take part.
     pub least_mask_neighbours: usize,
-    /// The least number of primary records.
+    /// The least number of primary records, of a run and of each request for predictions.
     pub least_rows: usize,
     /// Whether it answers requests for rows besides the schedule, as an attack makes them in a simulation.
     pub probes: bool,
-    /// Whether it answers requests for predictions.
+    /// Whether it answers requests for predictions. The parties of a simulation always do.
     pub predictions: bool,
+    /// The largest number of new records that it links for predictions in all, over all runs; 0 for no limit. The parties of a
+    /// simulation have none.
+    pub most_predictions: u64,
 }
 
 impl Default for Policy {
@@ -74,7 +77,8 @@ impl Default for Policy {
             least_mask_neighbours: 2,
             least_rows: 1,
             probes: false,
-            predictions: true,
+            predictions: false,
+            most_predictions: 100_000,
         }
     }
 }

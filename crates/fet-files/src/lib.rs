@@ -15,5 +15,5 @@ pub use checksum::{hex, sha256, sha256_of_file};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};
-pub use streams::{answer, note_line, plain};
+pub use streams::{Notes, answer, choose_notes, note_line, plain};
 pub use whole::{open, read, read_to_string};

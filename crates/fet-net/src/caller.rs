@@ -7,10 +7,10 @@ use crate::end::End;
 use crate::errors::CallError;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
-use crate::session::{Ends, Initiation, SECOND};
+use crate::session::{CARD, Card, Ends, Hello, Initiation, SECOND, TWICE};
 use crate::settings::{Local, Peer, Settings};
 use crate::state::{Doing, State};
-use crate::transport::Transport;
+use crate::transport::{Connection, Transport};
 use crate::wire::{LARGEST_MESSAGE, Message, Purpose};
 
 /// Between two first messages of a handshake, in milliseconds, to which chance adds up to 255: a path that is interrupted
@@ -20,6 +20,10 @@ const KNOCK: u64 = 120;
 const TELL: Duration = Duration::from_millis(500);
 /// Unreadable packets without progress from which on a silence is called an alteration.
 const ALTERED: u64 = 3;
+/// Between two questions whether another process has the party's key.
+const PROBE: Duration = Duration::from_secs(3);
+/// Time for a last packet to leave before the process may end.
+const LEAVE: Duration = Duration::from_millis(200);
 /// Packets taken before something is sent again.
 const BATCH: usize = 32;
 
@@ -38,7 +42,21 @@ pub struct Caller {
     forged: u64,
     /// Whether a packet of the party came since it joined: it has taken this process for its primary.
     answered: bool,
+    /// Why the party and this end cannot agree, as the party says.
+    objection: Option<String>,
+    probe: Probe,
     doing: Doing,
+}
+
+/// The question whether another process than the one that answers has the party's key.
+#[derive(Default)]
+struct Probe {
+    /// The last question, until it is answered.
+    asked: Option<Initiation>,
+    /// When the next is due.
+    due: Option<Instant>,
+    /// The other process, once it has answered.
+    other: Option<u64>,
 }
 
 struct Knocking {
@@ -66,6 +84,8 @@ impl Caller {
             pending: None,
             forged: 0,
             answered: false,
+            objection: None,
+            probe: Probe::default(),
             doing: Doing::Idle,
         }
     }
@@ -73,8 +93,8 @@ impl Caller {
     /// Waits until the party joins, for `limit` at most; tells `report` how it stands, twice a second.
     ///
     /// # Errors
-    /// [`CallError::NotJoined`]; [`CallError::Version`]; [`CallError::Restarted`] where it is not the start of the program
-    /// that this caller knew: it has joined, and the next call goes to it.
+    /// [`CallError::NotJoined`]; [`CallError::Version`]; [`CallError::Denied`]; [`CallError::Restarted`] where it is not the
+    /// start of the program that this caller knew: it has joined, and the next call goes to it.
     pub fn wait_for(&mut self, limit: Duration, report: &mut dyn FnMut(&State)) -> Result<Peer, CallError> {
         let (began, mut tell) = (Instant::now(), Instant::now());
         self.doing = Doing::Joining;
@@ -85,9 +105,11 @@ impl Caller {
                 break Err(CallError::NotJoined {
                     waited: limit,
                     unreadable: self.forged,
+                    objection: self.objection.clone(),
                     connection: self.end.transport.connection(),
                 });
             }
+            self.refuse_denied()?;
             if now >= tell {
                 report(&self.state());
                 tell = now + TELL;
@@ -163,9 +185,14 @@ impl Caller {
                 (false, false) => Doing::Receiving,
             };
             let heard = self.end.heard().map_or(began, |heard| heard.max(began));
+            self.refuse_denied()?;
             self.refuse_silence(now, heard)?;
-            let silence = self.end.settings.silence;
+            if now.duration_since(heard) < self.end.settings.heartbeat {
+                self.ask_for_another(now);
+            }
+            let Settings { silence, patience: stalls, .. } = self.end.settings;
             let mut until = self.end.due(now).min(tell).min(heard.min(self.end.progress()) + silence);
+            until = until.min(self.end.advanced() + stalls);
             let patience = heard + self.end.settings.heartbeat * 2;
             if now >= patience {
                 // Perhaps it started again: an agreement that it has forgotten is no use.
@@ -182,7 +209,27 @@ impl Caller {
         }
     }
 
+    fn refuse_denied(&self) -> Result<(), CallError> {
+        match self.end.transport.connection() {
+            denied @ Connection::Denied { .. } => Err(CallError::Denied(denied)),
+            _ => Ok(()),
+        }
+    }
+
+    /// For how long the last call has made no progress, whoever was heard meanwhile.
+    pub fn stalled(&self) -> Duration {
+        self.end.advanced().elapsed()
+    }
+
     fn refuse_silence(&self, now: Instant, heard: Instant) -> Result<(), CallError> {
+        let stalled = now.duration_since(self.end.advanced());
+        if stalled >= self.end.settings.patience {
+            return Err(CallError::Stalled {
+                since: stalled,
+                computing: self.end.other_computes,
+                connection: self.end.transport.connection(),
+            });
+        }
         let since = now.duration_since(heard.min(self.end.progress()));
         if since < self.end.settings.silence {
             return Ok(());
@@ -196,10 +243,11 @@ impl Caller {
 
     /// Sends the first message of a handshake where it is due; returns when it is next.
     fn knock(&mut self, now: Instant) -> Instant {
-        let knocking = self.knocking.get_or_insert_with(|| {
-            let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
-            Knocking { initiation: Initiation::new(ends, &self.local.hello(&self.end.settings)), again: now }
-        });
+        let knocking = match self.knocking.take() {
+            Some(knocking) => knocking,
+            None => Knocking { initiation: self.initiation(0), again: now },
+        };
+        let knocking = self.knocking.insert(knocking);
         if now >= knocking.again {
             self.end.transport.send(knocking.initiation.packet.clone());
             let mut chance = [0];
@@ -207,6 +255,64 @@ impl Caller {
             knocking.again = now + Duration::from_millis(KNOCK + u64::from(chance[0]));
         }
         knocking.again
+    }
+
+    /// A handshake for a session, or for a question about the party's process `serves`.
+    fn initiation(&self, serves: u64) -> Initiation {
+        let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
+        Initiation::new(ends, &Hello { serves, ..self.local.hello(&self.end.settings) })
+    }
+
+    /// Asks, where it is due, for another process with the party's key: only one that is not the known one answers.
+    fn ask_for_another(&mut self, now: Instant) {
+        let Some(peer) = self.peer.as_ref().map(|peer| peer.incarnation) else { return };
+        if self.probe.due.is_none_or(|due| now >= due) {
+            self.probe.other = None;
+            self.probe.due = Some(now + PROBE);
+            self.ask_besides(peer);
+        }
+    }
+
+    fn ask_besides(&mut self, known: u64) {
+        let asked = self.initiation(known);
+        self.end.transport.send(asked.packet.clone());
+        self.probe.asked = Some(asked);
+    }
+
+    /// Takes the answer to such a question. The known process is asked besides the other one then: if it answers, too, both
+    /// live, and neither was started in the place of the other.
+    fn take_probe(&mut self, packet: &[u8]) -> Result<bool, CallError> {
+        let Some(asked) = self.probe.asked.take() else { return Ok(false) };
+        let hello = match asked.finish(packet) {
+            Ok((_, hello)) => hello,
+            Err(asked) => {
+                self.probe.asked = Some(asked);
+                return Ok(false);
+            }
+        };
+        let known = self.peer.as_ref().map_or(0, |peer| peer.incarnation);
+        if hello.incarnation != known {
+            self.probe.other = Some(hello.incarnation);
+            self.ask_besides(hello.incarnation);
+        } else if self.probe.other.is_some() {
+            self.ask_besides(TWICE);
+            std::thread::sleep(LEAVE);
+            return Err(CallError::Twice);
+        }
+        Ok(true)
+    }
+
+    /// Compares the names and keys of a party that cannot read the handshake, and tells it this end's.
+    fn take_card(&mut self, packet: &[u8]) {
+        let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.party };
+        let Some(theirs) = Card::decode(packet) else { return };
+        let ours = Card::of(ends, false);
+        if let Some(difference) = ours.difference(&theirs) {
+            self.objection = Some(difference);
+            if theirs.asks {
+                self.end.transport.send(ours.encode());
+            }
+        }
     }
 
     /// Takes the packets that come until `until`, the first that comes and those behind it; returns whether the party joined.
@@ -218,6 +324,8 @@ impl Caller {
             let now = Instant::now();
             if packet.first() == Some(&SECOND) {
                 joined |= self.take_second(&packet)?;
+            } else if packet.first() == Some(&CARD) {
+                self.take_card(&packet);
             } else {
                 self.answered |= self.end.take(&packet, now);
             }
@@ -228,6 +336,9 @@ impl Caller {
 
     /// Takes the second message of a handshake: a fresh agreement, as it answers keys that were made for it.
     fn take_second(&mut self, packet: &[u8]) -> Result<bool, CallError> {
+        if self.take_probe(packet)? {
+            return Ok(false);
+        }
         let Some(knocking) = self.knocking.take() else { return Ok(false) };
         let (session, hello) = match knocking.initiation.finish(packet) {
             Ok(finished) => finished,
@@ -252,6 +363,8 @@ impl Caller {
         self.answered &= !restarted;
         self.peer = Some(hello.into());
         self.forged = 0;
+        self.objection = None;
+        self.probe = Probe::default();
         if restarted {
             self.end.forget();
             self.pending = None;
@@ -284,6 +397,7 @@ impl Caller {
             sent,
             received,
             unreadable: self.end.unreadable().all() + self.forged,
+            objection: self.objection.clone(),
         }
     }
 

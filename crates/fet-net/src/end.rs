@@ -45,6 +45,8 @@ pub(crate) struct End {
     reported: Instant,
     heard: Option<Instant>,
     progress: Instant,
+    /// When a chunk last arrived, here or there, or a message was begun.
+    advanced: Instant,
     unreadable: Unreadable,
     sent: u64,
     received: u64,
@@ -76,6 +78,7 @@ impl End {
             reported: now,
             heard: None,
             progress: now,
+            advanced: now,
             unreadable: Unreadable::default(),
             sent: 0,
             received: 0,
@@ -106,6 +109,7 @@ impl End {
     pub(crate) fn begin(&mut self, message: Message) {
         self.outgoing = Some(Sending::new(message));
         self.progress = Instant::now();
+        self.advanced = self.progress;
     }
 
     /// Opens a packet and takes it in; returns whether it is of this session.
@@ -146,6 +150,9 @@ impl End {
             .outgoing
             .as_mut()
             .is_some_and(|sending| sending.reported(report, now, &mut self.pace, &mut self.rtt));
+        if arrived {
+            self.advanced = now;
+        }
         if arrived || report.computing {
             self.went_through(now);
         }
@@ -169,6 +176,7 @@ impl End {
             return;
         };
         if incoming.take(index, bytes) {
+            self.advanced = now;
             self.went_through(now);
         }
         if let Some(whole) = self.incoming.take_if(|incoming| incoming.is_done()) {
@@ -266,6 +274,11 @@ impl End {
     /// When something last went through.
     pub(crate) fn progress(&self) -> Instant {
         self.progress
+    }
+
+    /// When the message under way last advanced, whatever the other end says of itself.
+    pub(crate) fn advanced(&self) -> Instant {
+        self.advanced
     }
 
     /// Packets that could not be read.

@@ -9,15 +9,35 @@ use crate::transport::Connection;
 #[non_exhaustive]
 pub enum CallError {
     /// The party did not join in time.
-    #[error("it did not join within {} s: {connection}{}", waited.as_secs(), hint(*unreadable))]
+    #[error("it did not join within {} s: {connection}{}", waited.as_secs(), hint(*unreadable, objection.as_deref(), connection))]
     NotJoined {
         /// How long it was waited for.
         waited: Duration,
         /// Packets that came and that the pinned identity had not made for this run.
         unreadable: u64,
+        /// Why the ends cannot agree, as the party says without authentication.
+        objection: Option<String>,
         /// Whether the relay was reached.
         connection: Connection,
     },
+    /// The call makes no progress for the time of `Settings::patience`, though the party may be heard.
+    #[error("{}", stalled(*since, *computing, connection))]
+    Stalled {
+        /// Since when no byte of the call went through.
+        since: Duration,
+        /// Whether the party says that it computes the answer.
+        computing: bool,
+        /// Whether the relay was reached.
+        connection: Connection,
+    },
+    /// The relay does not let this end use the subjects of its run and party.
+    #[error("{0}")]
+    Denied(Connection),
+    /// Two processes answer with the party's key at the same time.
+    #[error(
+        "two processes answer with its key: it runs twice, perhaps on two machines; have its operator stop one of them"
+    )]
+    Twice,
     /// Nothing was heard of the party for the time of `Settings::silence`, or nothing arrived there. The same call can go
     /// on: wait for the party and call again with the same request.
     #[error("it is silent since {} s: {connection}", since.as_secs())]
@@ -73,10 +93,24 @@ pub enum CallError {
     },
 }
 
-fn hint(unreadable: u64) -> String {
-    match unreadable {
-        0 => String::new(),
-        many => format!(
+fn stalled(since: Duration, computing: bool, connection: &Connection) -> String {
+    let seconds = since.as_secs();
+    match computing {
+        true => format!("it says that it computes, and has not answered for {seconds} s"),
+        false => format!("nothing went through for {seconds} s: {connection}"),
+    }
+}
+
+fn hint(unreadable: u64, objection: Option<&str>, connection: &Connection) -> String {
+    match (unreadable, objection) {
+        (_, Some(objection)) => format!("; {objection}"),
+        (0, None) if matches!(connection, Connection::Up { warning: None }) => {
+            "; no packet came from it: is it running, and does it have the same server, the same name of the run and its \
+             present name?"
+                .into()
+        }
+        (0, None) => String::new(),
+        (many, None) => format!(
             "; {many} packets came that its pinned key had not made for this run: compare identities, and the names of \
              run and parties"
         ),

@@ -153,6 +153,18 @@ impl Keys {
 }
 
 impl PublicIdentity {
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
+        self.0
+    }
+
+    /// The identity of a point of the curve that is not weak.
+    pub(crate) fn from_bytes(bytes: [u8; 32]) -> Option<Self> {
+        match VerifyingKey::from_bytes(&bytes) {
+            Ok(key) if !key.is_weak() => Some(Self(bytes)),
+            _ => None,
+        }
+    }
+
     /// The key in its X25519 form.
     ///
     /// # Panics
@@ -168,10 +180,7 @@ impl FromStr for PublicIdentity {
 
     fn from_str(text: &str) -> Result<Self, NkeyError> {
         let bytes = nkey::decode_public(text)?;
-        match VerifyingKey::from_bytes(&bytes) {
-            Ok(key) if !key.is_weak() => Ok(Self(bytes)),
-            _ => Err(NkeyError::NotAKey),
-        }
+        Self::from_bytes(bytes).ok_or(NkeyError::NotAKey)
     }
 }
 
@@ -198,7 +207,18 @@ fn refuse_exposed(path: &Path) -> Result<(), IdentityError> {
     let found = fs::metadata(path);
     let found = found.map_err(|error| IdentityError::Unreadable { path: path.to_owned(), error })?;
     let mode = std::os::unix::fs::PermissionsExt::mode(&found.permissions()) & 0o7777;
-    if mode & 0o077 == 0 { Ok(()) } else { Err(IdentityError::Exposed { path: path.to_owned(), mode }) }
+    let owners = [std::os::unix::fs::MetadataExt::uid(&found), std::os::unix::fs::MetadataExt::gid(&found)];
+    if mode & 0o077 == 0 || is_mounted(mode, owners) {
+        Ok(())
+    } else {
+        Err(IdentityError::Exposed { path: path.to_owned(), mode })
+    }
+}
+
+/// Whether root put the file there for a group to read, as the secrets of a container are: read-only, for its user and group.
+#[cfg(unix)]
+fn is_mounted(mode: u32, [user, group]: [u32; 2]) -> bool {
+    mode & !0o440 == 0 && (user == 0 || group == 0)
 }
 
 #[cfg(not(unix))]

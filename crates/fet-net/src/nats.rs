@@ -19,6 +19,7 @@ pub use link::NatsLink;
 use crate::identity::Keys;
 use crate::names::Route;
 use crate::transport::Connection;
+use crate::wire::LARGEST_SENT;
 use status::Status;
 
 /// Packets that wait for a link that does not take them; more are dropped.
@@ -76,7 +77,14 @@ impl Hub {
         loop {
             let options = options(server, keys, &status);
             match runtime.block_on(options.connect(&server.url)) {
-                Ok(client) => return Ok(Self(Arc::new(Shared { client, status, runtime }))),
+                Ok(client) => {
+                    let limit = client.max_payload();
+                    if limit < LARGEST_SENT {
+                        let url = server.url.clone();
+                        return Err(NatsError::SmallPayload { url, limit, needed: LARGEST_SENT });
+                    }
+                    return Ok(Self(Arc::new(Shared { client, status, runtime })));
+                }
                 Err(error) => {
                     let error = NatsError::of(server, keys, &error);
                     refusals += u32::from(matches!(error, NatsError::Certificate { .. }));

@@ -12,7 +12,7 @@ use crate::identity::PublicIdentity;
 use crate::names::Route;
 use crate::settings::{Local, Peer, Settings};
 use crate::state::State;
-use crate::transport::Transport;
+use crate::transport::{Connection, Transport};
 use post::{Event, Post};
 
 /// The longest that a thread sleeps: so long may a stop or a repetition be late.
@@ -55,7 +55,8 @@ impl Service {
         Self { transport, post: Arc::new(Mutex::new(post)), arrived: Condvar::new() }
     }
 
-    /// Answers requests, on this thread, until `stop` is set or the transport has ended. Another thread keeps the link alive meanwhile.
+    /// Answers requests, on this thread, until `stop` is set, the transport has ended, or the relay denies this end its
+    /// subjects. Another thread keeps the link alive meanwhile.
     ///
     /// A service may serve again later; what arrived and was not answered waits.
     pub fn serve(&mut self, answer: &mut dyn Answer, stop: &AtomicBool) {
@@ -65,7 +66,8 @@ impl Service {
             // Also where `answer` panics: the scope waits for the other thread.
             let _end = SetOnDrop(&ended);
             let carrier = scope.spawn(|| this.carry(&ended));
-            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() && !this.transport.has_ended() {
+            let open = || !this.transport.has_ended() && !this.is_denied();
+            while !stop.load(Ordering::Relaxed) && !carrier.is_finished() && open() {
                 let Some(event) = this.next() else { continue };
                 match event {
                     Event::Begins(peer) => answer.begins(&peer),
@@ -111,6 +113,10 @@ impl Service {
                 self.arrived.notify_one();
             }
         }
+    }
+
+    fn is_denied(&self) -> bool {
+        matches!(self.transport.connection(), Connection::Denied { .. })
     }
 
     fn next(&self) -> Option<Event> {

@@ -4,27 +4,32 @@
 //! route is none of another. A packet that was altered, repeated or made by somebody else is not opened, and changes
 //! nothing. What is in the packets, and that they arrive, is no concern of this module.
 
+mod card;
 mod handshake;
 mod replay;
 
 use snow::StatelessTransportState;
 
-pub(crate) use handshake::{Ends, Hello, Initiation, respond};
+pub(crate) use card::Card;
+pub(crate) use handshake::{Ends, Hello, Initiation, TWICE, respond};
 
 use replay::Replay;
 
 /// The version of everything that both ends must agree on. It is announced, never negotiated.
-pub const PROTOCOL: u16 = 2;
+pub const PROTOCOL: u16 = 3;
 
-/// The first byte of a packet: the first message of a handshake, the second, or a packet of a session.
+/// The first byte of a packet: the first message of a handshake, the second, a packet of a session, or a card.
 pub(crate) const FIRST: u8 = 1;
 pub(crate) const SECOND: u8 = 2;
 pub(crate) const PACKET: u8 = 3;
+pub(crate) const CARD: u8 = 4;
 
 /// Bytes before what is encrypted: kind, session, counter.
 const HEADER: usize = 1 + 8 + 8;
 /// Bytes of the authentication tag.
 const TAG: usize = 16;
+/// Bytes of a packet besides what it carries.
+pub(crate) const AROUND: usize = HEADER + TAG;
 /// The most that one packet carries, in bytes: Noise's limit of 65,535 less the tag.
 pub(crate) const LARGEST_PLAIN: usize = 65_535 - TAG;
 

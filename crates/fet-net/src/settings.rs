@@ -70,13 +70,20 @@ pub struct Settings {
     pub heartbeat: Duration,
     /// The other end is lost after this time without a sign of it.
     pub silence: Duration,
+    /// The longest time in which a call makes no progress: no byte of it goes through, whoever is heard meanwhile.
+    pub patience: Duration,
     /// The largest message that this end takes, in bytes; 1 GiB at most.
     pub largest: u64,
 }
 
 impl Default for Settings {
-    /// A heartbeat each 2 s, lost after 15 s, messages of 1 GiB.
+    /// A heartbeat each 2 s, lost after 15 s, given up after 10 minutes without progress, messages of 1 GiB.
     fn default() -> Self {
-        Self { heartbeat: Duration::from_secs(2), silence: Duration::from_secs(15), largest: LARGEST_MESSAGE }
+        Self {
+            heartbeat: Duration::from_secs(2),
+            silence: Duration::from_secs(15),
+            patience: Duration::from_secs(600),
+            largest: LARGEST_MESSAGE,
+        }
     }
 }

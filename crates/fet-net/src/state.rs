@@ -22,6 +22,8 @@ pub struct State {
     pub received: u64,
     /// Packets that could not be read: altered on their way, or made by a key that is not pinned.
     pub unreadable: u64,
+    /// Why the two ends cannot agree, as far as is known: other names or keys, or two processes with one key.
+    pub objection: Option<String>,
 }
 
 /// What a link waits for.
@@ -58,6 +60,9 @@ impl fmt::Display for State {
         }
         if self.unreadable > 0 {
             write!(f, "; {} packets could not be read", self.unreadable)?;
+        }
+        if let Some(objection) = &self.objection {
+            write!(f, "; {objection}")?;
         }
         Ok(())
     }

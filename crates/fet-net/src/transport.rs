@@ -54,6 +54,11 @@ pub enum Connection {
         /// What the relay last refused.
         warning: Option<String>,
     },
+    /// The server is there, and does not let this end use the subjects of its run and party.
+    Denied {
+        /// What it said.
+        why: String,
+    },
     /// They cannot.
     Down {
         /// Since when.
@@ -69,6 +74,13 @@ impl std::fmt::Display for Connection {
             Self::Up { warning: None } => f.write_str("the server is connected"),
             Self::Up { warning: Some(warning) } => {
                 write!(f, "the server is connected but refused: {warning}")
+            }
+            Self::Denied { why } => {
+                write!(
+                    f,
+                    "the server does not let this end take part ({why}): compare `run` and the names in the roster \
+                     with those that the server was configured with (`fet hub config`)"
+                )
             }
             Self::Down { since, why } => {
                 write!(f, "the server does not answer since {} s ({why})", since.elapsed().as_secs())

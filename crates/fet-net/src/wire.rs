@@ -2,7 +2,7 @@
 //!
 //! The other end is of another organisation: what does not decode is dropped by the caller of [`Body::decode`].
 
-use crate::session::LARGEST_PLAIN;
+use crate::session::{AROUND, LARGEST_PLAIN};
 
 const DATA: u8 = 1;
 const REPORT: u8 = 2;
@@ -11,6 +11,9 @@ const DATA_HEADER: usize = 1 + 8 + 8 + 8 + 4 + 1;
 /// Bytes of a message in one packet; Noise allows no more than 65,535 in all.
 pub(crate) const CHUNK: usize = 65_000;
 const _: () = assert!(CHUNK + DATA_HEADER <= LARGEST_PLAIN);
+
+/// The largest packet that an end sends, in bytes.
+pub(crate) const LARGEST_SENT: usize = AROUND + DATA_HEADER + CHUNK;
 
 /// Chunks that may be under way: 8.3 MB.
 pub(crate) const WINDOW: u32 = 128;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fet_net::memory::{Faults, pair};
 use fet_net::{CallError, Doing, Keys, Local, Service, Settings, Transport};
-use support::{Forger, Mirror, Pair, again, quick, running};
+use support::{Both, Forger, Mirror, Pair, again, quick, running};
 
 const JOIN: Duration = Duration::from_secs(10);
 
@@ -37,9 +37,15 @@ fn another_identity_is_refused_at_both_ends() {
     let mut caller = pairing.caller(here, quick());
     let primary = pairing.bank.keys.public();
     let service = Service::new(there, thief.clone(), pairing.route.clone(), primary, quick());
+    let (pinned, found) = (pairing.shop.keys.public().to_string(), thief.keys.public().to_string());
+    let names_both = |text: &str| text.contains(&pinned) && text.contains(&found);
+    let look = service.watch();
     let mirror = running(service, Mirror::default(), || {
         let error = caller.wait_for(Duration::from_secs(1), &mut no_report).unwrap_err();
-        assert!(matches!(error, CallError::NotJoined { .. }), "{error}");
+        assert!(matches!(error, CallError::NotJoined { objection: Some(_), .. }), "{error}");
+        assert!(names_both(&error.to_string()), "{error}");
+        let said = look().objection.expect("the party knows, too");
+        assert!(names_both(&said), "{said}");
     });
     assert_eq!(mirror.begun.len(), 0);
     // The primary is not the pinned one.
@@ -87,6 +93,83 @@ fn a_party_that_computes_is_not_lost_and_one_that_is_gone_is() {
         assert_eq!(caller.call(b"def").unwrap(), b"fed");
     });
     assert_eq!((mirror.requests, mirror.begun.len()), (3, 1), "the last is a request of its own");
+}
+
+#[test]
+fn gives_up_a_party_that_computes_for_too_long() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let patience = Duration::from_secs(1);
+    let mut caller = pairing.caller(here, Settings { patience, ..quick() });
+    let mirror = Mirror { takes: patience * 3, ..Mirror::default() };
+    running(pairing.service(there, quick()), mirror, || {
+        caller.wait_for(JOIN, &mut no_report).unwrap();
+        let began = Instant::now();
+        let error = caller.call(b"abc").unwrap_err();
+        assert!(matches!(error, CallError::Stalled { computing: true, .. }), "{error}");
+        assert!((patience..patience * 2).contains(&began.elapsed()), "{:?}", began.elapsed());
+    });
+}
+
+#[test]
+fn counts_time_without_progress_over_attempts() {
+    let pairing = Pair::new();
+    let (here, there) = pair(&Faults::default());
+    let (here, alter) = Forger::new(here);
+    let patience = quick().silence * 3;
+    let mut caller = pairing.caller(here, Settings { patience, ..quick() });
+    running(pairing.service(there, quick()), Mirror::default(), || {
+        caller.wait_for(JOIN, &mut no_report).unwrap();
+        assert_eq!(caller.call(b"ab").unwrap(), b"ba");
+        alter.store(true, Ordering::Relaxed);
+        let (began, mut attempts) = (Instant::now(), 0);
+        let error = loop {
+            match caller.call(&[1; 200]).unwrap_err() {
+                CallError::Altered { .. } => attempts += 1,
+                error => break error,
+            }
+            assert!(attempts < 10, "no end");
+        };
+        assert!(matches!(error, CallError::Stalled { computing: false, .. }), "{error}");
+        assert!(
+            attempts >= 1 && began.elapsed() < patience * 2,
+            "{attempts} attempts, {:?}",
+            began.elapsed()
+        );
+        alter.store(false, Ordering::Relaxed);
+        assert_eq!(caller.call(&[2; 200]).unwrap(), [2; 200], "another request has its own time");
+    });
+}
+
+#[test]
+fn finds_two_processes_with_one_key() {
+    let pairing = Pair::new();
+    let ((here, there), (here_too, there_too)) = (pair(&Faults::default()), pair(&Faults::default()));
+    let twin = Pair { shop: again(&pairing.shop), ..pairing.clone() };
+    let (first, second) = (pairing.service(there, quick()), twin.service(there_too, quick()));
+    let looks = [Box::new(first.watch()) as Box<dyn Fn() -> fet_net::State>, Box::new(second.watch())];
+    let mut caller = pairing.caller(Both(here, here_too), quick());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let stop = &stop;
+        for mut service in [first, second] {
+            scope.spawn(move || service.serve(&mut Mirror::default(), stop));
+        }
+        let mut found = None;
+        for _ in 0..1000 {
+            match caller.call(b"ab") {
+                Ok(_) => {}
+                Err(error) => {
+                    found = Some(error);
+                    break;
+                }
+            }
+        }
+        let said: Vec<_> = looks.iter().map(|look| look().objection.unwrap_or_default()).collect();
+        stop.store(true, Ordering::Relaxed);
+        assert_eq!(found, Some(CallError::Twice));
+        assert!(said.iter().all(|said| said.contains("two processes")), "{said:?}");
+    });
 }
 
 #[test]

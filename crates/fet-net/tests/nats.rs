@@ -5,10 +5,11 @@ mod support;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use fet_net::nats::{Hub, NatsError, Server};
-use fet_net::{Connection, Keys, Route, Settings, Transport};
+use fet_net::{CallError, Connection, Keys, Route, Settings, Transport};
 use support::server::{Running, certificates, program};
 use support::{Mirror, Pair, Tap, quick, running};
 
@@ -202,6 +203,51 @@ fn a_subscription_that_was_altered_on_its_way_is_made_anew() {
         caller.wait_for(Duration::from_secs(30), &mut |_| {}).unwrap();
         assert_eq!(caller.call(b"shop").unwrap(), b"pohs");
     });
+}
+
+#[test]
+fn a_server_that_takes_no_large_packets_is_refused_with_its_limit() {
+    let Some(program) = program() else { return };
+    let pair = Pair::new();
+    let mut server = Running::start(program, &pair, &[], true, false);
+    for (limit, expected) in [(32_768, Some("32768")), (65_063, None)] {
+        server.limit(limit);
+        let connected = Hub::connect(&server.server(), &pair.bank.keys, Duration::from_secs(5));
+        match (connected, expected) {
+            (Ok(_), None) => {}
+            (Err(error @ NatsError::SmallPayload { .. }), Some(part)) => {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+            (found, _) => panic!("{limit}: {found:?}"),
+        }
+    }
+    // A server that comes back with less is named, too.
+    let link = server.hub(&pair.bank.keys).to_party(&pair.route).unwrap();
+    server.limit(2_048);
+    let began = Instant::now();
+    while !link.connection().to_string().contains("2048") {
+        assert!(began.elapsed() < JOIN, "{}", link.connection());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_that_the_server_does_not_know_is_denied() {
+    let Some(program) = program() else { return };
+    let pair = Pair::new();
+    let server = Running::start(program, &pair, &[], true, false);
+    let route = Route { run: "other".parse().unwrap(), ..pair.route.clone() };
+    let other = Pair { route, ..pair };
+    let (bank, shop) = (server.hub(&other.bank.keys), server.hub(&other.shop.keys));
+    let mut caller = other.caller(bank.to_party(&other.route).unwrap(), quick());
+    let mut service = other.service(shop.to_primary(&other.route).unwrap(), quick());
+    let error = caller.wait_for(JOIN, &mut |_| {}).unwrap_err();
+    assert!(matches!(error, CallError::Denied(_)), "{error}");
+    assert!(error.to_string().contains("fet.other."), "{error}");
+    // The party's end returns without being stopped.
+    service.serve(&mut Mirror::default(), &AtomicBool::new(false));
+    let connection = service.state().connection;
+    assert!(matches!(connection, Connection::Denied { .. }), "{connection}");
 }
 
 /// The address of a path to a server without TLS, which alters the first subscription that crosses it.

@@ -77,11 +77,17 @@ fn difference(
     Ok(Some(format!("{name} differs at byte {at} ({sizes}){shown}")))
 }
 
-/// A report but for what the machine took.
+/// A report but for what the machine took, and the warning of a rehearsal.
 fn without_cost(bytes: &[u8]) -> anyhow::Result<Vec<u8>> {
     let mut report: serde_json::Value = serde_json::from_slice(bytes).context("report.json")?;
     if let Some(report) = report.as_object_mut() {
         report.shift_remove("cost");
+        // A simulation is none.
+        if let Some(warnings) = report.get_mut("warnings").and_then(serde_json::Value::as_array_mut) {
+            warnings.retain(|warning| {
+                !warning.as_str().is_some_and(|text| text.starts_with("this run is a rehearsal"))
+            });
+        }
     }
     Ok(serde_json::to_vec_pretty(&report)?)
 }

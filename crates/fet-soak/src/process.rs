@@ -142,5 +142,18 @@ impl Drop for Process {
 fn printed(path: &Path) -> String {
     let mut bytes = Vec::new();
     let _ = File::open(path).and_then(|file| file.take(MOST_OUTPUT).read_to_end(&mut bytes));
-    String::from_utf8_lossy(&bytes).into_owned()
+    String::from_utf8_lossy(&bytes).lines().map(|line| in_words(line) + "\n").collect()
+}
+
+/// A line of a log in JSON as the log for people has it; any other line as it is.
+fn in_words(line: &str) -> String {
+    let parsed: Option<serde_json::Value> =
+        line.starts_with('{').then(|| serde_json::from_str(line).ok()).flatten();
+    let field = |name: &str| parsed.as_ref().and_then(|parsed| parsed.get(name)?.as_str());
+    match (field("event"), field("message")) {
+        (Some("error"), Some(message)) => format!("fet: {message}"),
+        (Some("warning"), Some(message)) => format!("warning: {message}"),
+        (_, Some(message)) => message.to_string(),
+        _ => line.to_string(),
+    }
 }

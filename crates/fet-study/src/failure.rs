@@ -83,11 +83,23 @@ pub(crate) fn log(cell: &Cell) -> PathBuf {
     cell.folder.join("cell.log")
 }
 
+/// A line of a log in JSON as the log for people has it; any other line as it is.
+fn in_words(line: &str) -> String {
+    let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
+    let field = |name: &str| parsed.as_ref().and_then(|parsed| parsed.get(name)?.as_str());
+    match (field("event"), field("message")) {
+        (Some("error"), Some(message)) => format!("fet: {message}"),
+        (Some("warning"), Some(message)) => format!("warning: {message}"),
+        (Some(_), Some(message)) => message.to_string(),
+        _ => line.to_string(),
+    }
+}
+
 /// The end of a cell's log.
 pub(crate) fn tail(cell: &Cell) -> String {
     let text = fs::read(log(cell)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<String> = text.lines().map(in_words).collect();
     let end = &lines[lines.len().saturating_sub(TAIL)..];
     if end.is_empty() { "(it is empty)".to_string() } else { end.join("\n") }
 }

@@ -11,6 +11,7 @@ use fet_core::experiment::{Experiment, Randomness, Wire};
 use fet_core::memory;
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
+use fet_core::policy::Policy;
 use fet_core::registry::Violation;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
@@ -167,7 +168,8 @@ impl<'a> Simulation<'a> {
                 identity: identity(&seed),
                 seed,
                 roster: Arc::clone(&roster),
-                policy: self.experiment.policy.clone(),
+                // They are the user's own.
+                policy: Policy { predictions: true, most_predictions: 0, ..self.experiment.policy.clone() },
                 device: self.machine.device.clone(),
                 computation: self.experiment.train.computation(self.machine.on_host),
                 evaluation_cache,

@@ -79,6 +79,14 @@ pub enum StateError {
         /// What is wrong with it.
         rule: String,
     },
+    /// The count of the records that were linked for predictions cannot be used.
+    #[error("{path} {rule}. It counts the records that were linked for predictions: put back a sound copy")]
+    Predictions {
+        /// Which file.
+        path: String,
+        /// What is wrong.
+        rule: String,
+    },
     /// A party's own seed is not in its place.
     #[error(
         "{path} {rule}. The run's noise follows from this secret seed, and with another one what was released before would be \

@@ -7,6 +7,7 @@ pub mod attack;
 pub mod audit;
 mod card;
 pub mod data;
+pub mod exit;
 pub mod experiment_file;
 pub mod explain;
 pub mod finished;

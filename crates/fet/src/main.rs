@@ -1,8 +1,9 @@
 //! The `fet` command: arguments, output and exit code.
 //!
-//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run, or a party cannot be
-//! reached: try again. 130: interrupted.
+//! 0: done. 1: a golden figure missed, or a run failed. 2: invalid input. 75: another process works on the run, a party cannot be
+//! reached, or a disk is full: try again. 130: interrupted.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::LazyLock;
@@ -10,13 +11,13 @@ use std::sync::atomic::AtomicBool;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use fet::experiment_file::{self, ExperimentArguments};
-use fet::parties::{Unreached, hub, keys, serve, status};
+use fet::parties::{hub, keys, prune, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
-    account, attack, audit, data, explain, golden, init, ledger, link, list, plot, predict, psi, run, schema,
+    account, attack, audit, data, exit, explain, golden, init, ledger, link, list, plot, predict, psi, run, schema,
     show, threads, train,
 };
-use fet_files::answer;
+use fet_files::{Notes, answer};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -197,15 +198,20 @@ fn work() -> ExitCode {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
                     fet_files::note!("fet: standard output: {error}");
-                    ExitCode::from(1)
+                    ExitCode::from(exit::code(&error.into()))
                 }
             };
         }
         Err(error) => {
+            // What could not be read may have asked for JSON.
+            if asks_for_json(std::env::args_os()) {
+                fet_files::choose_notes(Notes::Json);
+            }
             fet_files::note!("{}", short(error.render().to_string().trim_end()));
             return ExitCode::from(2);
         }
     };
+    choose_notes(&arguments.command);
     let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or_default();
     if threads.parse().is_ok_and(|threads: usize| threads > MOST_THREADS) {
         return refused(&format!("RAYON_NUM_THREADS must be at most {MOST_THREADS}; it is {threads}"));
@@ -224,15 +230,28 @@ fn work() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             fet_files::note!("fet: {}", short(&format!("{error:#}")));
-            let code = match &error {
-                error if error.is::<InputError>() => 2,
-                error if error.is::<Unreached>() => 75,
-                error if run::party_error(error).is_some_and(|party| party.is_restart()) => 75,
-                _ => 1,
-            };
-            ExitCode::from(code)
+            ExitCode::from(exit::code(&error))
         }
     }
+}
+
+/// The form of what the command says on standard error: JSON where it is asked for, with the time where it is a log.
+fn choose_notes(command: &Command) {
+    let log = match command {
+        Command::Run { log, .. } => *log,
+        Command::Party(arguments) if arguments.command.is_none() => arguments.log,
+        _ => return,
+    };
+    fet_files::choose_notes(match log {
+        Log::Human => Notes::Timed,
+        Log::Json => Notes::Json,
+    });
+}
+
+fn asks_for_json(arguments: impl Iterator<Item = OsString>) -> bool {
+    let all: Vec<OsString> = arguments.collect();
+    all.iter().any(|one| one == "--log=json")
+        || all.windows(2).any(|two| two[0] == "--log" && two[1] == "json")
 }
 
 fn obey(command: Command) -> anyhow::Result<ExitCode> {
@@ -246,14 +265,19 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
             let keep = if forget { Keep::Nothing } else { Keep::LastState };
             train::train(&experiment, out, log, keep, parties.as_deref().zip(key.as_deref()))
         }
+        Command::Party(serve::Arguments { command: Some(serve::Command::Prune(arguments)), .. }) => {
+            answer(&prune::prune(&arguments)?)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Command::Party(arguments) => {
             let stop = train::stopped_by_signals()?;
             serve::serve(&arguments, &stop)?;
             Ok(ExitCode::SUCCESS)
         }
         Command::Status(arguments) => {
-            answer(&status::status(&arguments)?)?;
-            Ok(ExitCode::SUCCESS)
+            let (text, well) = status::status(&arguments)?;
+            answer(&text)?;
+            Ok(if well || !arguments.check { ExitCode::SUCCESS } else { ExitCode::from(1) })
         }
         Command::Ledger { command } => {
             answer(&ledger::ledger(&command)?)?;

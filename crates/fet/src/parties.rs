@@ -7,6 +7,8 @@
 pub mod hub;
 pub mod keys;
 pub mod network;
+mod observer;
+pub mod prune;
 mod remote;
 mod roster;
 mod run_id;
@@ -83,6 +85,9 @@ struct About {
     /// What confirms the linkers' common secret, where there is one.
     #[serde(default)]
     secret: Option<String>,
+    /// Whether its secrets follow from the experiment's seed.
+    #[serde(default)]
+    rehearsal: bool,
 }
 
 /// What the primary wants of the parties.
@@ -103,7 +108,7 @@ impl About {
         Self { purpose, run: run.to_string(), data, secret, ..Self::party() }
     }
 
-    /// What a party says.
+    /// What a party says, or a primary besides what it wants.
     fn party() -> Self {
         let program = format!("fet {} (commit {})", env!("CARGO_PKG_VERSION"), env!("FET_COMMIT"));
         Self { program, instructions: instructions(), ..Self::default() }

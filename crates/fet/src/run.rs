@@ -47,6 +47,10 @@ pub enum Keep {
     Nothing,
 }
 
+/// The warning of a rehearsal among parties elsewhere.
+const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties follow from the experiment's seed, and hide \
+                         nothing";
+
 /// How a run ended.
 #[derive(Debug)]
 pub enum Outcome {
@@ -111,6 +115,10 @@ pub fn run_among(
         Some(_) if lock::is_held(folder) => return Ok(Outcome::Elsewhere(folder.to_path_buf())),
         Some(elsewhere) => begin::distributed(experiment, &backend, folder, elsewhere)?,
     };
+    let rehearsal = elsewhere.is_some_and(Elsewhere::is_rehearsal).then_some(REHEARSAL);
+    if let Some(rehearsal) = rehearsal {
+        fet_files::note!("warning: {rehearsal}");
+    }
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
     std::fs::create_dir_all(folder).map_err(|error| {
@@ -180,7 +188,8 @@ pub fn run_among(
         Some(None) => return Ok(Outcome::Interrupted(folder.to_path_buf())),
         found => found.flatten(),
     };
-    let report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
+    let mut report = Report { attack, ..report_of(&trainer, experiment, made_from, cost)? };
+    report.warnings.extend(rehearsal.map(String::from));
     trainer.finish()?;
     // Where a prediction finds the data files; what the run computed does not follow from it.
     if let Some(place) = experiment.folder.as_deref().and_then(|place| place.canonicalize().ok()) {

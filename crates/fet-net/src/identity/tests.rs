@@ -31,6 +31,22 @@ fn a_file_that_others_may_read_is_refused() {
     assert!(error.contains("0640") && error.contains("chmod 600"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn accepts_a_read_only_file_that_root_put_there_for_a_group() {
+    for (mode, owners, expected) in [
+        (0o440, [0, 2000], true),
+        (0o440, [1000, 0], true),
+        (0o400, [0, 0], true),
+        (0o440, [1000, 1000], false),
+        (0o640, [0, 0], false),
+        (0o444, [0, 0], false),
+        (0o450, [0, 0], false),
+    ] {
+        assert_eq!(is_mounted(mode, owners), expected, "{mode:o} {owners:?}");
+    }
+}
+
 #[test]
 fn a_file_without_one_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -51,6 +51,19 @@ pub enum NatsError {
         /// This end's identity.
         identity: PublicIdentity,
     },
+    /// The server takes no packets of the size that links send.
+    #[error(
+        "the server {url} takes messages of at most {limit} bytes (`max_payload`), and this program sends {needed}: have its \
+         operator set `max_payload: 256KB` or more"
+    )]
+    SmallPayload {
+        /// The address.
+        url: String,
+        /// The server's limit.
+        limit: usize,
+        /// The largest packet.
+        needed: usize,
+    },
     /// The server cannot be reached.
     #[error(
         "the server {url} cannot be reached: {why}; is it running, and does a firewall let this machine dial out to it?"

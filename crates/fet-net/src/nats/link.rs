@@ -10,6 +10,7 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::{NatsError, Shared};
 use crate::transport::{Connection, LARGEST_PACKET, Transport};
+use crate::wire::LARGEST_SENT;
 
 /// How long the server may take to hear of a subscription before packets are sent.
 const SUBSCRIBE: Duration = Duration::from_secs(5);
@@ -100,7 +101,17 @@ impl Transport for NatsLink {
     }
 
     fn connection(&self) -> Connection {
-        self.shared.status.connection()
+        let limit = self.shared.client.max_payload();
+        match self.shared.status.of_link([self.publish.as_str(), self.subscribe.as_str()]) {
+            // It was started again with other settings.
+            Connection::Up { .. } if limit < LARGEST_SENT => Connection::Up {
+                warning: Some(format!(
+                    "its `max_payload` is now {limit} bytes, and packets have up to {LARGEST_SENT}: have its operator set \
+                     256KB or more"
+                )),
+            },
+            found => found,
+        }
     }
 
     fn has_ended(&self) -> bool {

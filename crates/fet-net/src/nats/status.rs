@@ -1,5 +1,6 @@
 //! How a connection to the server stands, as its events tell.
 
+use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
@@ -16,7 +17,12 @@ struct Known {
     down: Option<Instant>,
     why: Option<String>,
     warning: Option<String>,
+    /// The subjects that the server does not let this end use.
+    denied: BTreeSet<String>,
 }
+
+/// A server names no more subjects than its configuration has.
+const MOST_DENIED: usize = 1024;
 
 impl Status {
     pub(super) fn note(&self, event: &Event) {
@@ -29,12 +35,31 @@ impl Status {
             Event::ServerError(ServerError::AuthorizationViolation) => {
                 known.why = Some("it does not authorise this identity".into());
             }
-            Event::ServerError(ServerError::Other(text)) => known.warning = Some(text.clone()),
+            Event::ServerError(ServerError::Other(text)) => {
+                let denies = text.to_lowercase().contains("permissions violation");
+                let subject = text.split('"').nth(1).filter(|_| denies && known.denied.len() < MOST_DENIED);
+                known.denied.extend(subject.map(String::from));
+                known.warning = Some(text.clone());
+            }
             Event::ClientError(ClientError::Other(text)) => known.why = Some(text.clone()),
             Event::SlowConsumer(_) | Event::ServerError(ServerError::SlowConsumer(_)) => {
                 known.warning = Some("packets were dropped that came faster than they were taken".into());
             }
             _ => {}
+        }
+    }
+
+    /// The connection of a link with these subjects. The server may refuse those of another link, or one that was altered
+    /// on its way.
+    pub(super) fn of_link(&self, subjects: [&str; 2]) -> Connection {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let denied = subjects.into_iter().find(|subject| known.denied.contains(*subject));
+        match denied.filter(|_| known.down.is_none()) {
+            Some(subject) => Connection::Denied { why: format!("it denies the subject {subject}") },
+            None => {
+                drop(known);
+                self.connection()
+            }
         }
     }
 
@@ -60,10 +85,12 @@ mod tests {
         let denied = "Permissions Violation for Subscription to \"x\"".to_owned();
         status.note(&Event::ServerError(ServerError::Other(denied.clone())));
         assert_eq!(status.connection(), Connection::Up { warning: Some(denied) });
+        assert!(matches!(status.of_link(["x", "y"]), Connection::Denied { .. }));
+        assert!(matches!(status.of_link(["z", "y"]), Connection::Up { .. }));
         status.note(&Event::Disconnected);
         status.note(&Event::ClientError(ClientError::Other("IO error".into())));
         assert!(matches!(status.connection(), Connection::Down { why, .. } if why == "IO error"));
         status.note(&Event::Connected);
-        assert_eq!(status.connection(), Connection::Up { warning: None });
+        assert_eq!(status.of_link(["x", "y"]), Connection::Up { warning: None });
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 use crate::end::End;
 use crate::identity::PublicIdentity;
 use crate::names::Route;
-use crate::session::{Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, respond};
+use crate::session::{CARD, Card, Ends, FIRST, Hello, LARGEST_PLAIN, Opened, Session, TWICE, respond};
 use crate::settings::{Local, Peer, Settings};
 use crate::state::{Doing, State};
 use crate::transport::Transport;
@@ -40,6 +40,8 @@ pub(super) struct Post {
     answer: Vec<u8>,
     /// First messages that the primary's identity had not made for this route.
     forged: u64,
+    /// Why the primary and this end cannot agree.
+    objection: Option<String>,
     /// The last version that was refused, so that it is told once.
     refused: Option<(u64, u16)>,
     opened: Vec<u8>,
@@ -74,6 +76,7 @@ impl Post {
             events: VecDeque::new(),
             answer: Vec::new(),
             forged: 0,
+            objection: None,
             refused: None,
             opened: vec![0; LARGEST_PLAIN],
         }
@@ -83,6 +86,8 @@ impl Post {
     pub(super) fn take(&mut self, packet: &[u8], now: Instant) {
         if packet.first() == Some(&FIRST) {
             self.take_first(packet);
+        } else if packet.first() == Some(&CARD) {
+            self.take_card(packet);
         } else if !self.end.take(packet, now) {
             self.take_candidates_packet(packet, now);
         }
@@ -110,8 +115,26 @@ impl Post {
         let ours = Hello { serves, ..self.local.hello(&self.end.settings) };
         let Some((session, hello, second)) = respond(ends, &ours, packet) else {
             self.forged += 1;
+            self.end.transport.send(Card::of(ends, true).encode());
             return;
         };
+        match hello.serves {
+            0 => {}
+            // The primary asks whether another process than the one it knows has this key.
+            served if served == self.local.incarnation => return,
+            TWICE => {
+                self.objection = Some(
+                    "two processes answer the primary with this party's key: this one, and another, perhaps on another \
+                     machine; stop one of them"
+                        .into(),
+                );
+                return;
+            }
+            _ => {
+                self.end.transport.send(second);
+                return;
+            }
+        }
         self.end.transport.send(second.clone());
         if hello.version != self.local.version {
             let refused = Some((hello.incarnation, hello.version));
@@ -125,6 +148,15 @@ impl Post {
             self.candidates.pop_front();
         }
         self.candidates.push_back(Candidate { first: packet.to_vec(), second, session, hello });
+    }
+
+    /// Compares the names and keys of whoever sent a first message that could not be read.
+    fn take_card(&mut self, packet: &[u8]) {
+        let ends = Ends { route: &self.route, keys: &self.local.keys, other: &self.primary };
+        let Some(theirs) = Card::decode(packet) else { return };
+        if let Some(difference) = Card::of(ends, false).difference(&theirs) {
+            self.objection = Some(difference);
+        }
     }
 
     /// The first authentic packet of a session makes it the current one.
@@ -149,6 +181,7 @@ impl Post {
             self.events.push_back(Event::Begins(hello.clone().into()));
         }
         self.peer = Some(hello.into());
+        self.objection = None;
         self.end.replace(session);
         self.end.take_plain(&self.opened[..length], packet.len(), now);
     }
@@ -200,6 +233,7 @@ impl Post {
             sent,
             received,
             unreadable: self.end.unreadable().all() + self.forged,
+            objection: self.objection.clone(),
         }
     }
 }

@@ -13,6 +13,8 @@ const PATTERN: &str = "Noise_KK_25519_ChaChaPoly_BLAKE2s";
 const OVERHEAD: usize = 32 + 16;
 /// The longest free text of a greeting, in bytes.
 pub(crate) const LONGEST_ABOUT: usize = 4096;
+/// In the place of a party's instance id: the primary has found two processes with that party's key.
+pub(crate) const TWICE: u64 = u64::MAX;
 const LONGEST_HELLO: usize = 8 + 2 + 8 + 8 + LONGEST_ABOUT;
 
 /// The route, this end's keys, and the pinned key of the other end.
@@ -30,7 +32,8 @@ pub(crate) struct Hello {
     pub(crate) version: u16,
     /// The largest message that it takes, in bytes.
     pub(crate) largest: u64,
-    /// Of a party: the incarnation of the primary whose requests it answers at present; 0 for none, and of a primary.
+    /// Of a party: the incarnation of the primary whose requests it answers at present; 0 for none. Of a primary: 0 where
+    /// it wants a session, otherwise the incarnation of the party that it has one with, or [`TWICE`].
     pub(crate) serves: u64,
     pub(crate) about: String,
 }

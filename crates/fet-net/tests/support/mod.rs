@@ -195,6 +195,31 @@ impl<T: Transport> Transport for Forger<T> {
     }
 }
 
+/// One end that reaches two others, as a server reaches all that subscribe to a subject.
+pub(crate) struct Both<T>(pub(crate) T, pub(crate) T);
+
+impl<T: Transport> Transport for Both<T> {
+    fn send(&self, packet: Vec<u8>) {
+        self.0.send(packet.clone());
+        self.1.send(packet);
+    }
+
+    fn receive(&self, until: Instant) -> Option<Bytes> {
+        loop {
+            let now = Instant::now();
+            let found =
+                self.0.receive(now).or_else(|| self.1.receive(until.min(now + Duration::from_millis(1))));
+            if found.is_some() || now >= until {
+                return found;
+            }
+        }
+    }
+
+    fn connection(&self) -> Connection {
+        self.0.connection()
+    }
+}
+
 /// A range of times, in milliseconds.
 pub(crate) fn millis(from: u64, to: u64) -> std::ops::Range<Duration> {
     Duration::from_millis(from)..Duration::from_millis(to)

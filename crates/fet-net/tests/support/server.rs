@@ -101,6 +101,19 @@ impl Running {
         }
     }
 
+    /// Starts it again with another limit of the bytes of a message.
+    pub(crate) fn limit(&mut self, bytes: usize) {
+        self.stop();
+        let path = self.folder.path().join("hub.conf");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let lines = text.lines().map(|line| match line.starts_with("max_payload: ") {
+            true => format!("max_payload: {bytes}\n"),
+            false => format!("{line}\n"),
+        });
+        fet_files::write(&path, lines.collect::<String>().as_bytes()).unwrap();
+        self.resume();
+    }
+
     /// Kills the process.
     pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {

@@ -72,6 +72,15 @@ fn predict_with(world: &World<'_>, more: &[&str]) -> anyhow::Result<Process> {
     Process::start(&world.kit.fet, &arguments, &world.of("primary"), "predict")
 }
 
+/// Has every party answer requests for predictions.
+fn allow(world: &World<'_>) -> anyhow::Result<()> {
+    for member in &world.members()[1..] {
+        let file = world.party_file(member, "", "\n[policy]\npredictions = true\n");
+        std::fs::write(world.of(member).join("party.toml"), file)?;
+    }
+    Ok(())
+}
+
 /// A finished run, with new records beside it: the rows of the primary's table, some of them twice.
 fn finished(world: &World<'_>, verdict: &mut Verdict) -> anyhow::Result<Vec<Process>> {
     let table = world.experiment.files().remove(0);
@@ -94,6 +103,7 @@ fn predicted(
     let mut verdict = Verdict::new(End::Equal);
     let simulation = kit.simulation(&experiment)?;
     let mut world = World::new(kit, folder, experiment, true, 10)?;
+    allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let patience = kit.patience(60);
     // The simulation's models predict the same records.
@@ -174,6 +184,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let method = "{ kind = \"fet\", hidden = 8, heads = 2, party_dropout = 0.3 }";
     let experiment = Experiment::new(Data::People).with("method", method);
     let world = World::new(kit, folder, experiment, true, 10)?;
+    allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let file = world.of("primary").join("new-predictions.csv");
     let drop = ["--missing", "drop", "--wait", "2"];
@@ -219,6 +230,7 @@ fn missing(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
+    allow(&world)?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict_with(&world, &["--missing", "drop"])?.wait(kit.patience(30))?;
     if ended.code != Some(2) {
@@ -236,8 +248,9 @@ fn never(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 fn forbidden(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Places), true, 10)?;
-    let file = world.party_file("p1", "", "\n[policy]\npredictions = false\n");
-    std::fs::write(world.of("p1").join("party.toml"), file)?;
+    allow(&world)?;
+    // The first party's policy is the usual one, which allows none.
+    std::fs::write(world.of("p1").join("party.toml"), world.party_file("p1", "", ""))?;
     let mut parties = finished(&world, &mut verdict)?;
     let ended = predict(&world)?.wait(kit.patience(30))?;
     if ended.code != Some(2) {

@@ -8,6 +8,7 @@ mod members;
 mod needs;
 mod policy;
 mod rosters;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(AREA, name, move |kit, folder, _| refused(kit, folder, name, who, change, names))
             .short(number % SHORT == 0)
     };
-    LINES.concat().iter().enumerate().map(case).chain(members::cases()).collect()
+    LINES.concat().iter().enumerate().map(case).chain(members::cases()).chain(waits::cases()).collect()
 }
 
 fn refused(

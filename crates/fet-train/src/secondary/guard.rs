@@ -15,6 +15,7 @@ use fet_privacy::secure_sum::MaskGraph;
 
 use super::SecondaryError;
 use super::account::{planned, within};
+use super::serving::PredictionRules;
 use crate::privacy::solvable_sums;
 use crate::schedule::{Part, Schedule};
 
@@ -49,7 +50,7 @@ pub(super) struct Guard {
     /// Whether a sum must be over all parties that the schedule has in it.
     whole_sums: bool,
     probes: bool,
-    predictions: bool,
+    predictions: PredictionRules,
     /// Whether it answers requests for predictions alone.
     serving: bool,
     /// Parties that a round left out although they were to take part, from 0: no later round has them.
@@ -87,7 +88,7 @@ impl Guard {
             least_summed: policy.least_summed,
             whole_sums: false,
             probes: policy.probes,
-            predictions: policy.predictions,
+            predictions: PredictionRules::new(policy),
             serving: false,
             gone: BTreeSet::new(),
             at: None,
@@ -333,12 +334,9 @@ impl Guard {
         self.serving
     }
 
-    pub(super) fn check_predictions(&self) -> Result<(), SecondaryError> {
-        if self.predictions {
-            return Ok(());
-        }
-        let rule = "must be true for predictions".to_string();
-        Err(SecondaryError::Policy { field: "predictions", rule, value: "false".into() })
+    /// What the policy says of predictions.
+    pub(super) fn predictions(&self) -> PredictionRules {
+        self.predictions
     }
 
     /// A prediction is by parties that are still there.

@@ -2,9 +2,55 @@
 
 use fet_core::linker::Links;
 use fet_core::message::{Forward, LinkKeys, Reply};
+use fet_core::policy::Policy;
 
 use super::join::MOST_ROWS;
 use super::{Of, SecondaryError, Session};
+
+/// What a party's policy says of predictions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PredictionRules {
+    allowed: bool,
+    least_rows: usize,
+    /// The largest number of records over all runs; 0 for no limit.
+    most: u64,
+}
+
+impl PredictionRules {
+    pub(super) fn new(policy: &Policy) -> Self {
+        Self { allowed: policy.predictions, least_rows: policy.least_rows, most: policy.most_predictions }
+    }
+
+    fn check_allowed(self) -> Result<(), SecondaryError> {
+        if self.allowed {
+            return Ok(());
+        }
+        let rule = "must be true for predictions".to_string();
+        Err(SecondaryError::Policy { field: "predictions", rule, value: "false".into() })
+    }
+
+    /// The number of records with these, after `before` others; an error where it is not allowed.
+    fn count(self, before: u64, rows: usize) -> Result<u64, SecondaryError> {
+        if rows < self.least_rows {
+            let rule = format!("must be at most the number of new records ({rows})");
+            return Err(SecondaryError::Policy {
+                field: "least_rows",
+                rule,
+                value: self.least_rows.to_string(),
+            });
+        }
+        let all = before.saturating_add(rows as u64);
+        if self.most > 0 && all > self.most {
+            let rule = format!("must be at least the number of records in all, {rows} after {before} before");
+            return Err(SecondaryError::Policy {
+                field: "most_predictions",
+                rule,
+                value: self.most.to_string(),
+            });
+        }
+        Ok(all)
+    }
+}
 
 impl Session {
     /// Links the keys of new records.
@@ -17,6 +63,11 @@ impl Session {
         if !(1..=MOST_ROWS).contains(&rows) {
             let rule = format!("must have 1 to {MOST_ROWS} rows");
             return Err(SecondaryError::Message { field: "keys", rule, value: rows.to_string() });
+        }
+        let rules = self.guard.predictions();
+        let all = rules.count(self.store.predictions()?, rows)?;
+        if rules.most > 0 {
+            self.store.keep_predictions(all)?;
         }
         self.serving = None;
         self.begin(message.keys, Of::New)
@@ -38,7 +89,7 @@ impl Session {
 
     /// Refuses predictions that the policy forbids or that nothing protects as it protects the run.
     fn check_serving(&self) -> Result<(), SecondaryError> {
-        self.guard.check_predictions()?;
+        self.guard.predictions().check_allowed()?;
         if !self.privacy.is_identity() {
             return Err(SecondaryError::UncountedPrediction);
         }
@@ -55,5 +106,43 @@ impl Session {
             Of::New => &self.serving,
         };
         links.as_ref().ok_or(SecondaryError::NotLinked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_rows_of_predictions_against_the_policy() {
+        let check = |policy: Policy, before: u64, rows: usize, expected: Result<u64, &str>| {
+            let rules = PredictionRules::new(&policy);
+            let found = rules.check_allowed().and_then(|()| rules.count(before, rows));
+            match (found, expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+                (found, expected) => panic!("{found:?}, expected {expected:?}"),
+            }
+        };
+        let policy = Policy { predictions: true, least_rows: 10, most_predictions: 100, ..Policy::default() };
+        check(Policy::default(), 0, 1, Err("policy.predictions"));
+        check(policy.clone(), 0, 10, Ok(10));
+        check(policy.clone(), 90, 10, Ok(100));
+        check(policy.clone(), 0, 9, Err("policy.least_rows"));
+        check(policy.clone(), 91, 10, Err("policy.most_predictions"));
+        check(Policy { most_predictions: 0, ..policy.clone() }, u64::MAX, 10, Ok(u64::MAX));
+        check(policy, u64::MAX, 10, Err("policy.most_predictions"));
+    }
+
+    #[test]
+    fn the_count_outlives_the_session_and_a_damaged_one_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = super::super::Store::folder(folder.path().join("party"));
+        assert_eq!(store.predictions().expect("none yet"), 0);
+        store.keep_predictions(42).expect("written");
+        assert_eq!(store.predictions().expect("a number"), 42);
+        fet_files::write(&folder.path().join("party/predictions"), b"many").expect("written");
+        let error = store.predictions().expect_err("no number").to_string();
+        assert!(error.contains("must hold one number"), "{error}");
     }
 }

@@ -33,6 +33,8 @@ pub enum Store {
 
 /// The file of a party's own seed.
 const SEED: &str = "seed";
+/// The file that counts the records that were linked for predictions.
+const PREDICTIONS: &str = "predictions";
 /// How many saved states are kept.
 const GENERATIONS: usize = 2;
 /// The file of the party's best model, once the run is over.
@@ -155,7 +157,12 @@ impl Store {
                     return Err(wrong(&format!("cannot be read ({error})")));
                 }
                 // A seed that was not wholly written was never used.
-                Err(_) if begun || has_entries_but(folder, |name| name.starts_with(&format!("{SEED}."))) => {
+                Err(_)
+                    if begun
+                        || has_entries_but(folder, |name| {
+                            name.starts_with(&format!("{SEED}.")) || name == PREDICTIONS
+                        }) =>
+                {
                     return Err(wrong("is missing"));
                 }
                 Err(_) => {}
@@ -177,6 +184,27 @@ impl Store {
             }
             Err(_) => fet_files::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),
         }
+    }
+
+    /// How many records were linked for predictions, over all runs.
+    pub(super) fn predictions(&self) -> Result<u64, StateError> {
+        let Self::Folder { own: folder, .. } = self else { return Ok(0) };
+        let path = folder.join(PREDICTIONS);
+        let wrong = |rule: String| StateError::Predictions { path: path.display().to_string(), rule };
+        match fet_files::read_to_string(&path) {
+            Ok(text) => text.trim().parse().map_err(|_| wrong("must hold one number".into())),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(wrong(format!("cannot be read ({error})"))),
+        }
+    }
+
+    /// Keeps their number.
+    pub(super) fn keep_predictions(&self, rows: u64) -> Result<(), StateError> {
+        let Self::Folder { own: folder, .. } = self else { return Ok(()) };
+        let path = folder.join(PREDICTIONS);
+        fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
+        fet_files::write_private(&path, format!("{rows}\n").as_bytes())
+            .map_err(|error| StateError::io(&path, error))
     }
 
     fn save(&mut self, epoch: u32, bytes: Vec<u8>) -> Result<(), StateError> {

@@ -39,6 +39,13 @@ pub fn hub(command: &Command) -> anyhow::Result<String> {
             return Err(input(format!("{}: `hub` {problem}", path.display())));
         }
     };
+    if settings.verify.is_some() && roster.file.certificate.is_none() {
+        return Err(input(format!(
+            "{}: `hub.verify` has the server ask for certificates: name those that the parties show in `certificate` and \
+             `certificate_key`, beside `server`",
+            path.display()
+        )));
+    }
     let hub::Roster { run, primary, parties, .. } = roster.members();
     let wanted = hub::Roster { run, primary, parties, host: settings.host, port: settings.port, tls };
     wanted.configuration().map_err(|error| input(format!("{}: {error}", path.display())))

@@ -10,10 +10,10 @@ use fet_core::experiment::Experiment;
 use fet_core::message::Standing;
 use fet_core::party::Party;
 use fet_core::rng::OwnSeed;
-use fet_net::{CallError, Caller, Keys, Local, Settings};
+use fet_net::{CallError, Caller, Keys, Local, Peer};
 use fet_train::lifetime::Known;
 
-use super::remote::{Link, Remote};
+use super::remote::{self, Link, Remote};
 use super::roster::Roster;
 use super::run_id::RunId;
 use super::status::{LinkStatus, Mirror, Status};
@@ -92,7 +92,7 @@ impl Elsewhere {
                 None => RunId::draw()?,
             },
         };
-        let about = About::of(self.purpose, &run, experiment);
+        let about = About { rehearsal: self.is_rehearsal(), ..About::of(self.purpose, &run, experiment) };
         let mut network = Network::connect(&self.roster, &self.keys, run, &about, &self.stop)?;
         network.wait(self.drops)?;
         Ok(self.network.get_or_init(|| network))
@@ -127,6 +127,8 @@ pub(crate) struct Network {
     run: RunId,
     /// The primary's name and the run's, as the roster has them.
     names: [String; 2],
+    /// Whether the roster says that it is a rehearsal.
+    rehearsal: bool,
     links: Vec<Link>,
     /// Those that did not join and are left out, from 0.
     missing: Vec<usize>,
@@ -150,11 +152,13 @@ impl Network {
         for (place, party) in roster.parties().iter().enumerate() {
             let route = roster.route(place);
             let transport = hub.to_party(&route).map_err(input)?;
-            let caller = Caller::new(transport, local.clone(), route, party.identity, Settings::default());
+            let settings = remote::settings(wait);
+            let caller = Caller::new(transport, local.clone(), route, party.identity, settings);
             links.push(Link::new(party.name.to_string(), caller, wait, Arc::clone(stop)));
         }
         let names = [roster.primary().name.to_string(), roster.file.run.clone()];
-        Ok(Self { run, names, links, missing: Vec::new(), doing: Arc::default() })
+        let rehearsal = roster.file.rehearsal;
+        Ok(Self { run, names, rehearsal, links, missing: Vec::new(), doing: Arc::default() })
     }
 
     /// By what the parties know the run.
@@ -167,7 +171,7 @@ impl Network {
         let (names, links, doing) = (self.names.clone(), self.links.clone(), Arc::clone(&self.doing));
         Mirror::start(folder, move || {
             let [party, run] = names.clone();
-            let links = links.iter().map(|link| LinkStatus::of(&link.name, &link.state())).collect();
+            let links = links.iter().map(|link| LinkStatus::of(&link.name, &link.state(), false)).collect();
             let doing = doing.lock().unwrap_or_else(PoisonError::into_inner).clone();
             Status { party, run, doing, links, written: 0 }
         })
@@ -207,6 +211,22 @@ impl Network {
         self.links.iter().map(of).collect::<Vec<_>>().join(", ")
     }
 
+    /// Refuses parties whose secrets follow from the experiment's seed where this primary's do not, and the other way round.
+    fn check_rehearsal(&self, joined: &[Joined]) -> anyhow::Result<()> {
+        let differs = |(name, joined): &Joined| {
+            let theirs = About::read(&joined.as_ref().ok()?.about).rehearsal;
+            (theirs != self.rehearsal).then(|| {
+                format!(
+                    "party \"{name}\": `rehearsal` is {theirs} in its own file, and {} in this roster; all must have the same: a \
+                     rehearsal hides nothing",
+                    self.rehearsal
+                )
+            })
+        };
+        let found: Vec<String> = joined.iter().filter_map(differs).collect();
+        if found.is_empty() { Ok(()) } else { Err(input(found.join("; "))) }
+    }
+
     /// Waits until every party has joined; those that do not are left out where `drops`.
     fn wait(&mut self, drops: bool) -> anyhow::Result<()> {
         fet_files::note!(
@@ -227,6 +247,7 @@ impl Network {
             let threads: Vec<_> = self.links.iter().map(join).collect();
             threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect::<Vec<_>>()
         });
+        self.check_rehearsal(&joined)?;
         let late = |joined: &Result<_, _>| matches!(joined, Err(CallError::NotJoined { .. }));
         let missing: Vec<usize> = joined
             .iter()
@@ -239,7 +260,9 @@ impl Network {
             self.missing = missing;
             return Ok(());
         }
-        let fatal = joined.iter().any(|(_, joined)| matches!(joined, Err(CallError::Version { .. })));
+        let fatal = joined
+            .iter()
+            .any(|(_, joined)| matches!(joined, Err(CallError::Version { .. } | CallError::Denied(_))));
         let failed: Vec<String> = joined
             .into_iter()
             .filter_map(|(name, joined)| Some(format!("party \"{name}\": {}", joined.err()?)))
@@ -251,6 +274,9 @@ impl Network {
         }
     }
 }
+
+/// A party's name, and how it joined.
+type Joined = (String, Result<Peer, CallError>);
 
 /// Says that a party has joined, and where its machine may compute other last bits.
 fn greet(name: &str, about: &About) {

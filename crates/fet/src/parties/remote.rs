@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
-use fet_net::{CallError, Caller, Peer, State};
+use fet_net::{CallError, Caller, Peer, Settings, State};
 
 /// Between two looks at whether the user wants to stop.
 const LOOK: Duration = Duration::from_secs(1);
@@ -22,7 +22,9 @@ pub(super) struct Link {
     caller: Arc<Mutex<Caller>>,
     /// With the time at which it was so.
     state: Arc<Mutex<(State, Instant)>>,
-    /// How long a party that is gone is waited for.
+    /// The last objection that was shown.
+    shown: Arc<Mutex<Option<String>>>,
+    /// How long a call may make no progress, once the party is silent or the call stands still.
     wait: Duration,
     stop: Arc<AtomicBool>,
 }
@@ -30,20 +32,26 @@ pub(super) struct Link {
 impl Link {
     pub(super) fn new(name: String, caller: Caller, wait: Duration, stop: Arc<AtomicBool>) -> Self {
         let state = Arc::new(Mutex::new((caller.state(), Instant::now())));
-        Self { name, caller: Arc::new(Mutex::new(caller)), state, wait, stop }
+        let shown = Arc::default();
+        Self { name, caller: Arc::new(Mutex::new(caller)), state, shown, wait, stop }
     }
 
     /// Waits until the party joins, or joins again.
     pub(super) fn join(&self) -> Result<Peer, CallError> {
+        self.join_within(self.wait)
+    }
+
+    fn join_within(&self, wait: Duration) -> Result<Peer, CallError> {
         let began = Instant::now();
         loop {
-            let left = self.wait.saturating_sub(began.elapsed());
+            let left = wait.saturating_sub(began.elapsed());
             let found = self.caller().wait_for(left.min(LOOK), &mut |state| self.keep(state));
             match found {
                 Ok(peer) => return Ok(peer),
                 Err(CallError::NotJoined { .. }) if left > LOOK && !self.stop.load(Ordering::Relaxed) => {}
-                Err(CallError::NotJoined { unreadable, connection, .. }) => {
-                    return Err(CallError::NotJoined { waited: began.elapsed(), unreadable, connection });
+                Err(CallError::NotJoined { unreadable, objection, connection, .. }) => {
+                    let waited = began.elapsed();
+                    return Err(CallError::NotJoined { waited, unreadable, objection, connection });
                 }
                 Err(error) => return Err(error),
             }
@@ -57,6 +65,13 @@ impl Link {
     }
 
     fn keep(&self, state: &State) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(objection) =
+            state.objection.as_ref().filter(|objection| shown.as_ref() != Some(*objection))
+        {
+            fet_files::note!("warning: party \"{}\": {objection}", self.name);
+            *shown = Some(objection.clone());
+        }
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (state.clone(), Instant::now());
     }
 
@@ -64,7 +79,8 @@ impl Link {
         self.caller.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a request; one that was cut goes on once the party is there again.
+    /// The answer to a request; one that was cut goes on once the party is there again. The time without progress counts over
+    /// all attempts: a party that joins again and again and never answers is given up, too.
     fn call(&self, request: &[u8]) -> Result<Vec<u8>, Failure> {
         loop {
             let called = {
@@ -80,21 +96,41 @@ impl Link {
                 }
                 Err(CallError::Restarted) => return Err(Failure::Restarted),
                 Err(error @ (CallError::Lost { .. } | CallError::Altered { .. })) => {
+                    let left = limit(self.wait).saturating_sub(self.caller().stalled());
+                    if left.is_zero() {
+                        return Err(Failure::Unreached(error.to_string()));
+                    }
                     fet_files::note!(
                         "party \"{}\": {error}; it is waited for, {} s at most",
                         self.name,
-                        self.wait.as_secs()
+                        left.as_secs().max(1)
                     );
-                    match self.join() {
+                    match self.join_within(left) {
                         Ok(_) => fet_files::note!("party \"{}\" is there again", self.name),
                         Err(CallError::Restarted) => return Err(Failure::Restarted),
                         Err(error) => return Err(Failure::Unreached(error.to_string())),
                     }
                 }
+                Err(error @ CallError::Stalled { computing: true, .. }) => {
+                    return Err(Failure::Unreached(format!(
+                        "{error}; `wait` in the roster is {} s: raise it if the party's work takes longer",
+                        self.wait.as_secs()
+                    )));
+                }
                 Err(error) => return Err(Failure::Unreached(error.to_string())),
             }
         }
     }
+}
+
+/// The times of a link to a party that is waited for so long. `wait` begins once the party is silent.
+pub(super) fn settings(wait: Duration) -> Settings {
+    Settings { patience: limit(wait), ..Settings::default() }
+}
+
+/// The longest time without progress.
+fn limit(wait: Duration) -> Duration {
+    wait.saturating_add(Settings::default().silence)
 }
 
 /// A party behind a link.

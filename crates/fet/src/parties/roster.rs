@@ -21,6 +21,11 @@ pub(super) struct File {
     pub(super) server: String,
     /// The certificates (PEM) of the authority that vouches for the server; without it, those of the system.
     pub(super) ca: Option<PathBuf>,
+    /// The certificate (PEM) that this organisation shows the server, where the server asks for one (`hub.verify`). Each has its
+    /// own file of this name.
+    pub(super) certificate: Option<PathBuf>,
+    /// The key (PEM) of that certificate.
+    pub(super) certificate_key: Option<PathBuf>,
     /// The party with the labels.
     pub(super) primary: Member,
     /// The other parties, in the order of the experiment.
@@ -57,7 +62,8 @@ pub(super) struct Hub {
     pub(super) port: u16,
     pub(super) certificate: Option<PathBuf>,
     pub(super) key: Option<PathBuf>,
-    /// The authority of the certificates that parties must show; nothing where they show none.
+    /// The authority of the certificates that parties must show; nothing where they show none. They name theirs in
+    /// `certificate` and `certificate_key`.
     pub(super) verify: Option<PathBuf>,
 }
 
@@ -114,6 +120,9 @@ impl Roster {
             parties.push(member(&field, entry)?);
             signing.push(signer(&field, entry)?);
         }
+        if file.certificate.is_some() != file.certificate_key.is_some() {
+            return Err(bad("`certificate` and `certificate_key` must be given together".into()));
+        }
         if parties.is_empty() {
             return Err(bad("`parties` must name at least one party besides the primary".into()));
         }
@@ -144,8 +153,9 @@ impl Roster {
     /// The server.
     pub(super) fn server(&self) -> Server {
         let folder = self.path.parent().unwrap_or(Path::new(""));
-        let ca = self.file.ca.as_ref().map(|ca| folder.join(ca));
-        Server { url: self.file.server.clone(), ca, certificate: None }
+        let place = |file: &Option<PathBuf>| file.as_ref().map(|file| folder.join(file));
+        let certificate = place(&self.file.certificate).zip(place(&self.file.certificate_key));
+        Server { url: self.file.server.clone(), ca: place(&self.file.ca), certificate }
     }
 
     pub(super) fn primary(&self) -> &hub::Member {

@@ -51,7 +51,7 @@ pub(crate) struct File {
     pub(crate) policy: Policy,
     /// Whether its secrets, noise and masks follow from the experiment's seed, as in a simulation: a rehearsal, which hides nothing.
     #[serde(default)]
-    rehearsal: bool,
+    pub(super) rehearsal: bool,
 }
 
 /// So many runs whose states or models a party keeps are too many: somebody draws new ones.
@@ -72,7 +72,7 @@ pub(super) struct Seat {
     state: PathBuf,
     /// With a folder for each run.
     runs: PathBuf,
-    rehearsal: bool,
+    pub(super) rehearsal: bool,
     /// The checksum of its table's file, if it has one of its own.
     checksum: Option<[u8; 32]>,
 }

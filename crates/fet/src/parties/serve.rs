@@ -8,15 +8,17 @@ use std::time::Duration;
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
-use fet_net::{Local, Peer, Service, Settings};
+use fet_net::{Connection, Local, Peer, Service};
 use fet_train::secondary::Secondary;
 
+use super::observer::Observer;
+use super::remote;
 use super::roster::Roster;
 use super::run_id::RunId;
 use super::seat::{File, Seat, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, Status};
 use super::teller::Teller;
-use super::{About, Purpose, Unreached, common_data, keys};
+use super::{About, Purpose, Unreached, common_data, keys, prune};
 use crate::input::input;
 use crate::lock;
 use crate::watch::Log;
@@ -26,17 +28,29 @@ const MOST_TOGETHER: usize = 2;
 
 /// The arguments of `fet party`.
 #[derive(Debug, Clone, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
+    /// A command other than to serve.
+    #[command(subcommand)]
+    pub command: Option<Command>,
     /// The party's own file (TOML): who it is, its experiment, its key, its state and its table.
-    pub file: PathBuf,
+    #[arg(required = true)]
+    pub file: Option<PathBuf>,
     /// The form of what it says.
     #[arg(long, value_enum, default_value_t)]
     pub log: Log,
 }
 
+/// The commands of `fet party`.
+#[derive(Debug, Clone, clap::Subcommand)]
+pub enum Command {
+    /// Remove what a party keeps of runs that are done or old; never what it counts over all runs.
+    Prune(prune::Arguments),
+}
+
 /// Serves until `stop` is set.
 pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
-    let path = &arguments.file;
+    let Some(path) = &arguments.file else { return Err(input("name the party's own file")) };
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
     let file: File = super::read(path)?;
     file.policy.check().map_err(|violation| bad(violation.to_string()))?;
@@ -70,7 +84,8 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     status::clear(&state);
     seat.check_table(&state).map_err(bad)?;
     let wait = Duration::from_secs(roster.file.wait);
-    let local = Local::new(keys, About::party().text());
+    let about = About { rehearsal: file.rehearsal, ..About::party() };
+    let local = Local::new(keys, about.text());
     teller.tell(
         "roster",
         format_args!(
@@ -82,26 +97,43 @@ pub fn serve(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
     let hub = super::connect(&roster, &local.keys, wait)?;
     let route = roster.route(index);
     let transport = hub.to_primary(&route).map_err(input)?;
-    let mut service = Service::new(transport, local, route, roster.primary().identity, Settings::default());
-    teller.tell("ready", format_args!("ready for {}", roster.primary().name));
+    let mut service =
+        Service::new(transport, local, route, roster.primary().identity, remote::settings(wait));
+    let ready = format!(
+        "ready for {} in the run {}; its key must be {}",
+        roster.primary().name,
+        roster.file.run,
+        roster.primary().identity
+    );
+    teller.tell("ready", ready);
     let doing = Arc::new(Mutex::new("waits for the primary".to_string()));
     let (look, what) = (service.watch(), Arc::clone(&doing));
     let (party, run, primary) =
         (file.party.clone(), roster.file.run.clone(), roster.primary().name.to_string());
-    let _mirror = Mirror::start(&state, move || Status {
-        party: party.clone(),
-        run: run.clone(),
-        doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
-        links: vec![LinkStatus::of(&primary, &look())],
-        written: 0,
+    let mut observer = Observer::new(&primary, &run, wait);
+    let _mirror = Mirror::start(&state, move || {
+        let link = look();
+        for (event, message) in observer.look(&link, std::time::Instant::now()) {
+            teller.tell(event, message);
+        }
+        Status {
+            party: party.clone(),
+            run: run.clone(),
+            doing: what.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            links: vec![LinkStatus::of(&primary, &link, true)],
+            written: 0,
+        }
     });
     let mut serving =
         Serving { seat, secondary: None, purpose: Purpose::Run, run: None, differs: None, doing };
     service.serve(&mut serving, stop);
+    if let denied @ Connection::Denied { .. } = service.state().connection {
+        return Err(input(format!("{}: {denied}", file.party)));
+    }
     if !stop.load(Ordering::Relaxed) {
         return Err(Unreached(format!("{}: the connection to the server has ended", file.party)).into());
     }
-    teller.tell("stopped", "stopped");
+    serving.tell("stopped", "stopped");
     Ok(())
 }
 
@@ -182,6 +214,10 @@ impl Serving {
                 "`{name}` is of a run, and the primary has joined for predictions"
             ))));
         }
+        let linked = match &request {
+            Request::Predict(message) => Some(message.keys.rows()),
+            _ => None,
+        };
         let Some(secondary) = &mut self.secondary else {
             let reason = "the party has no run under way: another command with the primary's key has joined it since; give the same \
                           command again once that has ended";
@@ -190,7 +226,9 @@ impl Serving {
         };
         match secondary.ask(request) {
             Ok(reply) => {
-                if is_join {
+                if let Some(rows) = linked {
+                    self.tell("predictions", format_args!("{rows} new records were linked for predictions"));
+                } else if is_join {
                     let lifetime = secondary.lifetime();
                     self.tell("agreed", "agreed to the terms");
                     if let Some(lifetime) = lifetime {
@@ -222,7 +260,18 @@ impl fet_net::Answer for Serving {
             let name = super::secret_env(&self.seat.experiment.linker.settings()).unwrap_or_default();
             format!("the linkers' common secret (`linker.secret_env` \"{name}\") is another at this party")
         });
-        self.differs = other_secret
+        let rehearsal = (about.rehearsal != self.seat.rehearsal).then(|| {
+            format!(
+                "`rehearsal` is {} in the primary's roster, and {} in this party's file; all must have the same: a rehearsal \
+                 hides nothing",
+                about.rehearsal, self.seat.rehearsal
+            )
+        });
+        if let Some(rehearsal) = &rehearsal {
+            self.tell("refused", rehearsal);
+        }
+        self.differs = rehearsal
+            .or(other_secret)
             .or_else(|| differs(about.data.as_deref(), common_data(&self.seat.experiment).as_deref()));
         self.secondary = None;
     }

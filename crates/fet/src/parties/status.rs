@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use fet_net::{Connection, Doing, Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -33,6 +34,9 @@ pub struct Arguments {
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,
+    /// Exit with 0 where all is well, and with 1 where it is not: no process, a link that is cut, or another party that is silent.
+    #[arg(long)]
+    pub check: bool,
 }
 
 /// How a process and its links stand.
@@ -66,10 +70,20 @@ pub(crate) struct LinkStatus {
     pub(crate) sent: u64,
     /// Bytes that arrived.
     pub(crate) received: u64,
+    /// Whether the link is as it should be.
+    #[serde(default)]
+    pub(crate) well: bool,
 }
 
 impl LinkStatus {
-    pub(crate) fn of(party: &str, state: &fet_net::State) -> Self {
+    /// The link to `party`, for which this end `waits`, or not, until it joins.
+    pub(crate) fn of(party: &str, state: &fet_net::State, waits: bool) -> Self {
+        let connected = matches!(state.connection, Connection::Up { warning: None });
+        let heard = match state.doing {
+            Doing::Idle => true,
+            Doing::Joining => waits,
+            _ => state.heard.is_none_or(|heard| heard < Settings::default().silence),
+        };
         Self {
             party: party.to_string(),
             state: state.to_string(),
@@ -77,6 +91,7 @@ impl LinkStatus {
             latency_milliseconds: state.latency.map(|latency| 1e3 * latency.as_secs_f64()),
             sent: state.sent,
             received: state.received,
+            well: connected && heard && state.objection.is_none(),
         }
     }
 }
@@ -90,7 +105,7 @@ pub(crate) struct Mirror {
 
 impl Mirror {
     /// Into `folder`, what `look` finds.
-    pub(crate) fn start(folder: &Path, look: impl Fn() -> Status + Send + 'static) -> Self {
+    pub(crate) fn start(folder: &Path, mut look: impl FnMut() -> Status + Send + 'static) -> Self {
         let (path, ended) = (folder.join(FILE), Arc::new(AtomicBool::new(false)));
         let (place, stop) = (path.clone(), Arc::clone(&ended));
         let write = move || {
@@ -137,8 +152,8 @@ pub(super) fn clear(folder: &Path) {
     let _ = std::fs::remove_file(folder.join(FILE));
 }
 
-/// The answer of `fet status`.
-pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
+/// The answer of `fet status`, and whether all is well.
+pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
     let folder = folder(&arguments.place)?;
     let path = folder.join(FILE);
     let (done, begun) = (folder.join(REPORT).exists(), folder.join(CHECKPOINT).exists());
@@ -149,6 +164,9 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
         (false, _, false, true) => Some("the run was interrupted; the command that began it goes on with it"),
         (false, ..) => Some("no process works there"),
     };
+    if let Some(state) = state.filter(|_| arguments.check) {
+        return Ok((format!("{}: {state}\n", folder.display()), done));
+    }
     if let Some(state) = state {
         return Err(input(format!("{}: {state}", folder.display())));
     }
@@ -156,12 +174,14 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<String> {
     let bytes = fet_files::read(&path).map_err(|error| bad(error.to_string()))?;
     let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     let lifetime = ledger::line(&arguments.place, &folder);
+    let fresh = seconds().saturating_sub(status.written) < STALE;
+    let well = fresh && status.links.iter().all(|link| link.well);
     if arguments.json {
         let mut object = serde_json::to_value(&status)?;
         object["lifetime"] = json!(lifetime);
-        return Ok(format!("{object}\n"));
+        return Ok((format!("{object}\n"), well));
     }
-    Ok(words(&status) + &lifetime.map_or_else(String::new, |line| line + "\n"))
+    Ok((words(&status) + &lifetime.map_or_else(String::new, |line| line + "\n"), well))
 }
 
 /// Where the status of a run, or of a party by its own file, is.
@@ -200,4 +220,35 @@ fn words(status: &Status) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_is_well_where_it_is_heard_and_objects_to_nothing() {
+        let state = |doing, heard| fet_net::State {
+            connection: Connection::Up { warning: None },
+            doing,
+            heard: Some(Duration::from_secs(heard)),
+            latency: None,
+            sent: 0,
+            received: 0,
+            unreadable: 0,
+            objection: None,
+        };
+        let warned = Connection::Up { warning: Some("no".into()) };
+        for (state, waits, expected) in [
+            (state(Doing::Idle, 500), false, true),
+            (state(Doing::Joining, 500), true, true),
+            (state(Doing::Joining, 500), false, false),
+            (state(Doing::Computing, 1), false, true),
+            (state(Doing::Sending, 20), true, false),
+            (fet_net::State { connection: warned, ..state(Doing::Idle, 1) }, true, false),
+            (fet_net::State { objection: Some("other key".into()), ..state(Doing::Idle, 1) }, true, false),
+        ] {
+            assert_eq!(LinkStatus::of("p", &state, waits).well, expected, "{state} {waits}");
+        }
+    }
 }

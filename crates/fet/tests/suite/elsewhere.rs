@@ -69,6 +69,12 @@ fn obeyed(script: &str, folder: &Path) -> (ExitStatus, String) {
     (ended, fs::read_to_string(said).unwrap_or_default())
 }
 
+/// Whether files of this process are root's.
+fn is_root() -> bool {
+    let place = tempfile::tempdir().expect("a folder");
+    std::os::unix::fs::MetadataExt::uid(&fs::metadata(place.path()).expect("a folder")) == 0
+}
+
 #[test]
 fn the_guide_is_followed_by_its_text() {
     let server = std::env::var_os("FET_NATS").map_or_else(|| PathBuf::from("nats-server"), PathBuf::from);
@@ -93,7 +99,15 @@ fn the_guide_is_followed_by_its_text() {
     let read =
         |name: &str| fs::read_to_string(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {said}"));
     assert_eq!(read("bank/predictions.csv").lines().count(), 201);
-    assert!(read("streets/party.log").contains("agreed to the terms"));
+    let log = read("streets/party.log");
+    assert!(
+        log.contains("agreed to the terms") && log.contains("200 new records were linked for predictions"),
+        "{log}"
+    );
+    assert!(
+        log.lines().all(|line| line.as_bytes().get(10) == Some(&b'T') && line.contains("Z streets: ")),
+        "{log}"
+    );
     let lines: Vec<serde_json::Value> =
         read("weather/party.log").lines().map(|line| serde_json::from_str(line).expect(line)).collect();
     for event in ["ready", "joined", "agreed", "over"] {
@@ -234,6 +248,23 @@ EOF
             2,
             &["0\n", "no process works there"],
         ),
+        ("fet status --check state; fet status --check party.toml", 1, &["no process works there"]),
+        (
+            "sed -i '/^server/a certificate = \"c.pem\"' roster.toml; fet party party.toml",
+            2,
+            &["roster.toml: `certificate` and `certificate_key` must be given together"],
+        ),
+        (
+            "printf '[hub]\ncertificate = \"c\"\nkey = \"k\"\nverify = \"ca\"\n' >> roster.toml; fet hub config roster.toml",
+            2,
+            &["`hub.verify`", "`certificate` and `certificate_key`"],
+        ),
+        (
+            "chmod 440 streets.key; fet party party.toml; c=$?; chmod 600 streets.key; exit $c",
+            if is_root() { 75 } else { 2 },
+            &["streets"],
+        ),
+        ("fet party prune party.toml", 2, &["`state`", "is no folder"]),
         ("fet status nowhere", 2, &["nowhere is missing; name the folder of a run"]),
         (
             "sed -i 's/^wait.*/wait = -1/' roster.toml; fet party party.toml",

@@ -420,13 +420,20 @@ const FINDINGS: &[Finding] = &[
     (
         "events that could not be written were no error",
         "test -c /dev/full || exit 1; $FET run tiny.toml --out o --log json > /dev/full; code=$?; test -e o/report.json || exit 9; exit $code",
-        1,
+        75,
         &["standard output", "o/report.json"],
+    ),
+    (
+        "a refusal was no JSON among JSON",
+        "for more in --log=json '--log json --nope'; do $FET run none.toml $more 2> said; test $? = 2 || exit 9; \
+         python3 -c 'import json; [json.loads(line) for line in open(\"said\")]' || exit 9; grep '\"event\":\"error\"' said >&2; done",
+        0,
+        &["none.toml", "--nope"],
     ),
     (
         "help that could not be written was no error",
         "test -c /dev/full || exit 1; $FET --help > /dev/full",
-        1,
+        75,
         &["standard output"],
     ),
     ("a small stack was an abort", "ulimit -s 64; $FET run tiny.toml --out o", 0, &[]),

@@ -64,8 +64,20 @@ pub(super) const LINES: &[Line] = &[
     (
         "settings by set",
         ASKED,
-        |w| edit(w, "p1/party.toml", "rehearsal = true", "set = [\"train.epochs=9\"]"),
+        |w| edit(w, "p1/party.toml", "rehearsal = true", "rehearsal = true\nset = [\"train.epochs=9\"]"),
         &["epochs", "2", "9"],
+    ),
+    (
+        "rehearsal at the primary alone",
+        ASKED,
+        |w| edit(w, "p1/party.toml", "rehearsal = true", "rehearsal = false"),
+        &["rehearsal", "true", "false", "p1"],
+    ),
+    (
+        "rehearsal at the parties alone",
+        ASKED,
+        |w| edit(w, "primary/roster.toml", "rehearsal = true", "rehearsal = false"),
+        &["rehearsal", "true", "false", "p1"],
     ),
 ];
 

@@ -44,6 +44,18 @@ pub(super) const LINES: &[Line] = &[
     ),
     ("no address", PARTY, |w| server(w, "p1", "there"), &["there", "address"]),
     ("other host", PARTY, |w| edit(w, "p1/roster.toml", "127.0.0.1", "nosuch.invalid"), &["nosuch.invalid"]),
+    (
+        "other run, party",
+        PARTY,
+        |w| edit(w, "p1/roster.toml", "\"soak\"", "\"soap\""),
+        &["run", "fet.soap.to.p1"],
+    ),
+    (
+        "other run, primary",
+        PRIMARY,
+        |w| edit(w, "primary/roster.toml", "\"soak\"", "\"soap\""),
+        &["run", "fet.soap."],
+    ),
     // Keys and identities.
     ("unknown identity", PARTY, |w| stranger(w, "p1"), &["authorise"]),
     ("unknown identity, primary", PRIMARY, |w| stranger(w, "primary"), &["authorise"]),

@@ -16,6 +16,7 @@ pub(super) fn cases() -> Vec<Case> {
         Case::new(AREA, "two parties with one state", |kit, folder, _| one_state(kit, folder)).short(true),
         Case::new(AREA, "two primaries", |kit, folder, _| two_primaries(kit, folder)),
         Case::new(AREA, "two of one party", |kit, folder, _| two_parties(kit, folder)),
+        Case::new(AREA, "server that asks for certificates", |kit, folder, _| verified(kit, folder)),
         Case::new(AREA, "a key that is there", |kit, folder, _| key_is_there(kit, folder)),
     ]
 }
@@ -78,28 +79,57 @@ fn two_primaries(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
 }
 
 fn two_parties(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
-    let mut verdict = Verdict::new(End::Equal);
+    let mut verdict = Verdict::new(End::Refused);
     let world = World::new(kit, folder, Experiment::new(Data::Digits), true, 5)?;
-    edit(&world, "p1/party.toml", "state = \"state\"", "state = \"state\"\n")?;
     let other = world.of("p1").join("other.toml");
     std::fs::write(&other, world.party_file("p1", "", "").replace("\"state\"", "\"other\""))?;
     let mut parties = world.parties()?;
     let twice = Process::start(&kit.fet, &["party", "other.toml"], &world.of("p1"), "party")?;
-    let ended = world.run(kit.patience(60))?;
-    judge("the primary", &ended, &[0, 2, 75], &[], &mut verdict);
-    verdict.note(format!("{}: {}", ended.said(), ended.stderr.lines().last().unwrap_or_default()));
-    drop(twice);
-    let end = if ended.code == Some(0) { End::Equal } else { End::Refused };
-    if ended.code == Some(0) {
-        // Either of the two served.
-        if !world.model("p1").exists() {
-            let served = world.of("p1").join("other");
-            std::fs::remove_dir_all(world.of("p1").join("state")).ok();
-            std::fs::rename(served, world.of("p1").join("state"))?;
-        }
-        world.compare(&mut verdict)?;
+    let ready = |process: &Process| process.stderr().contains("ready for");
+    let began = std::time::Instant::now();
+    while !(ready(&twice) && parties.iter().all(ready)) && began.elapsed() < kit.patience(10) {
+        std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    verdict.end = end;
+    let ended = world.run(kit.patience(60))?;
+    judge("the primary", &ended, &[75], &["p1|party 1", "two processes"], &mut verdict);
+    // A party looks once a second.
+    let named = |process: &Process| process.stderr().contains("two processes answer the primary");
+    let began = std::time::Instant::now();
+    while !(named(&twice) && named(&parties[0])) && began.elapsed() < kit.patience(5) {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for (process, name) in [(&parties[0], "the first"), (&twice, "the second")] {
+        if !named(process) {
+            verdict
+                .fault(Kind::Unclear, format!("{name} of p1 does not name the other: {}", process.stderr()));
+        }
+    }
+    drop(twice);
+    // With one of them the same command works.
+    let again = world.run(kit.patience(60))?;
+    judge("the primary with one", &again, &[0], &[], &mut verdict);
+    world.compare(&mut verdict)?;
+    world.check(&mut parties, &mut verdict)?;
+    Ok(verdict)
+}
+
+fn verified(kit: &Kit, folder: &Path) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Equal);
+    let mut world = World::new(kit, folder, Experiment::new(Data::Digits), true, 3)?;
+    let hub = world.of("hub");
+    edit(&world, "hub/roster.toml", "key = \"key.pem\"", "key = \"key.pem\"\nverify = \"ca.pem\"")?;
+    for member in ["hub"].into_iter().chain(world.members()) {
+        let own = "ca = \"ca.pem\"\ncertificate = \"own.pem\"\ncertificate_key = \"own-key.pem\"";
+        edit(&world, &format!("{member}/roster.toml"), "ca = \"ca.pem\"", own)?;
+        std::fs::copy(hub.join("certificate.pem"), world.of(member).join("own.pem"))?;
+        std::fs::copy(hub.join("key.pem"), world.of(member).join("own-key.pem"))?;
+    }
+    std::fs::write(hub.join("hub.conf"), kit.asked(&hub, &["hub", "config", "roster.toml"])?)?;
+    world.server.stop();
+    world.server.resume()?;
+    let mut parties = world.parties()?;
+    judge("the primary", &world.run(kit.patience(60))?, &[0], &[], &mut verdict);
+    world.compare(&mut verdict)?;
     world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
