@@ -17,7 +17,7 @@ pub struct Panel {
     pub chart: String,
 }
 
-/// Charts of one size, row by row.
+/// Charts of one width, row by row.
 #[derive(Debug, Clone)]
 pub struct Picture {
     /// Description for screen readers.
@@ -42,20 +42,20 @@ impl Picture {
     /// Text of the SVG file, with the background of the theme.
     pub fn svg(&self) -> String {
         let columns = self.columns.clamp(1, self.panels.len().max(1));
-        let size = self.panels.first().map_or((300.0, 0.0), |panel| (panel.size.width, panel.size.height));
-        let width = 2.0 * EDGE + columns as f64 * size.0 + (columns - 1) as f64 * EDGE;
+        let across = self.panels.first().map_or(300.0, |panel| panel.size.width);
+        let width = 2.0 * EDGE + columns as f64 * across + (columns - 1) as f64 * EDGE;
         let mut body = String::new();
         let mut y = EDGE;
         for row in self.panels.chunks(columns) {
             for (column, panel) in row.iter().enumerate() {
-                let x = EDGE + column as f64 * (size.0 + EDGE);
-                let title = escaped(&shortened(&panel.title, (size.0 / (1.15 * CHARACTER)) as usize));
+                let x = EDGE + column as f64 * (across + EDGE);
+                let title = escaped(&shortened(&panel.title, (across / (1.15 * CHARACTER)) as usize));
                 let _ = write!(body, r#"<text class="title" x="{x:.1}" y="{:.1}">{title}</text>"#, y + 16.0);
                 let _ = write!(body, r#"<g transform="translate({x:.1} {:.1})">"#, y + TITLE);
                 body.push_str(&panel.chart);
                 body.push_str("</g>");
             }
-            y += TITLE + size.1 + EDGE;
+            y += TITLE + row.iter().map(|panel| panel.size.height).fold(0.0, f64::max) + EDGE;
         }
         y = self.draw_legend(&mut body, width, y);
         for line in wrapped(&self.caption, ((width - 2.0 * EDGE) / CHARACTER) as usize) {

@@ -220,6 +220,11 @@ pub trait Dataset: Send + Sync {
         Ok(tables.swap_remove(index))
     }
 
+    /// Whether the primary's records are drawn from its table, so that they stand in another order than the secondaries' records.
+    fn draws_records(&self) -> bool {
+        false
+    }
+
     /// New records of the primary, out of a table that has its columns of keys and features; of these `kinds` says what they
     /// are. `read` reads it as it is asked to; errors call it `name`.
     fn records(

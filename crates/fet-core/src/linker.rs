@@ -88,6 +88,8 @@ pub struct LinkTask<'a> {
     pub answer: Option<&'a Sealed>,
     /// What the linker estimated when it linked the run's keys ([`Links::estimate`]); nothing while it does that.
     pub estimate: Option<f64>,
+    /// Whether the keys are of new records, for predictions, and not of the run's records.
+    pub new_rows: bool,
     /// Called with the number of newly answered queries, from any thread.
     pub progress: &'a (dyn Fn(usize) + Sync),
 }
@@ -95,7 +97,7 @@ pub struct LinkTask<'a> {
 impl<'a> LinkTask<'a> {
     /// A task without challenge and without progress reports.
     pub fn new(queries: &'a Keys, records: &'a Keys) -> Self {
-        Self { queries, records, answer: None, estimate: None, progress: &|_| () }
+        Self { queries, records, answer: None, estimate: None, new_rows: false, progress: &|_| () }
     }
 }
 

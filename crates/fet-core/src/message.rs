@@ -133,6 +133,9 @@ pub struct Terms {
 pub struct Joined {
     /// The number of its model's parameters. It reveals the number of its columns, but nothing about its records.
     pub parameters: usize,
+    /// A digest of its table, keyed with the party's own secret: equal in two sessions if and only if the table is. Without
+    /// the secret it cannot be compared with a guessed table.
+    pub table: [u8; 32],
     /// The state of its lifetime account; nothing where it keeps none, as in a simulation.
     pub lifetime: Option<Standing>,
 }

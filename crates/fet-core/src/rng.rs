@@ -129,6 +129,12 @@ impl OwnSeed {
     pub fn secret(&self, label: &str) -> Zeroizing<[u8; 32]> {
         keyed(&self.bytes[..], &[b"fet secret", label.as_bytes()])
     }
+
+    /// A digest keyed with this seed: equal digests give equal values, and without the seed a value cannot be compared with
+    /// a guess.
+    pub fn keyed_digest(&self, label: &str, digest: &[u8; 32]) -> [u8; 32] {
+        keyed(&self.bytes, &[b"fet digest", label.as_bytes(), digest])
+    }
 }
 
 impl fmt::Debug for OwnSeed {

@@ -92,8 +92,8 @@ fn answers() -> Vec<Answer> {
     let similarities = Some(Matrix::new(2, vec![-0.5f32, -1.0]));
     let block = Block::new([2, 2, 2], (0..8).map(|x| x as f32).collect()).expect("it fills");
     vec![
-        Ok(Reply::Joined(Joined { parameters: 1_000, lifetime: Some(standing()) })),
-        Ok(Reply::Joined(Joined { parameters: 1, lifetime: None })),
+        Ok(Reply::Joined(Joined { parameters: 1_000, table: [9; 32], lifetime: Some(standing()) })),
+        Ok(Reply::Joined(Joined { parameters: 1, table: [0; 32], lifetime: None })),
         Ok(Reply::Linked(Linked { available: 2, similarities })),
         Ok(Reply::Linked(Linked { available: 2, similarities: None })),
         Ok(Reply::Challenge(Sealed::new(4, 1, vec![0; 40]))),

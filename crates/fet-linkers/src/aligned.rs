@@ -1,5 +1,8 @@
 //! `aligned`: for tables that were linked elsewhere. The records K·i to K·i + K − 1 belong to primary row i, nearest first.
 //!
+//! A party needs exactly K records for each primary row: a record more or less would shift all that follow. New rows need
+//! records of their own ([`About::by_position`]).
+//!
 //! Keys are not compared, and none leaves the primary: like `random`, it sends a zero for each key. The links have no
 //! similarities.
 
@@ -41,7 +44,7 @@ struct Aligned {
 
 impl Linker for Aligned {
     fn about(&self) -> About {
-        About { by_row: true, ..blind::about(self.neighbours) }
+        About { by_position: true, ..blind::about(self.neighbours) }
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
@@ -61,7 +64,7 @@ impl Owner for Rows {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let neighbours = self.neighbours;
         let (queries, records) = (blind::count(task, neighbours)?, task.records.rows());
-        let needed = neighbours.checked_mul(queries).filter(|&needed| needed <= records);
+        let needed = neighbours.checked_mul(queries).filter(|&needed| needed == records);
         let needed = needed.ok_or(LinkError::Unaligned { neighbours, queries, records })?;
         (task.progress)(queries);
         Ok(Links::without_similarities(neighbours, neighbours, (0..needed as u32).collect()))
@@ -78,9 +81,22 @@ mod tests {
         let keys = |rows: usize| Keys::from(Matrix::new(1, vec![0.5; rows]));
         let linker = Aligned { neighbours: 2 };
         let link = |rows, records| fet_core::linker::link(&linker, &keys(rows), &keys(records), 0, &|_| ());
-        let links = link(3, 7).expect("enough records");
+        let links = link(3, 6).expect("as many records as are needed");
         assert_eq!((links.row(0), links.row(2)), ([0, 1].as_slice(), [4, 5].as_slice()));
-        let error = link(3, 5).expect_err("refused").to_string();
-        assert!(error.contains("6 records") && error.contains("it has 5"), "{error}");
+    }
+
+    /// A record more is as wrong as one less: a total on top of the table shifts all others.
+    #[test]
+    fn refuses_any_other_number_of_records() {
+        let keys = |rows: usize| Keys::from(Matrix::new(1, vec![0.5; rows]));
+        for neighbours in [1, 2] {
+            for records in (2..9).filter(|records| *records != 3 * neighbours) {
+                let linker = Aligned { neighbours };
+                let links = fet_core::linker::link(&linker, &keys(3), &keys(records), 0, &|_| ());
+                let error = links.expect_err("refused").to_string();
+                let needed = format!("{neighbours} records for each of the 3 primary records");
+                assert!(error.contains(&needed) && error.contains(&format!("it has {records}")), "{error}");
+            }
+        }
     }
 }

@@ -23,7 +23,7 @@ use zeroize::Zeroizing;
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
 /// The format of the files; it is part of the hash.
-const FORMAT: &str = concat!("fet links 3 ", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("fet links 4 ", env!("CARGO_PKG_VERSION"));
 
 /// A linker whose owner checks a folder before it links.
 pub struct Cached {
@@ -128,9 +128,9 @@ impl Searched {
         let LinkTask { queries, records, .. } = *task;
         let mut hash = Sha256::new();
         let estimate = task.estimate.map_or(Vec::new(), |estimate| estimate.to_le_bytes().to_vec());
-        for part in
-            [FORMAT.as_bytes(), self.settings.as_bytes(), &self.seed.to_le_bytes(), &estimate, &self.secret]
-        {
+        let new_rows = [u8::from(task.new_rows)];
+        let seed = self.seed.to_le_bytes();
+        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &seed, &estimate, &self.secret, &new_rows] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::text::normalise;
+use rand::Rng;
 use rand::seq::index;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -83,7 +84,8 @@ impl Owner for Equal {
         let equal = contents(queries, missing)
             .into_iter()
             .map(|key| key.and_then(|key| known.get(&key)).map_or(&[][..], Vec::as_slice));
-        let found = filled(equal, neighbours.min(records.rows()), records.rows(), self.seed);
+        let mut rng = filling(self.seed, task);
+        let found = filled(equal, neighbours.min(records.rows()), records.rows(), &mut rng);
         (task.progress)(queries.rows());
         Ok(links(neighbours, found))
     }
@@ -113,15 +115,20 @@ fn contents_of(keys: &TextTable) -> Vec<Option<Vec<u8>>> {
         .collect()
 }
 
-/// The first `take` of the `equal` records of each query with similarity 1, filled up with random others, by seed, with
+/// The stream by which [`filled`] draws: another for new rows, which must not get the records that a run's rows got by their
+/// place.
+pub(super) fn filling(seed: u64, task: &LinkTask<'_>) -> impl Rng + use<> {
+    stream(seed, 0, Purpose::Linking, if task.new_rows { 3 } else { 1 })
+}
+
+/// The first `take` of the `equal` records of each query with similarity 1, filled up with random others, by [`filling`], with
 /// similarity 0.
 pub(super) fn filled<'a>(
     equal: impl Iterator<Item = &'a [u32]>,
     take: usize,
     records: usize,
-    seed: u64,
+    rng: &mut impl Rng,
 ) -> Neighbours {
-    let mut rng = stream(seed, 0, Purpose::Linking, 1);
     let mut found = Neighbours { take, indices: Vec::new(), scores: Vec::new() };
     for equal in equal {
         let kept = &equal[..equal.len().min(take)];
@@ -130,7 +137,7 @@ pub(super) fn filled<'a>(
         let missing = take - kept.len();
         if missing > 0 {
             let taken: HashSet<usize> = kept.iter().map(|&record| record as usize).collect();
-            let drawn = index::sample(&mut rng, records, (missing + taken.len()).min(records));
+            let drawn = index::sample(rng, records, (missing + taken.len()).min(records));
             let others = drawn.into_iter().filter(|record| !taken.contains(record)).take(missing);
             found.indices.extend(others.map(|record| record as u32));
             found.scores.resize(found.indices.len(), 0.0);
@@ -159,6 +166,21 @@ mod tests {
         let numbers = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
         let links = link(&numbers(&[0.0]), &numbers(&[1.0, -0.0, 2.0]));
         assert_eq!((links.row(0)[0], links.similarities(0)), (1, Some([1.0, 0.0].as_slice())));
+    }
+
+    /// Records without a link are drawn, for new rows otherwise than for the run's.
+    #[test]
+    fn new_rows_without_a_link_draw_other_records() {
+        let keys = |from: usize| Keys::from(Matrix::new(1, (from..from + 500).map(|x| x as f64).collect()));
+        let (queries, records) = (keys(1000), keys(0));
+        let links = |new_rows| {
+            let task = LinkTask { new_rows, ..LinkTask::new(&queries, &records) };
+            ExactSettings::default().build(&()).expect("a linker").owner(1).link(&task).expect("linkable")
+        };
+        let (run, new) = (links(false), links(true));
+        let same = (0..500).filter(|&row| run.row(row)[0] == new.row(row)[0]).count();
+        // Binomial(500, 1/500): more than 12 with probability below 1e-9 (α).
+        assert!(same <= 12, "{same} rows");
     }
 
     /// By `exact` and `psi`, on either side.

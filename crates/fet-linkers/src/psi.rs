@@ -12,7 +12,7 @@ use rand::{CryptoRng, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::exact::{contents, filled};
+use crate::exact::{contents, filled, filling};
 use crate::{links, wire};
 use fet_core::data::{KeyKind, Keys, Sealed};
 use fet_core::linker::{
@@ -136,7 +136,8 @@ impl Owner for Secondary {
         }
         let equal = owner.intersect(queries, answer).map_err(unreadable)?;
         let equal = equal.iter().map(Vec::as_slice);
-        let found = filled(equal, neighbours.min(records.rows()), records.rows(), self.seed);
+        let found =
+            filled(equal, neighbours.min(records.rows()), records.rows(), &mut filling(self.seed, task));
         (task.progress)(asked.rows());
         Ok(links(neighbours, found))
     }

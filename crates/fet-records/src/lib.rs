@@ -19,7 +19,9 @@ pub use fet_scores::{
     Residuals, Scores, Value,
 };
 pub use privacy::{Guarantee, LabelPrivacy, Learning, Neighbouring, Randomness, Spent};
-pub use report::{Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, Traffic};
+pub use report::{
+    Best, Cost, DataRecord, EpochReport, PartyTraffic, Phases, Program, Report, Rows, TableDigest, Traffic,
+};
 pub use show::{Answer, Identity, Question};
 
 /// The version of the program's results: the same settings, seed, data and device give the same figures, but for

@@ -81,6 +81,20 @@ pub struct DataRecord {
     /// Checksum of which rows were trained on, validated on and tested on: runs that share it can be compared row
     /// by row.
     pub split: String,
+    /// Digests of the secondaries' tables, in their order.
+    pub tables: Vec<TableDigest>,
+}
+
+/// The table of a secondary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableDigest {
+    /// The secondary's name.
+    pub party: String,
+    /// A digest of its table, keyed with a secret of that party: two runs of the same party have the same digest if and only if
+    /// it has the same table in both. Nothing for a party that never joined.
+    #[serde(deserialize_with = "nullable::given")]
+    pub digest: Option<String>,
 }
 
 /// Rows of each part.

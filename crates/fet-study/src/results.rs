@@ -185,7 +185,11 @@ pub(crate) mod tests {
         let report = Report {
             program: Program { version: "1".into(), commit: "commit".into(), results: identity.results },
             experiment: identity.experiment.clone(),
-            data: DataRecord { files: identity.data.clone(), split: format!("rows {seed}") },
+            data: DataRecord {
+                files: identity.data.clone(),
+                split: format!("rows {seed}"),
+                tables: Vec::new(),
+            },
             seed,
             device: "flex".into(),
             warnings: Vec::new(),

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::federation::{PartyError, Traffic};
 use crate::state_file::{Learned, StateError, StateFile};
-use crate::trainer::{Progress, Trainer};
+use crate::table_digest::short;
+use crate::trainer::{Progress, Tables, Trainer};
 
 /// The name of the only release of a run whose secondaries are frozen.
 const RELEASED: &str = "released";
@@ -94,6 +95,7 @@ pub fn load(
     if header.identity != *identity {
         return Err(CheckpointError::OtherSettings);
     }
+    trainer.check_table(&header.progress.tables)?;
     if let Some(available) = header.released {
         let all = file.parameters.segments();
         let segment = all.iter().find(|segment| segment.name == RELEASED);
@@ -120,6 +122,10 @@ pub fn load(
 pub fn parameters(bytes: &[u8]) -> Result<Parameters, StateError> {
     let (_, file) = StateFile::read::<serde_json::Value>(bytes)?;
     Ok(file.parameters)
+}
+
+fn other_table(table: &str, known: &[u8; 32], found: &[u8; 32]) -> StateError {
+    StateError::OtherTable { table: table.to_string(), known: short(known), found: short(found) }
 }
 
 impl Trainer {
@@ -155,8 +161,27 @@ impl Trainer {
             return Err(StateError::Damaged("it names parties or epochs that do not exist".into()).into());
         }
         self.federation_mut().restore_traffic(traffic);
-        self.continue_from(progress, best);
         let requests = secondaries.iter().map(|(_, saved)| Request::Load(*saved)).collect();
-        Ok(self.federation_mut().command(&parties, requests)?)
+        self.federation_mut().command(&parties, requests)?;
+        let joined = &self.progress().tables.secondaries;
+        // A party refuses by itself what is not its table; one that does not is refused here.
+        let known = &progress.tables.secondaries;
+        let other = parties.iter().find(|&&party| known.get(party) != joined.get(party));
+        if let Some(&party) = other {
+            let tables =
+                [known, joined].map(|tables| tables.get(party).copied().flatten().unwrap_or_default());
+            return Err(other_table(self.federation().name(party), &tables[0], &tables[1]).into());
+        }
+        self.continue_from(progress, best);
+        Ok(())
+    }
+
+    /// Refuses to continue where the primary's own table is another one.
+    fn check_table(&self, known: &Tables) -> Result<(), StateError> {
+        let found = &self.progress().tables.primary;
+        if known.primary == *found {
+            return Ok(());
+        }
+        Err(other_table(&self.records().scaled.name, &known.primary, found))
     }
 }

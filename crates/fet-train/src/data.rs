@@ -49,7 +49,17 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     }
     let aside = experiment.aside();
     let context = DatasetContext { folders, seed: experiment.seed, aside: &aside };
-    Ok(experiment.data.build(&context)?)
+    let dataset = experiment.data.build(&context)?;
+    let by_position = experiment.linker.build(&())?.about().by_position;
+    if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {
+        let rule = format!(
+            "must be 0 with the linker \"{}\": records that are drawn no longer stand at the places of the secondaries' records",
+            experiment.linker.kind()
+        );
+        let rows = experiment.data.settings().get("rows").map_or_else(String::new, ToString::to_string);
+        return Err(Violation::new("data.rows", rule, rows).into());
+    }
+    Ok(dataset)
 }
 
 /// The same data with the column that the split goes by.

@@ -27,4 +27,5 @@ pub mod secondary;
 pub mod secret_sum;
 pub mod simulation;
 pub mod state_file;
+pub mod table_digest;
 pub mod trainer;

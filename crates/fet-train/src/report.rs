@@ -1,6 +1,8 @@
 //! The trainer's parts of a report; the records themselves are in `fet-records`.
 
-pub use fet_records::{Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows};
+pub use fet_records::{
+    Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows, TableDigest,
+};
 
 use crate::trainer::Trainer;
 
@@ -13,6 +15,15 @@ pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
         received: traffic.received,
     };
     federation.traffic_by_party().iter().enumerate().map(of).collect()
+}
+
+/// The digests of the secondaries' tables, as each told its own.
+pub fn tables(trainer: &Trainer) -> Vec<TableDigest> {
+    let of = |(index, digest): (usize, &Option<[u8; 32]>)| TableDigest {
+        party: trainer.federation().name(index).to_string(),
+        digest: digest.as_ref().map(|digest| fet_files::hex(digest)),
+    };
+    trainer.progress().tables.secondaries.iter().enumerate().map(of).collect()
 }
 
 /// The rows of a trainer's split.

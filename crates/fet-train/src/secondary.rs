@@ -22,6 +22,7 @@ mod selection;
 mod serving;
 mod state;
 mod sums;
+mod table;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -53,6 +54,7 @@ pub use self::model::Finished;
 use self::received::Received;
 pub use self::state::Store;
 pub(crate) use self::state::has_entries;
+use self::table::TableIdentity;
 
 /// One party that helps the primary.
 pub struct Secondary {
@@ -66,6 +68,8 @@ pub struct Secondary {
 pub struct Own {
     /// Its records.
     pub table: PartyTable,
+    /// The name of their file, for messages; that of the party where they have none.
+    pub file: String,
     /// Its copy of the common settings; the primary's must be the same.
     pub settings: CommonSettings,
     /// Its randomness.
@@ -145,6 +149,9 @@ struct Session {
     seed_kept: bool,
     tell: Tell,
     records: PreparedParty,
+    table: TableIdentity,
+    /// Whether its records are the run's, and not those of new rows of the primary.
+    has_run_records: bool,
     /// Whether keys were linked, or an attempt at it has failed.
     linked: bool,
     /// A linker's challenge that the primary has not answered yet.
@@ -259,6 +266,25 @@ impl Secondary {
             });
         }
         Ok(session.records.replace_features(features)?)
+    }
+
+    /// The keys of its records as its model sees them. For the party's owner.
+    pub fn model_keys(&self) -> Result<Matrix<f32>, SecondaryError> {
+        Ok(self.session.as_ref().ok_or(SecondaryError::NotJoined)?.records.scaled.keys.clone())
+    }
+
+    /// Puts other keys in the place of those that its model sees, as many; links do not change. For the party's owner.
+    pub fn replace_model_keys(&mut self, keys: Matrix<f32>) -> Result<(), SecondaryError> {
+        let session = self.session.as_mut().ok_or(SecondaryError::NotJoined)?;
+        session.evaluated.forget();
+        let present = &mut session.records.scaled.keys;
+        let shape = |keys: &Matrix<f32>| format!("{} rows of {}", keys.rows(), keys.columns());
+        if shape(&keys) != shape(present) {
+            let rule = format!("must be {}", shape(present));
+            return Err(SecondaryError::Message { field: "keys", rule, value: shape(&keys) });
+        }
+        *present = keys;
+        Ok(())
     }
 
     /// Its links; `None` before it has any. For the party's owner and for measuring attacks in one process.

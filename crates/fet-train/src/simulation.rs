@@ -163,6 +163,7 @@ impl<'a> Simulation<'a> {
         let evaluation_cache = self.experiment.train.evaluation_cache_of(tables.len());
         let party = |(((index, table), seed), model): (((usize, PartyTable), OwnSeed), Option<Finished>)| {
             Secondary::new(Own {
+                file: table.name.clone(),
                 table,
                 settings: self.experiment.common(),
                 identity: identity(&seed),

@@ -49,6 +49,19 @@ pub enum StateError {
         /// From 1.
         epoch: u32,
     },
+    /// The party's table is not the one that the run began with.
+    #[error(
+        "the table of \"{table}\" is not the one that the run began with (checksum {known}, now {found}): put the former table back, \
+         or start a new run"
+    )]
+    OtherTable {
+        /// The name of its file, or of its party.
+        table: String,
+        /// The first digits of the former table's digest.
+        known: String,
+        /// Those of the present table.
+        found: String,
+    },
     /// A file cannot be written.
     #[error("cannot write {path}: {problem}")]
     Io {

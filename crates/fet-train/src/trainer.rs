@@ -49,7 +49,7 @@ pub use self::error::RunError;
 pub use self::phases::Phases;
 use self::phases::Watch;
 pub use self::predict::NewRecords;
-pub use self::progress::{Progress, StepReport};
+pub use self::progress::{Progress, StepReport, Tables};
 pub use self::saved::SavedModel;
 pub use self::scores::Evaluated;
 pub use self::setup::Beginning;

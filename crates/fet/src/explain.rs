@@ -1,19 +1,21 @@
-//! `fet explain`: what a finished run's model makes of its test rows without a column, and without a party.
+//! `fet explain`: how much a finished run's model relies on each party, column and key, on its test rows.
 //!
-//! A column's importance is how much worse the main metric gets when the column is shuffled (Breiman 2001); a party's is how
-//! much worse it gets when its part is left out of the sum, and its Shapley value is the mean of that over all orders in
-//! which parties join. They speak of this model: columns that say the same hide each other. All parties' tables are read, as
-//! only a simulation can.
+//! The reliance on a column is the permutation loss: how much worse the main metric gets when the column is shuffled (Breiman
+//! 2001). The reliance on a party is how much worse the metric gets when its part is left out of the sum; its Shapley value is
+//! the mean of that loss over all orders in which parties leave. Both describe this model: columns with the same content hide
+//! each other, and a model that was trained without a party would use other columns instead. So the explanation shows anchors:
+//! the scores of the model with and without parties, of the mean of the training labels and of a control variant. The command
+//! reads all parties' tables, as only a simulation can.
 
-use std::fmt::Write;
+mod show;
+
 use std::path::{Path, PathBuf};
 
-use fet_chart::{Mark, Panel, Picture, Series, Size};
-use fet_core::data::PartyTable;
+use fet_core::data::{Matrix, PartyTable, Task};
 use fet_core::rng::{Purpose, stream};
 use fet_scores::importance::{Importance, permutation_importance};
 use fet_scores::shapley::{Shapley, shapley};
-use fet_scores::{Metric, Predictions};
+use fet_scores::{Direction, Metric, Predictions};
 use fet_train::data::{divided, read};
 use fet_train::schedule;
 use fet_train::trainer::{NewRecords, SavedModel};
@@ -29,8 +31,10 @@ use crate::provenance::Provenance;
 const FILE: &str = "explanation.json";
 /// Its picture.
 const PICTURE: &str = "explanation.svg";
-/// How many orders of more than eight parties are drawn, each with its reverse.
+/// Number of orders that are drawn for more than eight parties, each with its reverse.
 const PAIRS: usize = 32;
+/// Number of the random stream that shuffles keys; the streams of columns count from 1.
+const KEYS: u64 = u64::MAX;
 
 /// The greatest number of shuffles of a column.
 const MOST_REPEATS: usize = 10_000;
@@ -40,53 +44,94 @@ const MOST_REPEATS: usize = 10_000;
 pub struct Arguments {
     /// The folder of a finished run.
     pub run: PathBuf,
-    /// How many test rows are explained, the first of them; 0 for all.
+    /// Number of test rows, from the first; 0 for all.
     #[arg(long, default_value_t = 1000)]
     pub rows: usize,
-    /// How often each column is shuffled.
+    /// Number of shuffles of each column.
     #[arg(long, default_value_t = 5)]
     pub repeats: usize,
+    /// The folder of a finished run of the primary alone on the same rows, for example with `method.kind=solo` or `fet-alone`.
+    /// Federating adds the difference between both runs.
+    #[arg(long, value_name = "RUN")]
+    pub control: Option<PathBuf>,
     /// The folder for the explanation [default: that of the run].
     #[arg(long)]
     pub out: Option<PathBuf>,
 }
 
-/// What a model makes of its columns and its parties.
+/// Reliance of a model on its columns, keys and parties.
 #[derive(Debug, Clone, Serialize)]
 pub struct Explanation {
     /// The metric.
     pub metric: Metric,
-    /// The test rows that were used.
+    /// The number of test rows.
     pub rows: usize,
-    /// The metric with everything.
-    pub with_all: f64,
-    /// How often each column was shuffled.
+    /// Number of shuffles of each column.
     pub repeats: usize,
-    /// Columns, the most important first.
+    /// Scores to compare losses with.
+    pub anchors: Anchors,
+    /// Permutation losses of columns, the largest first.
     pub columns: Vec<ColumnImportance>,
+    /// Permutation losses of keys as models see them, the primary's first. The links do not change.
+    pub keys: Vec<KeysImportance>,
     /// The secondaries; nothing where the method has none.
     pub parties: Option<Parties>,
 }
 
-/// A column's importance.
+/// Scores of the same metric on the same rows.
+#[derive(Debug, Clone, Serialize)]
+pub struct Anchors {
+    /// The model with everything.
+    pub with_all: f64,
+    /// The model without any secondary; nothing where the method has none.
+    pub without_parties: Option<f64>,
+    /// The mean of the training labels, or the frequencies of classes in them; nothing where the metric is undefined for it.
+    pub training_mean: Option<f64>,
+    /// A model that was trained without other parties, if one was given.
+    pub control: Option<Control>,
+}
+
+/// A finished run of the primary alone.
+#[derive(Debug, Clone, Serialize)]
+pub struct Control {
+    /// Its folder, as it was named.
+    pub run: String,
+    /// Its method.
+    pub method: String,
+    /// Its score.
+    pub score: f64,
+}
+
+/// The permutation loss of a column.
 #[derive(Debug, Clone, Serialize)]
 pub struct ColumnImportance {
-    /// Whose it is.
+    /// The party that has it.
     pub party: String,
     /// Its name; its number where it has none.
     pub column: String,
-    /// How much worse the metric gets without it.
+    /// Loss of the metric when it is shuffled.
     pub importance: Importance,
 }
 
-/// What the secondaries add.
+/// The permutation loss of all keys of a party together.
+#[derive(Debug, Clone, Serialize)]
+pub struct KeysImportance {
+    /// The party.
+    pub party: String,
+    /// Loss of the metric when the party's model sees the keys of other records.
+    pub importance: Importance,
+}
+
+/// Reliance on the secondaries.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parties {
     /// Their names.
     pub names: Vec<String>,
-    /// How much worse the metric gets when one is left out of the sum.
-    pub left_out: Vec<f64>,
-    /// Their Shapley values: how much better the metric is with each, over all orders in which they join.
+    /// The metric when one is left out of the sum.
+    pub without: Vec<f64>,
+    /// The loss of that score against the score with all.
+    pub reliance: Vec<f64>,
+    /// Shapley values: the mean gain with each party over all orders in which they join.
     pub shapley: Shapley,
 }
 
@@ -104,21 +149,23 @@ pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(input(format!("--out {}: must be a folder that exists", out.display())));
     }
     let model = run.model()?;
-    let explanation = of(&run, &model, arguments.rows, arguments.repeats)?;
+    let explanation = of(&run, &model, arguments)?;
     let bytes = serde_json::to_string_pretty(&explanation)?;
     write(&out.join(FILE), format!("{bytes}\n").as_bytes())?;
-    write(&out.join(PICTURE), picture(&explanation).as_bytes())?;
-    Ok(format!("{}\nwritten: {} and {}\n", text(&explanation), out.join(FILE).display(), PICTURE))
+    write(&out.join(PICTURE), show::picture(&explanation).as_bytes())?;
+    Ok(format!("{}\nwritten: {} and {}\n", show::text(&explanation), out.join(FILE).display(), PICTURE))
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fet_files::write(path, bytes).map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
 }
 
-/// The test rows of a run, and what they are.
+/// The test rows of a run, their labels, and a constant prediction for them.
 struct Tested {
     table: PartyTable,
     truth: Vec<f64>,
+    /// The mean of the training labels, or the frequency of each class, for every row.
+    training_mean: Vec<f64>,
 }
 
 fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
@@ -139,12 +186,210 @@ fn tested(run: &FinishedRun, rows: usize) -> anyhow::Result<Tested> {
         features: primary.table.features.select_rows(&test),
         ..primary.table
     };
-    Ok(Tested { truth: test.iter().map(|&row| primary.labels[row]).collect(), table })
+    let labels = |rows: &[usize]| rows.iter().map(|&row| primary.labels[row]).collect::<Vec<f64>>();
+    let trained = labels(&split.train);
+    let share = |counts: &dyn Fn(f64) -> f64| {
+        trained.iter().map(|&label| counts(label)).sum::<f64>() / trained.len() as f64
+    };
+    let constant: Vec<f64> = match primary.task {
+        Task::Regression | Task::Binary => vec![share(&|label| label)],
+        Task::Multiclass => {
+            let of = |class: usize| share(&|label| f64::from(u8::from(label == class as f64)));
+            (0..primary.classes).map(of).collect()
+        }
+    };
+    Ok(Tested { truth: labels(&test), training_mean: constant.repeat(test.len()), table })
 }
 
-fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> anyhow::Result<Explanation> {
+/// The scores of outputs for test rows.
+struct Scorer<'a> {
+    metric: Metric,
+    model: &'a SavedModel,
+    truth: &'a [f64],
+}
+
+impl Scorer<'_> {
+    /// The score of predictions, or why there is none.
+    fn of(&self, values: &[f64]) -> Result<f64, String> {
+        Predictions::new(self.model.objective().scored(), self.truth, values)
+            .map_err(|error| error.to_string())
+            .and_then(|rows| rows.score(self.metric).map_err(|error| error.to_string()))
+    }
+
+    /// The score of a model with these parties.
+    fn with(&self, served: &mut Served, new: &NewRecords, parties: &[usize]) -> anyhow::Result<f64> {
+        let outputs = served.trainer.outputs(new, parties)?;
+        self.of(&self.model.objective().predictions(outputs.values())).map_err(|error| {
+            input(format!(
+                "{} is not defined on these {} test rows ({error}): take more of them (--rows 0 takes all), or run with another \
+                 `scores.metric`",
+                self.metric.title(),
+                self.truth.len()
+            ))
+        })
+    }
+}
+
+/// The score of a run of the primary alone on the same rows.
+fn control(path: &Path, run: &FinishedRun, tested_here: &Tested, rows: usize) -> anyhow::Result<Control> {
+    let control = FinishedRun::read(path)?;
+    let refuse = |problem: &str| Err(input(format!("--control {}: {problem}", path.display())));
+    let method = control.experiment.method.kind().to_string();
+    if control.experiment.method.build(&()).map_err(input)?.plan().secondaries {
+        return refuse(&format!(
+            "must be a run of the primary alone (`method.kind` \"solo\" or \"fet-alone\"); its method is \"{method}\""
+        ));
+    }
+    if control.report.data.split != run.report.data.split
+        || control.report.data.files != run.report.data.files
+    {
+        return refuse("must be a run on the same data files with the same split and seed; it has others");
+    }
+    let model = control.model()?;
+    let Tested { table, truth, .. } = tested(&control, rows)?;
+    if truth != tested_here.truth {
+        return refuse("must predict the same label; its test rows have others");
+    }
+    let mut served = Served::new(&control, &model, &data_folders(&control.experiment))?;
+    let new = served.trainer.link_new(table).map_err(input)?;
+    let scorer = Scorer { metric: run.report.metric, model: &model, truth: &truth };
+    let score = scorer.with(&mut served, &new, &[])?;
+    Ok(Control { run: path.display().to_string(), method, score })
+}
+
+/// Shuffles columns and keys, and scores each shuffle.
+struct Shuffler<'a> {
+    scorer: Scorer<'a>,
+    served: Served,
+    /// The links of the test rows.
+    new: NewRecords,
+    /// The secondaries that the model has, from 0.
+    here: Vec<usize>,
+    seed: u64,
+    repeats: usize,
+}
+
+impl Shuffler<'_> {
+    fn score(&mut self, new: &NewRecords) -> Result<f64, InputError> {
+        self.scorer.with(&mut self.served, new, &self.here).map_err(said)
+    }
+
+    /// The permutation loss of `rows` records; `purpose` names the stream of a party's shuffles.
+    fn loss(
+        &mut self,
+        rows: usize,
+        (party, purpose): (usize, u64),
+        mut shuffled: impl FnMut(&mut Self, &[usize]) -> Result<f64, InputError>,
+    ) -> anyhow::Result<Importance> {
+        let mut rng = stream(self.seed, party, Purpose::Bootstrap, purpose);
+        let (repeats, direction) = (self.repeats, self.scorer.metric.direction());
+        let score = |order: &[usize]| shuffled(self, order);
+        Ok(permutation_importance(rows, repeats, direction, score, &mut rng)?)
+    }
+
+    /// Losses of the primary's columns and keys. Where `refines`, links follow from its columns: a shuffled column changes
+    /// the links.
+    fn primary(
+        &mut self,
+        table: &PartyTable,
+        refines: bool,
+    ) -> anyhow::Result<(Vec<ColumnImportance>, KeysImportance)> {
+        let own = &table.features;
+        let mut columns = Vec::new();
+        for at in 0..own.columns() {
+            let importance = self.loss(own.rows(), (0, 1 + at as u64), |this, order| {
+                let features = own.shuffled(at, order);
+                let new = if refines {
+                    let table = PartyTable { features, ..table.clone() };
+                    this.served.trainer.link_new(table).map_err(said)?
+                } else {
+                    this.new.with_features(features).map_err(said)?
+                };
+                this.score(&new)
+            })?;
+            columns.push(ColumnImportance { party: table.name.clone(), column: own.name(at), importance });
+        }
+        if refines {
+            self.served.trainer.link_new(table.clone()).map_err(input)?;
+        }
+        let importance = self.loss(table.rows(), (0, KEYS), |this, order| {
+            let new = this.new.with_keys_in_order(order);
+            this.score(&new)
+        })?;
+        Ok((columns, KeysImportance { party: table.name.clone(), importance }))
+    }
+
+    /// The columns and the keys of a secondary; one record cannot be shuffled.
+    fn secondary(
+        &mut self,
+        party: usize,
+        table: &PartyTable,
+    ) -> anyhow::Result<(Vec<ColumnImportance>, Option<KeysImportance>)> {
+        let (mut columns, name) = (Vec::new(), &table.name);
+        let rows = table.rows();
+        if rows < 2 {
+            return Ok((columns, None));
+        }
+        let new = self.new.clone();
+        for at in 0..table.features.columns() {
+            let importance = self.loss(rows, (party + 1, 1 + at as u64), |this, order| {
+                let other = table.features.shuffled(at, order);
+                this.served.parties[party].look().replace_features(other).map_err(said)?;
+                this.score(&new)
+            })?;
+            self.served.parties[party].look().replace_features(table.features.clone())?;
+            columns.push(ColumnImportance {
+                party: name.clone(),
+                column: table.features.name(at),
+                importance,
+            });
+        }
+        let keys: Matrix<f32> = self.served.parties[party].look().model_keys()?;
+        let importance = self.loss(rows, (party + 1, KEYS), |this, order| {
+            this.served.parties[party].look().replace_model_keys(keys.select_rows(order)).map_err(said)?;
+            this.score(&new)
+        })?;
+        self.served.parties[party].look().replace_model_keys(keys)?;
+        Ok((columns, Some(KeysImportance { party: name.clone(), importance })))
+    }
+
+    /// The model without some of the parties.
+    fn parties(&mut self, names: Vec<String>) -> anyhow::Result<Parties> {
+        let (metric, here, new) = (self.scorer.metric, self.here.clone(), self.new.clone());
+        let mut score = |coalition: &[bool]| -> Result<f64, InputError> {
+            let parties: Vec<usize> =
+                here.iter().zip(coalition).filter(|(_, is_in)| **is_in).map(|(party, _)| *party).collect();
+            self.scorer.with(&mut self.served, &new, &parties).map_err(said)
+        };
+        // Worse is less, whatever the metric.
+        let mut gain =
+            |coalition: &[bool]| Ok::<_, InputError>(metric.direction().gain(score(coalition)?, 0.0));
+        let mut rng = stream(self.seed, 0, Purpose::Bootstrap, 0);
+        let shapley = shapley(here.len(), PAIRS, &mut gain, &mut rng)?;
+        let mut without = Vec::with_capacity(here.len());
+        for player in 0..here.len() {
+            let mut coalition = vec![true; here.len()];
+            coalition[player] = false;
+            without.push(score(&coalition)?);
+        }
+        let lost = |score: &f64| shapley.all - metric.direction().gain(*score, 0.0);
+        Ok(Parties { names, reliance: without.iter().map(lost).collect(), without, shapley })
+    }
+}
+
+fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::Result<Explanation> {
     let metric = run.report.metric;
-    let tested = tested(run, rows)?;
+    let linker = &run.experiment.linker;
+    let uses_parties = run.experiment.method.build(&()).map_err(input)?.plan().secondaries;
+    if uses_parties && linker.build(&()).map_err(input)?.about().by_position {
+        return Err(input(format!(
+            "{}: the linker \"{}\" goes by the order of rows, and cannot link test rows apart from the others; explain a run with a \
+             linker that compares keys",
+            run.folder.display(),
+            linker.kind()
+        )));
+    }
+    let tested = tested(run, arguments.rows)?;
     let files = Provenance::of(&run.experiment, &data_folders(&run.experiment)).map_err(input)?.files;
     if files != run.report.data.files {
         return Err(input(format!(
@@ -153,200 +398,37 @@ fn of(run: &FinishedRun, model: &SavedModel, rows: usize, repeats: usize) -> any
             run.folder.display()
         )));
     }
-    let mut served = Served::new(run, model)?;
+    let control =
+        arguments.control.as_deref().map(|path| control(path, run, &tested, arguments.rows)).transpose()?;
+    let mut served = Served::new(run, model, &data_folders(&run.experiment))?;
     served.warnings.iter().for_each(|warning| fet_files::note!("warning: {warning}"));
     let new = served.trainer.link_new(tested.table.clone()).map_err(input)?;
     let here = new.parties();
-    let objective = model.objective();
-    let score = |outputs: &[f32]| -> anyhow::Result<f64> {
-        let values = objective.predictions(outputs);
-        let scored = Predictions::new(objective.scored(), &tested.truth, &values)
-            .map_err(|error| error.to_string())
-            .and_then(|rows| rows.score(metric).map_err(|error| error.to_string()));
-        scored.map_err(|error| {
-            input(format!(
-                "{} is not defined on these {} test rows ({error}): take more of them (--rows 0 takes all), or run with another \
-                 `scores.metric`",
-                metric.title(),
-                tested.truth.len()
-            ))
-        })
-    };
-    let value = |served: &mut Served, new: &NewRecords, parties: &[usize]| -> anyhow::Result<f64> {
-        score(served.trainer.outputs(new, parties)?.values())
-    };
-    let with_all = value(&mut served, &new, &here)?;
-    let seed = run.experiment.seed;
-    let mut columns = Vec::new();
-    let own = &tested.table.features;
-    // What the primary links by is made of its columns then: a shuffled one changes the links.
-    let refines = model.preparing().refined.is_some();
-    for at in 0..own.columns() {
-        let mut rng = stream(seed, 0, Purpose::Bootstrap, 1 + at as u64);
-        let shuffled = |order: &[usize]| -> Result<f64, InputError> {
-            let features = own.shuffled(at, order);
-            let new = if refines {
-                let table = PartyTable { features, ..tested.table.clone() };
-                served.trainer.link_new(table).map_err(said)?
-            } else {
-                new.with_features(features).map_err(said)?
-            };
-            value(&mut served, &new, &here).map_err(said)
-        };
-        let found = permutation_importance(own.rows(), repeats, metric.direction(), shuffled, &mut rng)?;
-        columns.push(ColumnImportance {
-            party: tested.table.name.clone(),
-            column: own.name(at),
-            importance: found,
-        });
-    }
-    if refines {
-        served.trainer.link_new(tested.table.clone()).map_err(input)?;
-    }
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };
-    for &party in &here {
-        let table = &tables[party];
-        // One record cannot be shuffled.
-        let shuffles = table.features.rows() > 1;
-        for at in (0..table.features.columns()).filter(|_| shuffles) {
-            let mut rng = stream(seed, party + 1, Purpose::Bootstrap, 1 + at as u64);
-            let shuffled = |order: &[usize]| -> Result<f64, InputError> {
-                let other = table.features.shuffled(at, order);
-                served.parties[party].look().replace_features(other).map_err(said)?;
-                value(&mut served, &new, &here).map_err(said)
-            };
-            let rows = table.features.rows();
-            let found = permutation_importance(rows, repeats, metric.direction(), shuffled, &mut rng)?;
-            served.parties[party].look().replace_features(table.features.clone())?;
-            columns.push(ColumnImportance {
-                party: table.name.clone(),
-                column: table.features.name(at),
-                importance: found,
-            });
-        }
+    let scorer = Scorer { metric, model, truth: &tested.truth };
+    let training_mean = scorer.of(&tested.training_mean).ok();
+    let with_all = scorer.with(&mut served, &new, &here)?;
+    let (seed, repeats) = (run.experiment.seed, arguments.repeats);
+    let mut shuffler = Shuffler { scorer, served, new, here, seed, repeats };
+    let (mut columns, own_keys) = shuffler.primary(&tested.table, model.preparing().refined.is_some())?;
+    let mut keys = vec![own_keys];
+    for party in shuffler.here.clone() {
+        let (of_party, keys_of_party) = shuffler.secondary(party, &tables[party])?;
+        columns.extend(of_party);
+        keys.extend(keys_of_party);
     }
     columns.sort_by(|a, b| b.importance.mean.total_cmp(&a.importance.mean));
-    let parties = if here.is_empty() {
-        None
-    } else {
-        let mut of = |coalition: &[bool]| -> Result<f64, InputError> {
-            let parties: Vec<usize> =
-                here.iter().zip(coalition).filter(|(_, is_in)| **is_in).map(|(party, _)| *party).collect();
-            // Worse is less, whatever the metric.
-            Ok(metric.direction().gain(value(&mut served, &new, &parties).map_err(said)?, 0.0))
-        };
-        let mut rng = stream(seed, 0, Purpose::Bootstrap, 0);
-        let found = shapley(here.len(), PAIRS, &mut of, &mut rng)?;
-        let mut left_out = Vec::with_capacity(here.len());
-        for player in 0..here.len() {
-            let mut coalition = vec![true; here.len()];
-            coalition[player] = false;
-            left_out.push(found.all - of(&coalition)?);
-        }
-        let names = here.iter().map(|&party| tables[party].name.clone()).collect();
-        Some(Parties { names, left_out, shapley: found })
-    };
-    Ok(Explanation { metric, rows: tested.truth.len(), with_all, repeats, columns, parties })
+    let names: Vec<String> = shuffler.here.iter().map(|&party| tables[party].name.clone()).collect();
+    let parties = if names.is_empty() { None } else { Some(shuffler.parties(names)?) };
+    let without_parties = parties.as_ref().map(|parties| match metric.direction() {
+        Direction::Maximise => parties.shapley.none,
+        Direction::Minimise => -parties.shapley.none,
+    });
+    let anchors = Anchors { with_all, without_parties, training_mean, control };
+    Ok(Explanation { metric, rows: tested.truth.len(), repeats, anchors, columns, keys, parties })
 }
 
 /// An error as the functions of scores take it.
 fn said(error: impl Into<anyhow::Error>) -> InputError {
     InputError(format!("{:#}", error.into()))
-}
-
-/// For people.
-fn text(found: &Explanation) -> String {
-    let Explanation { metric, rows, with_all, columns, parties, repeats } = found;
-    let mut out = format!("{} on {rows} test rows\n", metric.phrase(*with_all));
-    if let Some(Parties { names, left_out, shapley }) = parties {
-        let _ = writeln!(
-            out,
-            "\nWhat each party adds: by how much {} is better with it (its Shapley value), and worse when it alone is left out",
-            metric.title()
-        );
-        let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        for ((name, value), lost) in names.iter().zip(&shapley.values).zip(left_out) {
-            let _ =
-                writeln!(out, "  {name:<width$}  {:>10}  {:>10}", metric.show(*value), metric.show(*lost));
-        }
-        if let Some(errors) = &shapley.errors {
-            let largest = errors.iter().copied().fold(0.0, f64::max);
-            let _ = writeln!(
-                out,
-                "  sampled from {} orders; standard error at most {}",
-                2 * PAIRS,
-                metric.show(largest)
-            );
-        }
-    }
-    let _ = writeln!(
-        out,
-        "\nWhat each column adds: how much worse {} gets when it is shuffled ({})",
-        metric.name(),
-        if *repeats > 1 {
-            format!("mean and deviation of {repeats} shuffles")
-        } else {
-            "one shuffle".to_string()
-        }
-    );
-    let label = |column: &ColumnImportance| format!("{}: {}", column.party, column.column);
-    let shown = columns.iter().take(20);
-    let width = shown.clone().map(|column| label(column).chars().count()).max().unwrap_or(0).min(60);
-    for column in shown {
-        let Importance { mean, deviation, .. } = &column.importance;
-        let _ = writeln!(
-            out,
-            "  {:<width$}  {:>10}{}",
-            label(column),
-            metric.show(*mean),
-            // One shuffle has none.
-            if *repeats > 1 { format!(" ± {}", metric.show(*deviation)) } else { String::new() }
-        );
-    }
-    if columns.len() > 20 {
-        let _ = writeln!(out, "  ... and {} more in {FILE}", columns.len() - 20);
-    }
-    out
-}
-
-/// The most important columns as bars, and what parties add.
-fn picture(found: &Explanation) -> String {
-    let Explanation { metric, columns, parties, .. } = found;
-    let names = parties.as_ref().map_or(0, |parties| parties.names.len());
-    let mut bars: Vec<(String, f64, f64)> = Vec::new();
-    if let Some(parties) = parties {
-        for (at, (name, value)) in parties.names.iter().zip(&parties.shapley.values).enumerate() {
-            let error = parties.shapley.errors.as_ref().map_or(0.0, |errors| errors[at]);
-            bars.push((format!("party {name}"), *value, error));
-        }
-    }
-    for column in columns.iter().take(15) {
-        let Importance { mean, deviation, .. } = column.importance;
-        bars.push((format!("{}: {}", column.party, column.column), mean, deviation));
-    }
-    let series: Vec<Series> = bars
-        .into_iter()
-        .enumerate()
-        .map(|(at, (name, value, error))| Series {
-            // Parties in one colour, columns in another.
-            number: usize::from(at >= names),
-            marks: vec![Mark {
-                mean: metric.scaled(value),
-                half_width: Some(metric.scaled(error)),
-                title: format!("{name}: {}", metric.show(value)),
-                ..Mark::default()
-            }],
-            name,
-            ..Series::default()
-        })
-        .collect();
-    let x = format!("what is lost without it: {}", metric.title());
-    let title = format!("What parties and columns add: {metric}");
-    // A row of dots takes 34, the scale below them 58.
-    let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
-    let chart = fet_chart::dots(size, &title, &x, &series, Some(0.0));
-    let caption =
-        "Of a party its Shapley value; of a column the mean and the deviation of its shuffles.".to_string();
-    let panels = vec![Panel { title: title.clone(), size, chart }];
-    Picture { title, panels, columns: 1, legend: Vec::new(), caption }.svg()
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fet_backends::Backend;
-use fet_core::data::{Columns, DatasetContext, Features, PartyTable};
+use fet_core::data::{Columns, DatasetContext, Features, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Links;
 use fet_core::party::Party;
@@ -23,7 +23,7 @@ use crate::output;
 use crate::parties::network::{Elsewhere, Network};
 use crate::parties::{self, Purpose};
 use crate::predictions::{Predicted, number, table, text};
-use crate::provenance::Provenance;
+use crate::provenance::{Provenance, files};
 
 /// The arguments of `fet predict`.
 #[derive(Debug, Clone, clap::Args)]
@@ -48,6 +48,10 @@ pub struct Arguments {
     /// How many seconds a party elsewhere is waited for [default: `wait` of the roster].
     #[arg(long, value_name = "SECONDS", requires = "parties")]
     pub wait: Option<u64>,
+    /// A folder in which the secondaries' tables are looked for first: tables with other records than those of the run, in the
+    /// same columns.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "parties")]
+    pub data: Option<PathBuf>,
     /// The tensor backend [default: that of the run].
     #[arg(long)]
     pub device: Option<String>,
@@ -69,7 +73,8 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     if let Some(device) = &arguments.device {
         run.experiment.device.clone_from(device);
     }
-    check_output(arguments, &run)?;
+    let folders = folders(arguments, &run.experiment)?;
+    check_output(arguments, &run, &folders)?;
     let model = run.model()?;
     let roster = arguments.parties.as_deref().zip(arguments.key.as_deref());
     // Ctrl-C ends a prediction at once.
@@ -86,9 +91,9 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         check_dropout(&run.experiment)?;
     }
     // Whoever joins parties takes them away from a run: first what can be wrong here.
-    let records = records(dataset(&run.experiment)?.as_ref(), &arguments.rows, &model)?;
+    let records = records(dataset(&run.experiment, &folders)?.as_ref(), &arguments.rows, &model)?;
     let mut served = match &elsewhere {
-        None => Served::new(&run, &model)?,
+        None => Served::new(&run, &model, &folders)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
     };
     let rows = records.rows();
@@ -140,19 +145,18 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// The parties of a run, with their finished models.
-    pub(crate) fn new(run: &FinishedRun, model: &SavedModel) -> anyhow::Result<Self> {
+    /// The parties of a run, with their finished models and their tables in `folders`.
+    pub(crate) fn new(run: &FinishedRun, model: &SavedModel, folders: &Folders) -> anyhow::Result<Self> {
         let experiment = &run.experiment;
         let backend = backend(run)?;
-        let folders = data_folders(experiment);
         let mut warnings = Vec::new();
-        let files = Provenance::of(experiment, &folders).map_err(input)?.files;
-        if files != run.report.data.files {
+        let checksum = Provenance::of(experiment, folders).map_err(input)?.files;
+        if checksum != run.report.data.files {
             warnings.push(
                 "the data files are not as they were when the run read them: predictions use them as they are now".into(),
             );
         }
-        let dataset = dataset(experiment)?;
+        let dataset = dataset(experiment, folders)?;
         let machine = machine(&backend);
         let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
@@ -186,7 +190,7 @@ impl Served {
                 names.len()
             )));
         }
-        let dataset = dataset(experiment)?;
+        let dataset = dataset(experiment, &data_folders(experiment))?;
         let mut gone = model.gone().to_vec();
         let mut warnings: Vec<String> = gone.iter().map(|&party| lost(&names[party])).collect();
         let missing: Vec<usize> =
@@ -210,10 +214,21 @@ impl Served {
     }
 }
 
+/// Where tables are looked for: first in the folder that an argument names.
+fn folders(arguments: &Arguments, experiment: &Experiment) -> anyhow::Result<Folders> {
+    let of_run = data_folders(experiment);
+    match &arguments.data {
+        None => Ok(of_run),
+        Some(folder) if folder.is_dir() => {
+            Ok(Folders::new(std::iter::once(folder.clone()).chain(of_run.all().iter().cloned())))
+        }
+        Some(folder) => Err(input(format!("--data {}: must be a folder that exists", folder.display()))),
+    }
+}
+
 /// The tables of an experiment.
-fn dataset(experiment: &Experiment) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
-    let folders = data_folders(experiment);
-    let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
+fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn fet_core::data::Dataset>> {
+    let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
     experiment.data.build(&context).map_err(input)
 }
 
@@ -317,13 +332,14 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
 }
 
 /// Refuses an output that cannot be written before any work is done.
-fn check_output(arguments: &Arguments, run: &FinishedRun) -> anyhow::Result<()> {
+fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> anyhow::Result<()> {
     let out = &arguments.out;
     if out == Path::new("-") {
         return Ok(());
     }
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
-    output::check(out, output::of_run(run).iter().chain([&arguments.rows]))
+    let read: Vec<PathBuf> = files(&run.experiment, folders).into_iter().map(|(_, path)| path).collect();
+    output::check(out, output::of_run(run).iter().chain(&read).chain([&arguments.rows]))
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {

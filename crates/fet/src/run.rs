@@ -369,7 +369,11 @@ pub fn report_of(
             results: RESULTS_VERSION,
         },
         experiment: made_from.experiment,
-        data: DataRecord { files: made_from.files, split: crate::provenance::split(trainer.split()) },
+        data: DataRecord {
+            files: made_from.files,
+            split: crate::provenance::split(trainer.split()),
+            tables: report::tables(trainer),
+        },
         seed: experiment.seed,
         device: experiment.device.clone(),
         warnings: trainer.warnings().to_vec(),

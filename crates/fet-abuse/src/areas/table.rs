@@ -173,7 +173,46 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
             case.slow()
         })
     });
-    lines.chain(large).chain(mutated).collect()
+    lines.chain(large).chain(mutated).chain(aligned()).collect()
+}
+
+/// Tables whose records belong to the primary's rows by their order: other lengths, records that are drawn, and new rows.
+fn aligned() -> Vec<Case> {
+    const ALIGNED: &str = "--set 'linker={ kind = \"aligned\", neighbours = 1 }'";
+    let streets = streets();
+    let (header, body) = streets.split_once('\n').expect("a table has a header");
+    let first = body.lines().next().expect("a table has rows");
+    let run = format!("run shops.toml --out out {ALIGNED}");
+    let lengths = [
+        ("a record more on top", format!("{header}\n{first}\n{body}")),
+        ("a record more at the end", format!("{streets}{first}\n")),
+        ("a record less on top", format!("{header}\n{}", body.split_once('\n').map_or("", |(_, rest)| rest))),
+        ("each record twice", format!("{streets}{body}")),
+        ("one record", format!("{header}\n{first}\n")),
+    ];
+    let other = |(name, table): (&str, String)| {
+        let link = "link shops.csv streets.csv --keys lon,lat --linker aligned --out l.csv".to_string();
+        [(run.clone(), "run"), (link, "link")].map(|(command, by)| {
+            let step = Step::new(command, Expect::Refused).names("60 primary records");
+            let case = Case::new(AREA, format!("aligned, {name}: {by}"), Base::Tables);
+            case.step(step).file("streets.csv", table.as_bytes())
+        })
+    };
+    let drawn = Step::new(format!("{run} --set data.rows=60"), Expect::Refused).names("data.rows");
+    let drawn = Case::new(AREA, "aligned, drawn records", Base::Tables).step(drawn);
+    let new = [
+        ("predict out --rows shops.csv --out p.csv", "records of their own"),
+        ("predict out --rows new.csv --out p.csv", "records of their own"),
+        ("predict out --rows new.csv --out p.csv --data nowhere", "--data nowhere"),
+        ("predict out --rows new.csv --out p.csv --data shops.csv", "--data shops.csv"),
+        ("explain out", "aligned"),
+    ];
+    let new = new.into_iter().map(|(command, names)| {
+        let case = Case::new(AREA, format!("aligned, new rows: {command}"), Base::Tables);
+        let refused = Step::new(command, Expect::Refused).prepare("head -4 shops.csv > new.csv").names(names);
+        case.step(Step::new(run.clone(), Expect::Accepted)).step(refused)
+    });
+    lengths.into_iter().flat_map(other).chain([drawn]).chain(new).collect()
 }
 
 /// A command that reads the table, which is `t.csv`.

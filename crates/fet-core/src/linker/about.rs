@@ -28,8 +28,9 @@ pub struct About {
     pub independent: bool,
     /// Whether the owner poses a challenge before it links.
     pub challenges: bool,
-    /// Whether the records of a query follow from the number of its row, so that the primary must keep the order of its rows.
-    pub by_row: bool,
+    /// Whether records belong to a primary record by their place in the table, and no key decides. Then the owner needs K
+    /// records for each primary record, in the same order, and the records of a run belong to no other rows.
+    pub by_position: bool,
 }
 
 impl About {
@@ -46,7 +47,7 @@ impl About {
             in_the_clear: true,
             independent: false,
             challenges: false,
-            by_row: false,
+            by_position: false,
         }
     }
 }

@@ -25,10 +25,10 @@ pub enum LinkError {
         /// Key columns of the party.
         records: usize,
     },
-    /// A table that is to be aligned with the primary's rows is too short for it.
+    /// A table that is to be aligned with the primary's rows has another length.
     #[error(
-        "a party must have {neighbours} records for each of the {queries} primary records, {} records in all; it has \
-         {records}",
+        "the party must have {neighbours} records for each of the {queries} primary records in the same order, {} records in \
+         all; it has {records}. Remove or add records in the table that differs, or choose a linker that compares keys",
         neighbours.saturating_mul(*queries)
     )]
     Unaligned {

@@ -153,6 +153,10 @@ impl Dataset for Linked {
         Ok((self.primary_and_label()?.0, names))
     }
 
+    fn draws_records(&self) -> bool {
+        self.settings.rows > 0
+    }
+
     fn secondaries(&self) -> Result<Vec<PartyTable>, DataError> {
         (0..self.settings.secondaries.len()).map(|index| self.secondary(index)).collect()
     }

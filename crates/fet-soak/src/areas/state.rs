@@ -11,7 +11,7 @@ use crate::case::{Case, End, Kind, Verdict};
 use crate::experiment::{Data, Experiment};
 use crate::kit::Kit;
 use crate::message::problems;
-use crate::process::Ended;
+use crate::process::{Ended, Process};
 use crate::world::World;
 
 const AREA: &str = "state";
@@ -49,6 +49,13 @@ pub(super) fn cases() -> Vec<Case> {
             .short(true),
         Case::new(AREA, "another seed amid a run", |kit, folder, _| after(kit, folder, true)),
         Case::new(AREA, "an old checkpoint", old_checkpoint),
+        Case::new(AREA, "a table is replaced between sessions", |kit, folder, _| {
+            replaced(kit, folder, false)
+        })
+        .short(true),
+        Case::new(AREA, "a table is replaced while its party is down", |kit, folder, _| {
+            replaced(kit, folder, true)
+        }),
     ];
     CHANGES.iter().map(changed).chain(more).collect()
 }
@@ -97,13 +104,19 @@ fn another(world: &World<'_>) -> anyhow::Result<()> {
 fn half(world: &World<'_>, epochs: usize) -> anyhow::Result<()> {
     let _parties = world.parties()?;
     let mut primary = world.primary()?;
+    after_epochs(world, &mut primary, epochs)?;
+    primary.kill();
+    Ok(())
+}
+
+/// Waits until so many epochs are over.
+fn after_epochs(world: &World<'_>, primary: &mut Process, epochs: usize) -> anyhow::Result<()> {
     let began = Instant::now();
     while primary.stdout().matches("\"event\":\"epoch\"").count() < epochs {
         let late = began.elapsed() > world.kit.patience(30);
         anyhow::ensure!(!late && primary.ended()?.is_none(), "the run: {}", primary.stderr());
         std::thread::sleep(Duration::from_micros(500));
     }
-    primary.kill();
     Ok(())
 }
 
@@ -187,6 +200,60 @@ fn after(kit: &Kit, folder: &Path, amid: bool) -> anyhow::Result<Verdict> {
         judge(&world, &world.run(kit.patience(60))?, true, &mut verdict)?;
         world.check(&mut parties, &mut verdict)?;
     }
+    Ok(verdict)
+}
+
+/// A party is down in the midst of a run, and starts again with another table: the run is refused at the primary, whose process
+/// `stays` or is killed too, and the party names the file. With the former table the run ends in the bytes of the simulation.
+fn replaced(kit: &Kit, folder: &Path, stays: bool) -> anyhow::Result<Verdict> {
+    let mut verdict = Verdict::new(End::Refused);
+    let experiment = Experiment::new(Data::Places).with("train", "{ epochs = 60, batch_size = 8 }");
+    kit.simulation(&experiment)?;
+    let world = World::new(kit, folder, experiment, true, 20)?;
+    let mine = world.of("p1").join("mine.csv");
+    let former = std::fs::read_to_string(&mine)?;
+    let other = former.replacen("gravel", "tar", 1);
+    anyhow::ensure!(other != former, "{} has no gravel", mine.display());
+    let mut parties;
+    let ended = if stays {
+        parties = world.parties()?;
+        let mut primary = world.primary()?;
+        after_epochs(&world, &mut primary, 3)?;
+        parties[0].kill();
+        std::fs::write(&mine, &other)?;
+        parties[0] = world.party("p1")?;
+        primary.wait(kit.patience(60))?
+    } else {
+        half(&world, 3)?;
+        std::fs::write(&mine, &other)?;
+        parties = world.parties()?;
+        world.run(kit.patience(60))?
+    };
+    if ended.code != Some(2) {
+        let what = format!("the primary: {}; right is 2: {}", ended.said(), ended.stderr);
+        verdict.fault(if ended.hung { Kind::Hang } else { Kind::WrongCode }, what);
+    }
+    for problem in problems(&ended.stderr, &["streets", "table", "checksum", "put the former table back"]) {
+        verdict.fault(Kind::Unclear, format!("the primary: {problem}: {}", ended.stderr));
+    }
+    let said = parties[0].stderr();
+    if !["mine.csv", "put the former table back"].iter().all(|part| said.contains(part)) {
+        verdict.fault(Kind::Unclear, format!("p1 names no file: {said}"));
+    }
+    if world.of("primary").join("out/report.json").exists() {
+        verdict.fault(Kind::Files, "a refused run left out/report.json");
+    }
+    world.check(&mut parties, &mut verdict)?;
+    parties[0].kill();
+    std::fs::write(&mine, former)?;
+    parties[0] = world.party("p1")?;
+    let again = world.run(kit.patience(60))?;
+    match again.code {
+        Some(0) => world.compare(&mut verdict)?,
+        _ => verdict
+            .fault(Kind::WrongCode, format!("with the former table: {}: {}", again.said(), again.stderr)),
+    }
+    world.check(&mut parties, &mut verdict)?;
     Ok(verdict)
 }
 

@@ -224,7 +224,7 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         program: Program { version: "0.1.0".into(), commit: "abc".into(), results },
         attack: attack(&experiment, &arguments.sets, seed),
         experiment,
-        data: DataRecord { files: data, split: format!("s{seed}") },
+        data: DataRecord { files: data, split: format!("s{seed}"), tables: Vec::new() },
         seed,
         device: arguments.device.clone(),
         warnings: Vec::new(),

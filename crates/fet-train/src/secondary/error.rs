@@ -110,6 +110,16 @@ pub enum SecondaryError {
         "a prediction is a release that the run's privacy account does not count: `privacy.kind` must be \"none\""
     )]
     UncountedPrediction,
+    /// New rows were to get the records of the run's rows.
+    #[error(
+        "the linker \"{linker}\" goes by the order of rows, and the party has only the records of the run's own rows: new rows need \
+         records of their own, in the same order. Give the party a table of these (`fet predict --data FOLDER`, or `data.file` \
+         of a party elsewhere), or train with a linker that compares keys"
+    )]
+    NoNewRecords {
+        /// Its kind.
+        linker: String,
+    },
     /// A value outside the range of a secret sum.
     #[error(
         "a {what} holds a value outside the range of sums, ±{range}: bound it by a privacy mechanism, or \

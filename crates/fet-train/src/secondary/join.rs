@@ -17,7 +17,8 @@ use super::guarantee;
 use super::guard::{self, Guard};
 use super::lifetime::{Joining, Spending};
 use super::received::{self, Received};
-use super::{Own, Secondary, SecondaryError, Session};
+use super::table::TableIdentity;
+use super::{Finished, Own, Secondary, SecondaryError, Session};
 use crate::prepare::{Preparing, by_statistics, key_columns};
 use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
@@ -37,9 +38,10 @@ impl Secondary {
             Ok(parts) => {
                 let session = parts.into_session(own, terms)?;
                 let parameters = session.encoder.learner().parameters().values().len();
+                let table = session.table.keyed();
                 let lifetime = session.account.lifetime.as_ref().map(Spending::standing);
                 self.session = Some(session);
-                Ok(Reply::Joined(Joined { parameters, lifetime }))
+                Ok(Reply::Joined(Joined { parameters, table, lifetime }))
             }
             Err(error) => {
                 self.own = Some(own);
@@ -196,6 +198,7 @@ impl Parts {
     fn into_session(self, own: Own, terms: &Terms) -> Result<Session, SecondaryError> {
         let Own {
             table,
+            file,
             settings,
             seed,
             identity,
@@ -209,6 +212,9 @@ impl Parts {
             ..
         } = own;
         let rows = table.rows();
+        let identity_of_table = TableIdentity::new(&table, &seed, &file);
+        let trained = model.as_ref().or(start.as_ref()).map(Finished::table);
+        trained.and_then(|trained| identity_of_table.note(trained)).into_iter().for_each(|note| tell(note));
         let records = self.preparing.apply(table).map_err(|error| {
             tell(error.to_string());
             SecondaryError::UnusableRecords
@@ -248,6 +254,8 @@ impl Parts {
             tell,
             scratch: vec![u32::MAX; rows],
             records,
+            has_run_records: model.as_ref().is_none_or(|model| *model.table() == identity_of_table.digest()),
+            table: identity_of_table,
             // A party that serves predictions links no other keys.
             linked: model.is_some(),
             unlinked: None,

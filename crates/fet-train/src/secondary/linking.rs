@@ -65,9 +65,14 @@ impl Session {
         answer: Option<&Sealed>,
     ) -> Result<Reply, SecondaryError> {
         let Challenged { queries, owner, of } = &mut challenged;
-        let estimate = self.records.scaled.preparing.linking.filter(|_| *of == Of::New);
-        let links =
-            owner.link(&LinkTask { answer, estimate, ..LinkTask::new(queries, &self.records.raw_keys) });
+        let new_rows = *of == Of::New;
+        let estimate = self.records.scaled.preparing.linking.filter(|_| new_rows);
+        let links = owner.link(&LinkTask {
+            answer,
+            estimate,
+            new_rows,
+            ..LinkTask::new(queries, &self.records.raw_keys)
+        });
         let links = links.map_err(|error| self.private(error))?;
         owner.warnings().into_iter().for_each(|warning| (self.tell)(warning));
         self.keep(&links, *of)

@@ -18,6 +18,8 @@ pub(super) struct Model {
     /// The common settings that it was trained with.
     pub(super) settings: String,
     pub(super) preparing: Preparing,
+    /// The digest of the table that it was trained on.
+    pub(super) table: [u8; 32],
 }
 
 /// A finished model that a party serves.
@@ -39,6 +41,11 @@ impl Finished {
     pub fn read(bytes: &[u8]) -> Result<Self, StateError> {
         let (model, file) = StateFile::read::<Model>(bytes)?;
         Ok(Self { model, parameters: file.parameters })
+    }
+
+    /// The digest of the table that it was trained on.
+    pub(super) fn table(&self) -> &[u8; 32] {
+        &self.model.table
     }
 
     /// Whether it is of the secondary of this number, from 1, in a run of these settings.

@@ -59,6 +59,9 @@ impl Session {
         if self.links.is_none() && !self.guard.is_serving() {
             return Err(SecondaryError::NotLinked);
         }
+        if self.linker.about().by_position && self.has_run_records {
+            return Err(SecondaryError::NoNewRecords { linker: self.settings.linker.kind().to_string() });
+        }
         let rows = message.keys.rows();
         if !(1..=MOST_ROWS).contains(&rows) {
             let rule = format!("must have 1 to {MOST_ROWS} rows");

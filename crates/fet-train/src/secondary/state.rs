@@ -53,6 +53,8 @@ struct Header {
     run: [u8; 32],
     received: [u8; 32],
     number: usize,
+    /// The digest of the party's table.
+    table: [u8; 32],
     steps: Vec<u64>,
     /// How many records its ledger had.
     ledger: u64,
@@ -69,8 +71,8 @@ impl Session {
         let Learned { parameters, steps } = Learned::of(self.encoder.learner(), &self.best);
         let (settings_hash, number, tag) = (self.settings_hash, self.number, random()?);
         let (terms, run) = (*self.received.terms(), *self.received.run());
-        let received = *self.received.all();
-        let header = Header { epoch, tag, settings_hash, terms, run, received, number, steps, ledger };
+        let (received, table) = (*self.received.all(), self.table.digest());
+        let header = Header { epoch, tag, settings_hash, terms, run, received, number, table, steps, ledger };
         let bytes = StateFile::new(&header, parameters).to_bytes();
         self.store.save(epoch, bytes)?;
         Ok(Saved { epoch, tag })
@@ -80,6 +82,9 @@ impl Session {
         self.guard.check_load()?;
         let bytes = self.store.find(saved.epoch)?;
         let (header, file) = StateFile::read::<Header>(&bytes)?;
+        if header.number == self.number {
+            self.table.check(&header.table, &self.tell)?;
+        }
         // Where nothing is counted keys may come again concealed in another way, as those of `psi` do.
         let same_keys = self.privacy.is_identity() || header.run == *self.received.run();
         let same_terms = header.settings_hash == self.settings_hash && header.terms == *self.received.terms();
@@ -117,7 +122,8 @@ impl Session {
         }
         let settings = self.settings.to_toml();
         let preparing = self.records.scaled.preparing.clone();
-        let model = Model { party: name.to_string(), number: self.number, settings, preparing };
+        let (number, table) = (self.number, self.table.digest());
+        let model = Model { party: name.to_string(), number, settings, preparing, table };
         Ok(self.store.finish(&model.to_bytes(self.best.clone()))?)
     }
 

@@ -37,6 +37,14 @@ impl NewRecords {
         other.records.replace_features(features)?;
         Ok(other)
     }
+
+    /// The same links, where the model sees for record i the keys of record `order[i]`.
+    #[must_use]
+    pub fn with_keys_in_order(&self, order: &[usize]) -> Self {
+        let mut other = self.clone();
+        other.records.scaled.keys = self.records.scaled.keys.select_rows(order);
+        other
+    }
 }
 
 impl Trainer {

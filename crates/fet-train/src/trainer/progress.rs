@@ -25,6 +25,8 @@ pub struct Progress {
     pub sessions: u64,
     /// What they may have released since their last checkpoint, at most.
     pub lost: Vec<Tally>,
+    /// The tables that the run began with.
+    pub tables: Tables,
     /// Secondaries that were lost, from 0; they are not asked again.
     pub gone: Vec<usize>,
     /// Whether the run ends here: another epoch, or release, would cost more than was agreed, or the validation metric has not
@@ -32,6 +34,15 @@ pub struct Progress {
     pub stopped: bool,
     /// Warnings about what the run has cost.
     pub warnings: Vec<String>,
+}
+
+/// Digests of the parties' tables, by which a run notices that it would continue with another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tables {
+    /// The primary's, with its labels.
+    pub primary: [u8; 32],
+    /// What each secondary told of its own when it joined: keyed with a secret of that party. Nothing before it joined.
+    pub secondaries: Vec<Option<[u8; 32]>>,
 }
 
 /// The report of a training step, for progress displays.

@@ -18,6 +18,7 @@ use fet_core::rng::{OwnSeed, Purpose, stream};
 use fet_privacy::secure_sum::{SEALED_SHARE, holders};
 
 use super::labels::{exposure, protect_labels};
+use super::progress::Tables;
 use super::{Machine, Progress, RunError, SavedModel, Similarities, Trainer};
 use crate::federation::Federation;
 use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
@@ -25,6 +26,7 @@ use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
 use crate::secondary::{Store, linking_seed};
+use crate::table_digest;
 
 /// What the primary's side of a session begins with.
 #[derive(Debug)]
@@ -77,6 +79,7 @@ impl Trainer {
                 return Err(Violation::new("train.refine_keys", rule, settings.refine_keys).into());
             }
         }
+        let primary_table = table_digest::of_primary(&data);
         let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
         let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, earlier)?;
         if plan.secondaries == parties.is_empty() {
@@ -89,6 +92,7 @@ impl Trainer {
             model.load(trainer.primary.learner_mut())?;
         }
         (trainer.class_names, trainer.standardise) = (class_names, standardise);
+        trainer.progress.tables.primary = primary_table;
         (trainer.groups, trainer.file_rows) = (groups, file_rows);
         trainer.check_metric()?;
         // Of protected labels it tells what their answers tell, and no more.
@@ -215,6 +219,7 @@ impl Trainer {
                 tallies: Vec::new(),
                 sessions: 0,
                 lost: Vec::new(),
+                tables: Tables { primary: [0; 32], secondaries: vec![None; secondaries] },
                 gone,
                 stopped: false,
                 warnings: Vec::new(),
@@ -255,9 +260,12 @@ impl Trainer {
             standardise,
         };
         let requests = everyone.iter().map(|&index| Request::Join(terms(index))).collect();
-        for (asked, reply) in self.federation.exchange_all(&everyone, requests)? {
+        for (&party, (asked, reply)) in
+            everyone.iter().zip(self.federation.exchange_all(&everyone, requests)?)
+        {
             let Reply::Joined(joined) = reply else { return Err(asked.unexpected(&reply).into()) };
             self.parameters = self.parameters.saturating_add(joined.parameters);
+            self.progress.tables.secondaries[party] = Some(joined.table);
             let counts = joined.lifetime.filter(|_| !self.privacy.is_identity());
             self.warnings.extend(counts.and_then(|standing| lifetime_warning(&asked.party, standing)));
             self.standings[asked.number - 1] = joined.lifetime;

@@ -119,8 +119,10 @@ impl<'a> Game<'a> {
         let mut tapes = Vec::with_capacity(parties);
         let mut all: Vec<Box<dyn Party>> = Vec::with_capacity(parties);
         for (index, table) in tables.into_iter().enumerate() {
+            let table = self.table(index, &table, inside);
             let party = Secondary::new(Own {
-                table: self.table(index, &table, inside),
+                file: table.name.clone(),
+                table,
                 settings: self.experiment.common(),
                 seed: secret(index),
                 identity: identity(index),

@@ -54,6 +54,7 @@ impl<'a> Copies<'a> {
     ) -> anyhow::Result<Transcript> {
         let settings = self.experiment.common().to_toml();
         let mut copy = Secondary::new(Own {
+            file: table.name.clone(),
             table,
             settings: self.experiment.common(),
             seed: OwnSeed::new([0; 32]),

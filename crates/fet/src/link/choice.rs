@@ -54,8 +54,9 @@ pub(super) fn with_neighbours(
     neighbours: usize,
 ) -> anyhow::Result<Slot<dyn Linker>> {
     let mut table = slot.settings();
-    // What is aligned has its place by K.
-    let Some(own) = table.get_mut("neighbours").filter(|_| slot.kind() != "aligned") else {
+    // Records that belong to rows by their place have it by K.
+    let by_position = slot.build(&()).map_err(input)?.about().by_position;
+    let Some(own) = table.get_mut("neighbours").filter(|_| !by_position) else {
         return Ok(slot.clone());
     };
     *own = toml::Value::Integer(neighbours as i64);

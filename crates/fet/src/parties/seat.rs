@@ -73,8 +73,8 @@ pub(super) struct Seat {
     /// With a folder for each run.
     runs: PathBuf,
     pub(super) rehearsal: bool,
-    /// The checksum of its table's file, if it has one of its own.
-    checksum: Option<[u8; 32]>,
+    /// The file of its table, with its checksum, if it has one of its own.
+    file: Option<(PathBuf, [u8; 32])>,
 }
 
 impl Seat {
@@ -105,8 +105,10 @@ impl Seat {
         let folders = Folders::new(places.map(here));
         let context = DatasetContext { folders: &folders, seed: experiment.seed, aside: &[] };
         let table = experiment.data.build(&context).map_err(input)?.secondary(index).map_err(input)?;
-        let checksum =
-            own_file(&experiment, index).and_then(|file| sha256_of_file(&folders.find(&file)).ok());
+        let table_file = own_file(&experiment, index).and_then(|name| {
+            let path = folders.find(&name);
+            sha256_of_file(&path).ok().map(|checksum| (path, checksum))
+        });
         let aggregator = experiment.aggregator.build(&()).map_err(input)?;
         let secret = is_secret(aggregator.as_ref());
         if file.rehearsal {
@@ -136,14 +138,16 @@ impl Seat {
             state: own_folder(&folder.join(&file.state)),
             runs: folder.join(&file.state).join("runs"),
             rehearsal: file.rehearsal,
-            checksum,
+            file: table_file,
         })
     }
 
     /// Notes which table the state is made with. Where noise was released, another table under the same noise would tell how they
     /// differ.
     pub(super) fn check_table(&self, state: &Path) -> Result<(), String> {
-        let Some(checksum) = self.checksum.as_ref().map(|sum| hex(sum)) else { return Ok(()) };
+        let Some((file, checksum)) = self.file.as_ref().map(|(file, sum)| (file.display(), hex(sum))) else {
+            return Ok(());
+        };
         let path = state.join("table");
         let failed = |error: std::io::Error| format!("`state`: {}: {error}", path.display());
         let known =
@@ -156,13 +160,22 @@ impl Seat {
             let released = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("ledger-");
             if entries.map(|entry| entry.file_name()).any(|name| released(&name)) {
                 return Err(format!(
-                    "`state` must be another folder: {} holds what was released with noise of another table. Copy {} into the \
-                     `party` folder of the new one: the account of all runs is about the people in the table",
+                    "`state` must be another folder: {} holds what was released with noise of another table than {file}. Copy {} \
+                     into the `party` folder of the new one: the account of all runs is about the people in the table",
                     state.display(),
                     self.state.join(fet_train::lifetime::FILE).display()
                 ));
             }
-            self.teller.tell("warning", "the table is not as it was when its state was made");
+            let short = |sum: &str| sum.chars().take(8).collect::<String>();
+            self.teller.tell(
+                "warning",
+                format_args!(
+                    "{file} is not the table that the state was made with (SHA-256 {}, now {}): the party refuses to continue a run that \
+                     began with the former table, and finished models see the records as they are now",
+                    short(&known),
+                    short(&checksum)
+                ),
+            );
         }
         fet_files::write(&path, checksum.as_bytes()).map_err(failed)
     }
@@ -200,8 +213,13 @@ impl Seat {
             }
         };
         let teller = self.teller.clone();
+        let file = self
+            .file
+            .as_ref()
+            .map_or_else(|| self.table.name.clone(), |(file, _)| file.display().to_string());
         Ok(Secondary::new(Own {
             table: self.table.clone(),
+            file,
             settings: self.experiment.common(),
             seed,
             identity: fet_privacy::identity::Identity::from_secret(*self.secret),

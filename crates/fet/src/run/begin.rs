@@ -71,7 +71,7 @@ pub(super) fn distributed(
     }
     let (data, names) = read_primary(experiment, &data_folders(experiment)).map_err(input)?;
     // A file that is sorted by the label would tell labels. A rehearsal hides nothing, and gives the bytes of a simulation.
-    let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_row {
+    let data = match rehearsal || experiment.linker.build(&()).map_err(input)?.about().by_position {
         true => data,
         false => reordered(data, &elsewhere.own_seed()),
     };

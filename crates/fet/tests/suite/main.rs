@@ -3,6 +3,7 @@
 
 mod abused;
 mod account;
+mod aligned;
 mod apart;
 mod attacks;
 mod audit;

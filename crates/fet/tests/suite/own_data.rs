@@ -284,7 +284,9 @@ fn a_run_is_explained_by_parties_and_columns() {
     assert!(output.status.success(), "{output:?}");
     let text = std::fs::read_to_string(folder.path().join("result/explanation.json")).expect("written");
     let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(found["with_all"].as_f64(), Some(report.best.test), "the metric of the run");
+    let anchors = &found["anchors"];
+    assert_eq!(anchors["with_all"].as_f64(), Some(report.best.test), "the metric of the run");
+    assert!(anchors["control"].is_null());
     let number = |value: &serde_json::Value| value.as_f64().expect("a number");
     let parties = &found["parties"];
     assert_eq!(parties["names"], serde_json::json!(["streets", "buses"]));
@@ -298,9 +300,71 @@ fn a_run_is_explained_by_parties_and_columns() {
     };
     assert!(importance("shops", "size") > 0.05, "{text}");
     assert!(importance("shops", "size") > importance("buses", "seats"), "{text}");
-    assert!(folder.path().join("result/explanation.svg").exists());
+    assert_eq!(anchors["without_parties"].as_f64(), parties["shapley"]["none"].as_f64());
+    // The share of the more frequent class among all 300 labels, of which the test rows are a fifth.
+    let constant = number(&anchors["training_mean"]);
+    assert!((0.5..0.75).contains(&constant), "{constant}");
+    for (place, lost) in parties["reliance"].as_array().expect("reliance").iter().enumerate() {
+        let without = number(&parties["without"][place]);
+        assert!((number(&anchors["with_all"]) - without - number(lost)).abs() < 1e-12, "{text}");
+    }
+    let keys = found["keys"].as_array().expect("keys");
+    let owners: Vec<_> = keys.iter().map(|keys| keys["party"].as_str().expect("a name")).collect();
+    assert_eq!(owners, ["shops", "streets", "buses"]);
+    assert!(keys.iter().any(|keys| number(&keys["importance"]["mean"]) != 0.0), "models see keys: {text}");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    for part in ["not what federating with it adds", "--control RUN", "docs/worth-it.md", "shops: all keys"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let picture = std::fs::read_to_string(folder.path().join("result/explanation.svg")).expect("written");
+    for part in ["Shapley value: accuracy", "permutation loss: accuracy", "not what federating with it adds"]
+    {
+        assert!(picture.contains(part), "{part} in {picture}");
+    }
+    // Every row of a party has its colour, in both panels.
+    for (number, name) in ["shops", "streets", "buses"].iter().enumerate() {
+        let rows = picture.matches(&format!("data-series=\"{number}\"")).count();
+        let columns =
+            found["columns"].as_array().expect("columns").iter().filter(|one| one["party"] == *name);
+        assert_eq!(rows, columns.count() + 1 + usize::from(number > 0), "{name}: {picture}");
+    }
     let twice = fet(folder.path(), &["explain", "result", "--rows", "0"]);
     assert_eq!(twice.stdout, output.stdout, "the same run has the same explanation");
+}
+
+/// What federating adds is the difference from a model that was trained without the others.
+#[test]
+fn an_explanation_shows_the_control_variant_and_refuses_another_run() {
+    let (folder, _) = finished(&["train.epochs=2"]);
+    let path = folder.path();
+    let run = |out: &str, sets: &[&str]| {
+        let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
+        let output = fet(path, &[&["run", "shops.toml", "--out", out], sets.as_slice()].concat());
+        assert!(output.status.success(), "{output:?}");
+        report(&path.join(out))
+    };
+    let alone = run("alone", &["method.kind=solo", "train.epochs=2"]);
+    run("other", &["method.kind=solo", "train.epochs=2", "seed=4"]);
+    let explain = |control: &str| {
+        fet(path, &["explain", "result", "--rows", "0", "--repeats", "1", "--control", control])
+    };
+    let output = explain("alone");
+    assert!(output.status.success(), "{output:?}");
+    let text = std::fs::read_to_string(path.join("result/explanation.json")).expect("written");
+    let found: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let control = &found["anchors"]["control"];
+    assert_eq!((control["run"].as_str(), control["method"].as_str()), (Some("alone"), Some("solo")));
+    assert_eq!(control["score"].as_f64(), Some(alone.best.test));
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("What federating adds on these rows") && said.contains("than alone"), "{said}");
+    for (control, part) in
+        [("result", "primary alone"), ("other", "same split and seed"), ("nowhere", "nowhere")]
+    {
+        let output = explain(control);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(part), "{part} in {said}");
+    }
 }
 
 #[test]

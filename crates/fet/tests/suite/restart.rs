@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use fet_core::data::{Features, VerticalData};
 use fet_core::message::{Backward, Block, Epoch, Forward, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_privacy::accountant::{Account, Event};
 use fet_train::checkpoint;
 use fet_train::simulation::Watched;
-use fet_train::trainer::Trainer;
+use fet_train::trainer::{RunError, Trainer};
 
 use crate::account::{NOISE, kill, many, plain, refused, session, step};
 
@@ -339,4 +340,77 @@ fn portions_of_different_samples_are_no_pass_together() {
             Some(_) => refused(answer, &["passes over the rows", "must be those planned", "number 2 of 1"]),
         }
     }
+}
+
+/// A run of one epoch, saved; its parties keep their state in `folder`.
+fn saved(folder: &Path) -> Vec<u8> {
+    let mut first = plain(&["train.epochs=3"], folder);
+    first.0.epoch(&mut |_| true).expect("an epoch");
+    let bytes = checkpoint::save(&mut first.0, &serde_json::Value::Null, 0.0).expect("saved");
+    kill(first);
+    bytes
+}
+
+fn continued(data: VerticalData, folder: &Path, bytes: &[u8]) -> Result<(), String> {
+    let wrap = |_: usize, party: Watched| -> Box<dyn Party> { Box::new(party) };
+    let mut next = session(&["train.epochs=3"], data, folder, Vec::new(), wrap).expect("a trainer");
+    let loaded = checkpoint::load(&mut next.0, &serde_json::Value::Null, bytes);
+    loaded.map(drop).map_err(|error| error.to_string())
+}
+
+/// Otherwise the model would be a mixture of two tables, and nothing would show it.
+#[test]
+fn refuses_to_continue_with_another_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = saved(folder.path());
+    let changed = |change: fn(&mut VerticalData)| {
+        let mut data = many(100, 2);
+        change(&mut data);
+        continued(data, folder.path(), &bytes)
+    };
+    for (party, change) in [
+        ("second", (|data| nudge(&mut data.secondaries[1].features)) as fn(&mut VerticalData)),
+        ("first", |data| data.secondaries[0].keys = data.secondaries[1].keys.clone()),
+        ("first", |data| data.secondaries[0].bounds = None),
+        ("primary", |data| nudge(&mut data.primary.features)),
+        ("primary", |data| data.labels[7] += 1.0),
+    ] {
+        let parts =
+            [&format!("the table of \"{party}\"") as &str, "checksum", "now", "put the former table back"];
+        refused(changed(change), &parts);
+    }
+    assert_eq!(changed(|_| ()), Ok(()), "with the tables that it began with it continues");
+}
+
+fn nudge(features: &mut Features) {
+    let Features::Numbers(numbers) = features else { panic!("the tables are numbers") };
+    numbers.values_mut()[99] += 0.25;
+}
+
+/// A party that takes its state back in spite of another table, and says so when it joins.
+#[test]
+fn the_primary_refuses_a_party_that_tells_another_table() {
+    struct Otherwise(Watched);
+    impl Party for Otherwise {
+        fn name(&self) -> &str {
+            self.0.name()
+        }
+        fn ask(&mut self, request: Request) -> Result<Reply, Failure> {
+            let mut reply = self.0.ask(request)?;
+            if let Reply::Joined(joined) = &mut reply {
+                joined.table[0] ^= 1;
+            }
+            Ok(reply)
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = saved(folder.path());
+    let wrap = |index: usize, party: Watched| -> Box<dyn Party> {
+        if index == 1 { Box::new(Otherwise(party)) } else { Box::new(party) }
+    };
+    let next: Result<_, RunError> =
+        session(&["train.epochs=3"], many(100, 2), folder.path(), Vec::new(), wrap);
+    let mut next = next.expect("a trainer");
+    let loaded = checkpoint::load(&mut next.0, &serde_json::Value::Null, &bytes);
+    refused(loaded, &["the table of \"second\"", "put the former table back"]);
 }

@@ -1,0 +1,211 @@
+//! An explanation as text and as a picture.
+
+use std::fmt::Write;
+
+use fet_chart::{Mark, Panel, Picture, Series, Size};
+use fet_scores::Metric;
+use fet_scores::importance::Importance;
+
+use super::{Anchors, Explanation, FILE, PAIRS, Parties};
+
+/// Maximum number of printed columns.
+const PRINTED: usize = 20;
+/// Maximum number of drawn columns.
+const DRAWN: usize = 15;
+
+/// The meaning of reliance.
+const RELIANCE: &str = "Reliance is how much this model leans on a party, not what federating with it adds, because a model trained \
+without the party would use other columns instead.";
+/// The ways to measure the gain of federating.
+const ADDS: &str = "To measure what federating adds, train without the party: `cargo xtask ablate` (docs/worth-it.md), or a run of the \
+primary alone and `--control RUN`.";
+
+/// One of the columns or keys that were shuffled.
+struct Shuffled<'a> {
+    party: &'a str,
+    name: String,
+    importance: &'a Importance,
+}
+
+impl Explanation {
+    /// Columns and keys, the most important first.
+    fn shuffled(&self) -> Vec<Shuffled<'_>> {
+        let columns = self.columns.iter().map(|column| Shuffled {
+            party: &column.party,
+            name: format!("{}: {}", column.party, column.column),
+            importance: &column.importance,
+        });
+        let keys = self.keys.iter().map(|keys| Shuffled {
+            party: &keys.party,
+            name: format!("{}: all keys, links unchanged", keys.party),
+            importance: &keys.importance,
+        });
+        let mut all: Vec<Shuffled<'_>> = columns.chain(keys).collect();
+        all.sort_by(|a, b| b.importance.mean.total_cmp(&a.importance.mean));
+        all
+    }
+
+    /// The number of a party in charts: the primary is 0.
+    fn number(&self, party: &str) -> usize {
+        let names = self.parties.iter().flat_map(|parties| &parties.names);
+        names.into_iter().position(|name| name == party).map_or(0, |place| place + 1)
+    }
+
+    /// The scores to compare losses with, by name.
+    fn anchors(&self) -> Vec<(String, Option<f64>)> {
+        let Anchors { with_all, without_parties, training_mean, control } = &self.anchors;
+        let mut all = vec![("this model with everything".to_string(), Some(*with_all))];
+        if let Some(Parties { names, without, .. }) = &self.parties {
+            let each = names.iter().zip(without);
+            all.extend(each.map(|(name, score)| (format!("this model without {name}"), Some(*score))));
+            if names.len() > 1 {
+                all.push(("this model without any other party".to_string(), *without_parties));
+            }
+        }
+        all.push(("the mean of the training labels".to_string(), *training_mean));
+        if let Some(control) = control {
+            let name = format!("{}, trained without other parties ({})", control.run, control.method);
+            all.push((name, Some(control.score)));
+        }
+        all
+    }
+}
+
+/// For people.
+pub(super) fn text(found: &Explanation) -> String {
+    let Explanation { metric, rows, repeats, anchors, parties, .. } = found;
+    let mut out =
+        format!("{} on {rows} test rows\n\n{} of\n", metric.phrase(anchors.with_all), metric.title());
+    let scores = found.anchors();
+    let widest = |names: &mut dyn Iterator<Item = usize>| names.max().unwrap_or(0);
+    let width = widest(&mut scores.iter().map(|(name, _)| name.chars().count()));
+    for (name, score) in &scores {
+        let score = score.map_or_else(|| "undefined".to_string(), |score| metric.show(score));
+        let _ = writeln!(out, "  {name:<width$}  {score:>10}");
+    }
+    if let Some(parties) = parties {
+        reliance(&mut out, *metric, parties, anchors);
+    }
+    let _ = writeln!(
+        out,
+        "\nPermutation loss: how much worse {} gets when one column is shuffled, or all keys of a party as its model sees them ({})",
+        metric.title(),
+        if *repeats > 1 {
+            format!("mean and deviation of {repeats} shuffles")
+        } else {
+            "one shuffle".to_string()
+        }
+    );
+    let all = found.shuffled();
+    let shown = || all.iter().take(PRINTED);
+    let width = widest(&mut shown().map(|one| one.name.chars().count())).min(60);
+    for Shuffled { name, importance, .. } in shown() {
+        // One shuffle has no deviation.
+        let deviation =
+            if *repeats > 1 { format!(" ± {}", metric.show(importance.deviation)) } else { String::new() };
+        let _ = writeln!(out, "  {name:<width$}  {:>10}{deviation}", metric.show(importance.mean));
+    }
+    if all.len() > PRINTED {
+        let _ = writeln!(out, "  ... and {} more in {FILE}", all.len() - PRINTED);
+    }
+    out
+}
+
+fn reliance(out: &mut String, metric: Metric, parties: &Parties, anchors: &Anchors) {
+    let Parties { names, reliance, shapley, .. } = parties;
+    let _ = writeln!(
+        out,
+        "\nReliance on each party: how much worse {} of this model is without it, and its Shapley value over all orders of leaving",
+        metric.title()
+    );
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for ((name, lost), value) in names.iter().zip(reliance).zip(&shapley.values) {
+        let _ = writeln!(out, "  {name:<width$}  {:>10}  {:>10}", metric.show(*lost), metric.show(*value));
+    }
+    if let Some(errors) = &shapley.errors {
+        let largest = errors.iter().copied().fold(0.0, f64::max);
+        let _ = writeln!(
+            out,
+            "  values sampled from {} orders; standard error at most {}",
+            2 * PAIRS,
+            metric.show(largest)
+        );
+    }
+    let _ = writeln!(out, "{RELIANCE}");
+    let _ = match &anchors.control {
+        None => writeln!(out, "{ADDS}"),
+        Some(control) => {
+            let added = metric.direction().gain(anchors.with_all, control.score);
+            let word = if added < 0.0 { "worse" } else { "better" };
+            writeln!(
+                out,
+                "What federating adds on these rows, with one seed: {} {word} than {}.",
+                metric.amount(added.abs()),
+                control.run
+            )
+        }
+    };
+}
+
+/// Shapley values of parties, and permutation losses of columns on a separate scale below them.
+pub(super) fn picture(found: &Explanation) -> String {
+    let Explanation { metric, parties, anchors, .. } = found;
+    let bar = |number: usize, name: String, mean: f64, half: Option<f64>| Series {
+        number,
+        marks: vec![Mark {
+            mean: metric.scaled(mean),
+            half_width: half.map(|half| metric.scaled(half)),
+            title: format!("{name}: {}", metric.show(mean)),
+            ..Mark::default()
+        }],
+        name,
+        ..Series::default()
+    };
+    let panel = |title: &str, x: &str, series: &[Series]| {
+        // A row of dots takes 34, the scale below them 58.
+        let size = Size { width: 940.0, height: 34.0 * series.len() as f64 + 58.0, names: 320.0 };
+        let chart = fet_chart::dots(size, title, x, series, Some(0.0));
+        Panel { title: title.to_string(), size, chart }
+    };
+    let mut panels = Vec::new();
+    let primary = found.keys.first().map_or("primary", |keys| keys.party.as_str());
+    let mut legend = vec![(0, primary.to_string())];
+    if let Some(Parties { names, shapley, .. }) = parties {
+        let error = |at: usize| shapley.errors.as_ref().map(|errors| errors[at]);
+        let values = names.iter().zip(&shapley.values).enumerate();
+        let series: Vec<Series> =
+            values.map(|(at, (name, value))| bar(at + 1, name.clone(), *value, error(at))).collect();
+        let x = format!("Shapley value: {} that this model loses without the party", metric.title());
+        panels.push(panel("Reliance on each party", &x, &series));
+        legend.extend(names.iter().enumerate().map(|(at, name)| (at + 1, name.clone())));
+    }
+    let series: Vec<Series> = found
+        .shuffled()
+        .into_iter()
+        .take(DRAWN)
+        .map(|one| {
+            bar(found.number(one.party), one.name, one.importance.mean, Some(one.importance.deviation))
+        })
+        .collect();
+    let x = format!("permutation loss: {} that this model loses when it is shuffled", metric.title());
+    panels.push(panel("Reliance on each column", &x, &series));
+    let scores = found.anchors().into_iter();
+    let scores = scores
+        .filter_map(|(name, score)| Some(format!("{name} {}", metric.show(score?))))
+        .collect::<Vec<_>>();
+    let meaning = if parties.is_some() { format!(" {RELIANCE}") } else { String::new() };
+    let caption = format!(
+        "{} on {} test rows: {}.{meaning} Bars: deviation over shuffles{}.",
+        metric.title(),
+        found.rows,
+        scores.join("; "),
+        if parties.as_ref().is_some_and(|parties| parties.shapley.errors.is_some()) {
+            ", standard error of sampled Shapley values"
+        } else {
+            ""
+        }
+    );
+    let title =
+        format!("Reliance of a model on parties and columns: {} {}", metric, metric.show(anchors.with_all));
+    Picture { title, panels, columns: 1, legend, caption }.svg()
+}

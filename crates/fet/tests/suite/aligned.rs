@@ -1,0 +1,113 @@
+//! Links by the order of rows: tables of other lengths, records that are drawn, and new rows.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Output;
+
+use crate::command::fet;
+use crate::own_data::{numbers, table};
+
+const EXPERIMENT: &str = r#"
+name = "aligned"
+linker = { kind = "aligned", neighbours = 1 }
+method = { kind = "fet", hidden = 8, heads = 2, positional_encoding = false }
+train = { epochs = 2, batch_size = 32 }
+
+[data]
+kind = "linked"
+task = "regression"
+label = "y"
+primary = { file = "p.csv", keys = ["id"] }
+secondaries = [{ file = "s.csv", keys = ["id"] }]
+"#;
+
+const ROWS: usize = 80;
+
+fn secondary(folder: &Path, rows: impl Iterator<Item = usize>) {
+    let mut text = "id,z\n".to_string();
+    rows.for_each(|row| writeln!(text, "{row},{}", row * 37 % 11).expect("text"));
+    std::fs::write(folder.join("s.csv"), text).expect("writable");
+}
+
+/// A folder with the experiment, a primary's table, and a secondary's of so many records.
+fn prepared(records: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut text = "id,x,y\n".to_string();
+    (0..ROWS).for_each(|row| {
+        writeln!(text, "{row},{},{}", row * 13 % 7, row * 13 % 7 + row * 37 % 11).expect("text");
+    });
+    std::fs::write(folder.path().join("p.csv"), text).expect("writable");
+    secondary(folder.path(), 0..records);
+    std::fs::write(folder.path().join("new.csv"), "id,x\n900,1\n901,2\n902,3\n").expect("writable");
+    std::fs::write(folder.path().join("exp.toml"), EXPERIMENT).expect("writable");
+    folder
+}
+
+fn refused(output: &Output, parts: &[&str]) {
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "{part} in {said}"));
+}
+
+#[test]
+fn refuses_tables_of_other_lengths_and_names_both() {
+    for (records, sets) in [
+        (ROWS + 1, &[][..]),
+        (ROWS - 1, &[]),
+        (ROWS, &["--set", "linker.neighbours=2"]),
+        (2 * ROWS + 1, &["--set", "linker.neighbours=2"]),
+    ] {
+        let folder = prepared(records);
+        let run = fet(folder.path(), &[&["run", "exp.toml", "--out", "out"], sets].concat());
+        refused(&run, &["s.csv", &format!("{ROWS} primary records"), &format!("it has {records}")]);
+        assert!(!folder.path().join("out").exists());
+        // A method of the primary alone asks no party, and reads both tables all the same.
+        let alone = [&["run", "exp.toml", "--out", "alone", "--set", "method.kind=solo"], sets].concat();
+        assert!(fet(folder.path(), &alone).status.success());
+    }
+}
+
+/// As many records as the secondary has, but in the order in which they were drawn.
+#[test]
+fn refuses_drawn_records() {
+    let folder = prepared(ROWS);
+    for rows in [ROWS, 40] {
+        secondary(folder.path(), 0..rows);
+        let set = format!("data.rows={rows}");
+        refused(
+            &fet(folder.path(), &["run", "exp.toml", "--out", "out", "--set", &set]),
+            &["`data.rows` must be 0", "aligned"],
+        );
+    }
+}
+
+#[test]
+fn new_rows_need_records_of_their_own() {
+    let folder = prepared(ROWS);
+    let path = folder.path();
+    assert!(fet(path, &["run", "exp.toml", "--out", "out"]).status.success());
+    let predict = |more: &[&str]| {
+        fet(path, &[&["predict", "out", "--rows", "new.csv", "--out", "predictions.csv"], more].concat())
+    };
+    refused(&predict(&[]), &["s.csv", "aligned", "records of their own", "--data FOLDER"]);
+    // Not even as many new rows as the run had.
+    refused(&fet(path, &["predict", "out", "--rows", "p.csv"]), &["records of their own"]);
+    refused(&fet(path, &["explain", "out"]), &["out", "aligned", "order of rows"]);
+    let other = path.join("other");
+    std::fs::create_dir(&other).expect("writable");
+    secondary(&other, 0..4);
+    refused(&predict(&["--data", "other"]), &["s.csv", "3 primary records", "it has 4"]);
+    refused(&predict(&["--data", "nowhere"]), &["--data nowhere", "folder"]);
+    secondary(&other, 3..6);
+    let told = predict(&["--data", "other"]);
+    let said = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.status.success(), "{said}");
+    assert!(said.contains("s.csv: the table is not the one that the model was trained on"), "{said}");
+    let first = numbers(&table(path, "predictions.csv"), "prediction");
+    // Each row has the record at its place.
+    secondary(&other, (3..6).rev());
+    assert!(predict(&["--data", "other"]).status.success());
+    let turned = numbers(&table(path, "predictions.csv"), "prediction");
+    assert_eq!(first[1].to_bits(), turned[1].to_bits());
+    assert!(first[0] != turned[0] && first[2] != turned[2], "{first:?}, {turned:?}");
+}
