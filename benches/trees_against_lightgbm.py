@@ -24,7 +24,7 @@ def main(run, table, label):
     labels = data.pop(label).to_numpy(dtype=float)
     columns = data.to_numpy(dtype=float)
     predicted = pd.read_csv(f"{run}/predictions.csv")
-    rows = {part: own["row"].to_numpy() - 1 for part, own in predicted.groupby("part")}
+    rows = {part: own["row"].to_numpy() for part, own in predicted.groupby("part")}
     validation, test = rows["validation"], rows["test"]
     own = predicted[predicted["part"] == "test"]
     if not np.allclose(labels[test], own["label"]):

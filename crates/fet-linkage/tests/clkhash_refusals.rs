@@ -299,13 +299,16 @@ fn of_values() {
     let refused = |cells: &[&str]| encoder.encode(cells).unwrap_err().to_string();
     assert_eq!(
         refused(&["1", "short", "2", "longer", "3", "longest"]),
-        "row 2, name: the value must have at most 5 signs; it is \"longer\""
+        "row 1 (from 0), name: the value must have at most 5 signs; it is \"longer\""
     );
     assert_eq!(refused(&["1", "short", "2"]), "3 cells are not whole rows of 2 features");
     // The first of many, also where threads meet.
     let mut cells = vec!["1"; 20_000];
     (cells[15_001], cells[9_003], cells[19_999]) = ("second one", "first one", "third one");
-    assert_eq!(refused(&cells), "row 4502, name: the value must have at most 5 signs; it is \"first one\"");
+    assert_eq!(
+        refused(&cells),
+        "row 4501 (from 0), name: the value must have at most 5 signs; it is \"first one\""
+    );
     assert_eq!(encoder.encode::<&str>(&[]).unwrap().rows(), 0);
     assert!(!format!("{encoder:?}").contains("secret"));
 }

@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(link(&largest, &largest).expect("linkable").row(1)[0], 1);
             let refused =
                 [link(&beyond, &largest), link(&largest, &beyond)].map(|links| links.expect_err("refused"));
-            assert!(matches!(refused[0], LinkError::Value { row: 2, .. }), "{}", refused[0]);
+            assert!(matches!(refused[0], LinkError::Value { row: 1, .. }), "{}", refused[0]);
             assert!(matches!(refused[1], LinkError::Own { row: 2, .. }), "{}", refused[1]);
         }
     }

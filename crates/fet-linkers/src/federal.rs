@@ -168,7 +168,7 @@ impl Asker for Side {
         if queries.rows() > 0 {
             if !ranges.iter().all(sound) {
                 let problem = "the numbers of a column must be finite and within ±2e307".into();
-                return Err(LinkError::Value { row: 1, problem });
+                return Err(LinkError::Value { row: 0, problem });
             }
             for (low, high) in &ranges {
                 writer.double(*low);

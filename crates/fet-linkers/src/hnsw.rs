@@ -97,7 +97,7 @@ fn singles(keys: &Matrix<f64>, centre: &[f64]) -> Result<Vec<f32>, LinkError> {
     if let Some(place) = keys.values().iter().position(|x| x.abs() > MOST) {
         let problem =
             format!("its numbers must be within ±{MOST:e}; one of them is {:e}", keys.values()[place]);
-        return Err(LinkError::Value { row: place / keys.columns() + 1, problem });
+        return Err(LinkError::Value { row: place / keys.columns(), problem });
     }
     Ok(keys.values().iter().zip(centre.iter().cycle()).map(|(x, centre)| (x - centre) as f32).collect())
 }

@@ -114,7 +114,7 @@ fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
             "`linker.metric = \"haversine\"` needs two columns, longitude and latitude; there are {}",
             keys.columns()
         );
-        return Err(LinkError::Value { row: 1, problem });
+        return Err(LinkError::Value { row: 0, problem });
     }
     for (row, key) in keys.values().chunks_exact(2).enumerate() {
         let (lon, lat) = (key[0], key[1]);
@@ -123,7 +123,7 @@ fn check_degrees(keys: &Matrix<f64>) -> Result<(), LinkError> {
                 "a longitude must be -180 to 360 degrees and a latitude -90 to 90; they are {lon} and {lat} (the longitude \
                  comes first)"
             );
-            return Err(LinkError::Value { row: row + 1, problem });
+            return Err(LinkError::Value { row, problem });
         }
     }
     Ok(())
@@ -168,7 +168,9 @@ mod tests {
         let error =
             link(settings(), &at(&[1.3, 103.8]), &at(&[0.0, 0.0])).expect_err("latitude first").to_string();
         assert!(
-            error.contains("key 1") && error.contains("103.8") && error.contains("longitude comes first"),
+            error.contains("key 0 (from 0)")
+                && error.contains("103.8")
+                && error.contains("longitude comes first"),
             "{error}"
         );
         let error = link(settings(), &keys(2, 3, 1), &keys(2, 3, 1)).expect_err("three columns").to_string();

@@ -76,7 +76,7 @@ pub enum ClassWeightError {
         rows: usize,
     },
     /// A class that does not exist.
-    #[error("row {} is of class {class}; there are {classes}, counted from 0", row + 1)]
+    #[error("row {row} (from 0) is of class {class}; there are {classes}, counted from 0")]
     Class {
         /// The row.
         row: usize,
@@ -112,7 +112,7 @@ mod tests {
     fn what_is_no_weight_is_refused() {
         for (result, expect) in [
             (ClassWeights::balanced(&[0, 2], 3), "class 1 has none of 2 training rows"),
-            (ClassWeights::balanced(&[0, 3], 3), "row 2 is of class 3; there are 3"),
+            (ClassWeights::balanced(&[0, 3], 3), "row 1 (from 0) is of class 3; there are 3"),
             (ClassWeights::given(vec![1.0, 0.0]), "weight of class 1 is 0"),
             (ClassWeights::given(vec![f64::NAN]), "weight of class 0 is NaN"),
         ] {

@@ -171,7 +171,7 @@ pub enum PredictionError {
         got: usize,
     },
     /// Not a number.
-    #[error("row {} holds {value}; the model diverged, or the label is missing", row + 1)]
+    #[error("row {row} (from 0) holds {value}; the model diverged, or the label is missing")]
     NotFinite {
         /// The row, from 0.
         row: usize,
@@ -179,7 +179,7 @@ pub enum PredictionError {
         value: f64,
     },
     /// A class that does not exist.
-    #[error("the label of row {} is {value}; classes are whole numbers from 0 to {last}", row + 1)]
+    #[error("the label of row {row} (from 0) is {value}; classes are whole numbers from 0 to {last}")]
     Class {
         /// The row, from 0.
         row: usize,
@@ -190,8 +190,7 @@ pub enum PredictionError {
     },
     /// Not a probability.
     #[error(
-        "row {} predicts {value}; a probability lies between 0 and 1 (apply sigmoid or softmax first)",
-        row + 1
+        "row {row} (from 0) predicts {value}; a probability lies between 0 and 1 (apply sigmoid or softmax first)"
     )]
     Probability {
         /// The row, from 0.
@@ -200,7 +199,7 @@ pub enum PredictionError {
         value: f64,
     },
     /// Probabilities that are none.
-    #[error("the class probabilities of row {} sum to {sum}, not 1 (apply softmax first)", row + 1)]
+    #[error("the class probabilities of row {row} (from 0) sum to {sum}, not 1 (apply softmax first)")]
     Sum {
         /// The row, from 0.
         row: usize,
@@ -208,7 +207,7 @@ pub enum PredictionError {
         sum: f64,
     },
     /// Not a weight.
-    #[error("the weight of row {} is {weight}; weights are finite and not negative", row + 1)]
+    #[error("the weight of row {row} (from 0) is {weight}; weights are finite and not negative")]
     Weight {
         /// The row, from 0.
         row: usize,
@@ -229,14 +228,14 @@ mod tests {
             (Task::Regression, vec![], vec![], "no row"),
             (Task::Multiclass { classes: 1 }, vec![0.0], vec![1.0], "at least 2 classes"),
             (Task::Regression, vec![1.0], vec![1.0, 2.0], "1 outputs are needed"),
-            (Task::Regression, vec![1.0], vec![f64::NAN], "row 1 holds NaN"),
+            (Task::Regression, vec![1.0], vec![f64::NAN], "row 0 (from 0) holds NaN"),
             (
                 Task::Binary,
                 vec![0.0, 2.0],
                 vec![0.5, 0.5],
-                "row 2 is 2; classes are whole numbers from 0 to 1",
+                "row 1 (from 0) is 2; classes are whole numbers from 0 to 1",
             ),
-            (Task::Binary, vec![0.5], vec![0.5], "row 1 is 0.5"),
+            (Task::Binary, vec![0.5], vec![0.5], "row 0 (from 0) is 0.5"),
             (Task::Binary, vec![1.0], vec![-0.1], "between 0 and 1"),
             (THREE, vec![2.0], vec![0.2, 0.2, 0.2], "sum to"),
         ] {
@@ -250,7 +249,7 @@ mod tests {
         let rows = Predictions::new(Task::Regression, &[1.0, 2.0], &[1.0, 2.0]).expect("right");
         for (weights, expect) in [
             (vec![1.0], "2 weights are needed"),
-            (vec![1.0, -1.0], "row 2 is -1"),
+            (vec![1.0, -1.0], "row 1 (from 0) is -1"),
             (vec![0.0, 0.0], "none with a weight above 0"),
         ] {
             let error = rows.weighted(&weights).expect_err(expect).to_string();

@@ -179,8 +179,8 @@ mod tests {
         for (task, truth, output, metric, expect) in [
             (number, vec![1.0], vec![1.0], Metric::Accuracy, "accuracy is no metric of the task Regression"),
             (number, vec![1.0], vec![1.0], Metric::R2, "at least 2 rows; there is 1"),
-            (number, vec![1.0, 0.0], vec![1.0, 1.0], Metric::Mape, "row 2 is 0"),
-            (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 2 is -1, below 500"),
+            (number, vec![1.0, 0.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is 0"),
+            (number, vec![1e9, -1.0], vec![1.0, 1.0], Metric::Mape, "row 1 (from 0) is -1, below 500"),
             (number, vec![1e200], vec![-1e200], Metric::Rmse, "exceeds the range"),
             (Task::Binary, vec![1.0, 1.0], vec![0.1, 0.2], Metric::AucRoc, "class 1 has every row"),
             (Task::Binary, vec![0.0], vec![0.1], Metric::AucPr, "class 1 has no row"),

@@ -33,7 +33,9 @@ pub enum Undefined {
         all: bool,
     },
     /// A true value of almost nothing.
-    #[error("the true value of row {} is {value}, below {least}: its percentage would decide the mean", row + 1)]
+    #[error(
+        "the true value of row {row} (from 0) is {value}, below {least}: its percentage would decide the mean"
+    )]
     NearZero {
         /// The row.
         row: usize,

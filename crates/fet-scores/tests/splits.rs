@@ -248,7 +248,7 @@ fn what_cannot_be_split_is_refused() {
         (fold(20, Strategy::Time(&[1; 20]), 2), "leaves no row for train"),
         (
             Part::parse_column(["train", "tset"]).map(drop),
-            "data row 2 is labelled \"tset\"; did you mean \"test\"?",
+            "row 1 (from 0) is labelled \"tset\"; did you mean \"test\"?",
         ),
     ] {
         let error: SplitError = result.expect_err(expect);

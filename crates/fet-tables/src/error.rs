@@ -80,8 +80,8 @@ impl TableError {
     }
 }
 
-/// Where a row is: the line of a text file where it begins, or its number in a file without lines. Both count from 1, the
-/// header's line included.
+/// Where a row is: the line of a text file where it begins, from 1, the header's line included; or its number in a file without
+/// lines, from 0, as rows count everywhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A line of a text file.
@@ -94,7 +94,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
-            Self::Row(row) => write!(f, "row {row}"),
+            Self::Row(row) => write!(f, "row {row} (from 0)"),
         }
     }
 }

@@ -141,18 +141,30 @@ fn what_has_no_place_in_a_table_is_refused() {
     check(
         Arc::new(Float64Array::from(vec![0.0, f64::INFINITY])),
         None,
-        &["row 2 column `a`", "finite", "inf"],
+        &["row 1 (from 0) column `a`", "finite", "inf"],
     );
     check(Arc::new(Float64Array::from(vec![None, None])), None, &["column `a`", "only missing"]);
     check(Arc::new(Float64Array::from(vec![f64::NAN])), None, &["only missing"]);
-    check(Arc::new(BinaryArray::from(vec![b"\xff".as_slice()])), None, &["row 1 column `a`", "UTF-8"]);
-    check(Arc::new(TimestampSecondArray::from(vec![i64::MAX])), None, &["row 1 column `a`", "0 to 9999"]);
+    check(
+        Arc::new(BinaryArray::from(vec![b"\xff".as_slice()])),
+        None,
+        &["row 0 (from 0) column `a`", "UTF-8"],
+    );
+    check(
+        Arc::new(TimestampSecondArray::from(vec![i64::MAX])),
+        None,
+        &["row 0 (from 0) column `a`", "0 to 9999"],
+    );
     check(
         Arc::new(StringArray::from(vec!["1", "x"])),
         Some("number"),
-        &["row 2 column `a`", "must be a number", "\"x\""],
+        &["row 1 (from 0) column `a`", "must be a number", "\"x\""],
     );
-    check(Arc::new(Date32Array::from(vec![1])), Some("number"), &["row 1 column `a`", "must be a number"]);
+    check(
+        Arc::new(Date32Array::from(vec![1])),
+        Some("number"),
+        &["row 0 (from 0) column `a`", "must be a number"],
+    );
 }
 
 #[test]
@@ -249,7 +261,7 @@ fn a_table_that_cannot_be_read_back_is_not_written() {
         "t.csv",
         vec![column("a", vec![1.0, f64::INFINITY])],
         2,
-        "row 2 column `a`: must be a finite number",
+        "row 1 (from 0) column `a`: must be a finite number",
     );
     check("t.csv", vec![column("a", vec![1.0]), column("b", vec![])], 1, "column `b`: has 0 rows");
     check("t.csv", vec![column("a", vec![1.0]), column("a", vec![1.0])], 1, "stands twice");

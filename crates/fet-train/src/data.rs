@@ -117,9 +117,8 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
         && let Some(at) = (0..table.rows).find(|&at| ![at as f64, at as f64 + 1.0].contains(&numbers[at]))
     {
         let problem = format!(
-            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {}: sort the file by it",
-            numbers[at],
-            at + 1
+            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {at} (from 0): sort the file by it",
+            numbers[at]
         );
         return Err(DataError::new(place(), problem));
     }
@@ -142,9 +141,8 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
     }
     if let Some(row) = rows.iter().find(|row| **row >= table.rows) {
         let problem = format!(
-            "must have a row for each row of the primary's table; it has {}, and row {} is used",
-            table.rows,
-            row + 1
+            "must have a row for each row of the primary's table; it has {}, and row {row} (from 0) is used",
+            table.rows
         );
         return Err(DataError::new(place(), problem));
     }

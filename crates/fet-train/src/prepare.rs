@@ -13,6 +13,7 @@ use fet_core::data::{
 };
 use fet_core::message::Parts;
 use fet_core::objective::Objective;
+use fet_tables::prepare::{Departure, Nouns};
 
 use crate::schedule::Split;
 
@@ -74,6 +75,39 @@ pub struct PreparedPrimary {
     pub labels: Vec<f64>,
     /// The row of the file that each record is, from 0; empty if the records have the order of the file.
     pub file_rows: Vec<usize>,
+    /// The columns in which validation and test rows differ from all training rows.
+    pub departures: Vec<Departure>,
+}
+
+/// The nouns of warnings about a run's validation and test rows.
+pub const HELD_OUT: Nouns = Nouns { fitted: "training row", rows: "validation and test rows" };
+/// The nouns of warnings about new rows of the primary.
+pub const NEW_ROWS: Nouns = Nouns { fitted: "training row", rows: "rows" };
+/// The nouns of warnings about all rows of a run that begins with the model of an earlier run.
+pub(crate) const ALL_ROWS: Nouns = Nouns { fitted: "training row of the earlier run", rows: "rows" };
+/// The nouns of warnings about a secondary's records.
+pub(crate) const RECORDS: Nouns = Nouns { fitted: "record of the training", rows: "records" };
+/// The most columns that have a warning each.
+const MOST_WARNINGS: usize = 10;
+
+/// A warning for each column that departs, and one for all further columns where they are many. `row` is the number of a row
+/// for a reader.
+pub fn warnings(departures: &[Departure], nouns: Nouns, row: impl Fn(usize) -> usize) -> Vec<String> {
+    let shown = departures.len().min(MOST_WARNINGS);
+    let (shown, others) = departures.split_at(shown);
+    let mut all: Vec<String> =
+        shown.iter().map(|departure| departure.warning(nouns, row(departure.first))).collect();
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|departure| departure.column.as_str()).collect();
+        all.push(format!(
+            "{} further columns have {} with values that no {} had: {}",
+            others.len(),
+            nouns.rows,
+            nouns.fitted,
+            names.join(", ")
+        ));
+    }
+    all
 }
 
 /// Separates the primary's data, split at random, from the secondaries' tables.
@@ -92,27 +126,29 @@ impl PreparedPrimary {
         refine_keys: bool,
         earlier: Option<(&Preparing, Objective)>,
     ) -> Result<Self, DataError> {
-        let (objective, party) = match earlier {
-            Some((preparing, objective)) => (objective, preparing.apply(data.table)?),
+        let held_out = [split.validation.as_slice(), &split.test].concat();
+        let (objective, party, departures) = match earlier {
+            Some((preparing, objective)) => {
+                let departures =
+                    preparing.departures(&data.table, &[split.train.as_slice(), &held_out].concat());
+                (objective, preparing.apply(data.table)?, departures)
+            }
             None => {
                 let objective = objective(&data, split)?;
-                let mut party = PreparedParty::new(data.table, &split.train, data.standardise)?;
+                let preparing = Preparing::fit(&data.table, &split.train, data.standardise)?;
+                let departures = preparing.departures(&data.table, &held_out);
+                let mut party = preparing.apply(data.table)?;
                 if refine_keys {
                     party.refine_keys(&split.train)?;
                 }
-                (objective, party)
+                (objective, party, departures)
             }
         };
-        Ok(Self { objective, party, labels: data.labels, file_rows: data.aside.rows })
+        Ok(Self { objective, party, labels: data.labels, file_rows: data.aside.rows, departures })
     }
 }
 
 impl PreparedParty {
-    /// Prepares a party's records by the statistics of `rows`.
-    pub fn new(table: PartyTable, rows: &[usize], standardise: Standardise) -> Result<Self, DataError> {
-        Preparing::fit(&table, rows, standardise)?.apply(table)
-    }
-
     /// Prepares a secondary's records ([`Preparing::of_all`]).
     pub fn of_all(table: PartyTable, standardise: Standardise) -> Result<Self, DataError> {
         Preparing::of_all(&table, standardise)?.apply(table)

@@ -4,13 +4,13 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{Features, Keys, PartyTable, Task};
+use fet_core::data::{Features, Keys, PartyTable, Standardise, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
 use fet_tables::prepare::{Preparation, Rules};
 use fet_tables::{Kind, Options, Table, shortened, summary};
 use fet_train::data::{divided, read};
-use fet_train::prepare::by_statistics;
+use fet_train::prepare::{Preparing, by_statistics};
 use fet_train::schedule;
 
 use crate::experiment_file::data_folders;
@@ -80,6 +80,9 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
     let prepared = Preparation::fit(&table, &rows, &Rules::default()).map_err(input)?;
     let _ = writeln!(text, "\nA model would see {}:", numbers(prepared.width()));
     text += &seen(&table, &prepared);
+    let named: Vec<_> =
+        prepared.constants().into_iter().map(|(name, value)| (name.to_string(), value)).collect();
+    text += &constants(&named, "record");
     Ok(text)
 }
 
@@ -108,6 +111,28 @@ fn key_ranges(keys: &Keys) -> String {
     format!(
         "  keys as they are: {} (a unit counts the same in each where they are linked by distance)\n",
         ranges.join(", ")
+    )
+}
+
+/// A note on the columns that have one value in every record.
+fn constants(columns: &[(String, Option<String>)], record: &str) -> String {
+    const MOST: usize = 10;
+    if columns.is_empty() {
+        return String::new();
+    }
+    let named = |(name, value): &(String, Option<String>)| match value {
+        Some(value) => format!("`{name}` ({})", shortened(value)),
+        None => format!("`{name}`"),
+    };
+    let named: Vec<String> = columns.iter().take(MOST).map(named).collect();
+    let more = match columns.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let (are, them) = if columns.len() == 1 { ("column is", "it") } else { ("columns are", "them") };
+    format!(
+        "  note: constant {are} ignored, since every {record} has the same value in {them}: {}{more}\n",
+        named.join(", ")
     )
 }
 
@@ -202,5 +227,8 @@ fn party(role: &str, table: &PartyTable, rows: &[usize]) -> anyhow::Result<Strin
             }
         }
     }
+    let fitted = Preparing::fit(table, rows, Standardise::ALL).map_err(input)?;
+    let record = if role == "primary" { "training record" } else { "record" };
+    text += &constants(&fitted.features.constants(), record);
     Ok(text)
 }

@@ -3,16 +3,19 @@
 //! The new rows are linked with the secondaries' records, and everything is prepared as it was for the run. In a simulation
 //! the secondaries' tables are read where the run read them.
 
+use std::cell::RefCell;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fet_backends::Backend;
-use fet_core::data::{Columns, DatasetContext, Features, Folders, PartyTable};
+use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::linker::Links;
 use fet_core::party::Party;
-use fet_tables::{Format, Table};
+use fet_tables::{Format, Kind, Options, Table};
+use fet_train::prepare::{NEW_ROWS, warnings};
 use fet_train::simulation::{Simulation, Watched};
 use fet_train::trainer::{Machine, SavedModel, Trainer};
 
@@ -22,7 +25,7 @@ use crate::input::{input, machine};
 use crate::output;
 use crate::parties::network::{Elsewhere, Network};
 use crate::parties::{self, Purpose};
-use crate::predictions::{Predicted, number, table, text};
+use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
 
 /// The arguments of `fet predict`.
@@ -52,6 +55,9 @@ pub struct Arguments {
     /// same columns.
     #[arg(long, value_name = "FOLDER", conflicts_with = "parties")]
     pub data: Option<PathBuf>,
+    /// A column of the new records, such as an identifier, that the predictions repeat as it is.
+    #[arg(long, value_name = "COLUMN")]
+    pub id: Option<String>,
     /// The tensor backend [default: that of the run].
     #[arg(long)]
     pub device: Option<String>,
@@ -91,7 +97,7 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         check_dropout(&run.experiment)?;
     }
     // Whoever joins parties takes them away from a run: first what can be wrong here.
-    let records = records(dataset(&run.experiment, &folders)?.as_ref(), &arguments.rows, &model)?;
+    let (records, ids) = records(dataset(&run.experiment, &folders)?.as_ref(), arguments, &model)?;
     let mut served = match &elsewhere {
         None => Served::new(&run, &model, &folders)?,
         Some(elsewhere) => Served::elsewhere(&run, &model, elsewhere.join(&run.experiment, &run.folder)?)?,
@@ -103,10 +109,10 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
     let values = model.objective().predictions(outputs.values());
     if let Some(place) = values.iter().position(|value| !value.is_finite()) {
         return Err(input(format!(
-            "{} data row {}: the model has no number for it; a cell of this row, or of a record that it is linked with, is far \
+            "{} row {} (from 0): the model has no number for it; a cell of this row, or of a record that it is linked with, is far \
              beyond all that the model has seen",
             arguments.rows.display(),
-            place / model.objective().outputs + 1
+            place / model.objective().outputs
         )));
     }
     let predicted = Predicted {
@@ -116,7 +122,8 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         conformal: model.conformal().filter(|_| served.missing.is_empty()),
         values: &values,
     };
-    let mut columns = vec![number("row", (1..=rows).map(|row| row as f64).collect())];
+    let mut columns = vec![number(ROW, (0..rows).map(|row| row as f64).collect())];
+    columns.extend(ids);
     columns.extend(predicted.columns());
     if arguments.missing == Missing::Drop {
         let missing = served.missing.join(" | ");
@@ -129,7 +136,14 @@ pub fn predict(arguments: &Arguments) -> anyhow::Result<Vec<String>> {
         warnings.extend(unlinked(party.name(), &best, served.floor));
         columns.push(number(&format!("similarity to {}", party.name()), best));
     }
-    write(&arguments.out, &table(columns).map_err(input)?)?;
+    let predictions = table(columns).map_err(|error| match &arguments.id {
+        Some(id) => input(format!(
+            "--id {id}: {error} (of the predictions); rename the column in {}",
+            arguments.rows.display()
+        )),
+        None => input(error),
+    })?;
+    write(&arguments.out, &predictions)?;
     Ok(warnings)
 }
 
@@ -232,37 +246,67 @@ fn dataset(experiment: &Experiment, folders: &Folders) -> anyhow::Result<Box<dyn
     experiment.data.build(&context).map_err(input)
 }
 
-/// New records out of a file, or out of standard input.
+/// New records out of a file, or out of standard input, and their identifiers, if their column is named.
 fn records(
     dataset: &dyn fet_core::data::Dataset,
-    file: &Path,
+    arguments: &Arguments,
     model: &SavedModel,
-) -> anyhow::Result<PartyTable> {
+) -> anyhow::Result<(PartyTable, Option<Column>)> {
     let kinds = model.preparing().features.kinds();
-    let name = if file == Path::new("-") { "standard input".into() } else { file.display().to_string() };
-    let read = |options: &fet_tables::Options| {
-        if file == Path::new("-") {
-            fet_tables::read_from(std::io::stdin().lock(), None::<Format>, options)
-        } else {
-            fet_tables::read(file, options)
-        }
+    let (name, bytes) = if arguments.rows == Path::new("-") {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().read_to_end(&mut bytes).map_err(|e| input(format!("standard input: {e}")))?;
+        ("standard input".to_string(), Some(bytes))
+    } else {
+        (arguments.rows.display().to_string(), None)
     };
-    dataset.records(&name, &kinds, &read).map_err(input)
+    let read_table = |options: &Options| match &bytes {
+        Some(bytes) => fet_tables::read_from(bytes.as_slice(), None::<Format>, options),
+        None => fet_tables::read(&arguments.rows, options),
+    };
+    let id = arguments.id.as_deref();
+    let ids = RefCell::new(None);
+    let read = |options: &Options| {
+        if let Some(id) = id {
+            let mut table = read_table(&as_text(id, options))?;
+            ids.replace(table.columns.pop());
+        }
+        read_table(options)
+    };
+    let records = dataset.records(&name, &kinds, &read).map_err(input)?;
+    let ids = ids.into_inner();
+    if let Some(ids) = ids.as_ref().filter(|ids| ids.values.len() != records.rows()) {
+        return Err(input(format!(
+            "{name}: --id: column `{}` has {} cells for {} rows",
+            ids.name,
+            ids.values.len(),
+            records.rows()
+        )));
+    }
+    Ok((records, ids))
+}
+
+/// How one column of a table is read as the text that it is.
+fn as_text(column: &str, options: &Options) -> Options {
+    Options {
+        kinds: [(column.to_string(), Kind::Text)].into(),
+        inferred: Default::default(),
+        columns: Some(vec![column.to_string()]),
+        keep_empty: true,
+        ..options.clone()
+    }
 }
 
 /// What a reader of the predictions should know of the cells that they follow from.
 fn odd_cells(records: &PartyTable, model: &SavedModel) -> Vec<String> {
-    let Features::Columns(Columns { table, .. }) = &records.features else { return Vec::new() };
-    let unknown = model.preparing().features.unknown(table).into_iter().map(|(column, rows, first)| {
-        format!(
-            "column `{column}`: {rows} of {} rows have a value that no training row had (the first is row {}); the model knows \
-             nothing of it",
-            table.rows,
-            first + 1
-        )
-    });
-    let notes = table.notes.iter().filter(|note| note.starts_with("column `"));
-    notes.cloned().chain(unknown).collect()
+    let rows: Vec<usize> = (0..records.rows()).collect();
+    let departures = model.preparing().departures(records, &rows);
+    let notes = match &records.features {
+        Features::Columns(Columns { table, .. }) => table.notes.as_slice(),
+        Features::Numbers(_) => &[],
+    };
+    let notes = notes.iter().filter(|note| note.starts_with("column `")).cloned();
+    notes.chain(warnings(&departures, NEW_ROWS, |row| row)).collect()
 }
 
 /// Refuses a model that has never seen a party missing.
@@ -327,7 +371,7 @@ fn unlinked(party: &str, best: &[f64], floor: Option<f32>) -> Option<String> {
         "{} of {} rows have no link with \"{party}\" (the first is row {}): their predictions know nothing of that party",
         none.len(),
         best.len(),
-        first + 1
+        first
     ))
 }
 

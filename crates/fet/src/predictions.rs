@@ -9,6 +9,9 @@ use fet_scores::conformal::Conformal;
 use fet_tables::{Table, Values};
 use fet_train::trainer::Trainer;
 
+/// The column that says which row of its file a prediction is for: counted from 0, the header not counted, as links count rows.
+pub(crate) const ROW: &str = "row";
+
 /// What a model makes of some rows.
 pub(crate) struct Predicted<'a> {
     pub(crate) objective: Objective,
@@ -88,10 +91,8 @@ pub(crate) fn write(trainer: &Trainer, conformal: Option<&Conformal>, path: &Pat
     let rows = parts.iter().flat_map(|part| &part.rows);
     let names = ["validation", "test"].into_iter().zip(&parts);
     let names = names.flat_map(|(name, part)| std::iter::repeat_n(name.to_string(), part.rows.len()));
-    let mut columns = vec![
-        number("row", rows.map(|&row| trainer.file_row(row) as f64 + 1.0).collect()),
-        text("part", names),
-    ];
+    let mut columns =
+        vec![number(ROW, rows.map(|&row| trainer.file_row(row) as f64).collect()), text("part", names)];
     columns.push(if trainer.objective().task == Task::Regression {
         number("label", truth)
     } else {

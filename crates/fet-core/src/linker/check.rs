@@ -23,7 +23,7 @@ pub fn check_numbers<'a>(
 fn check_finite(keys: &Matrix<f64>) -> Result<(), LinkError> {
     let Some(place) = keys.values().iter().position(|x| !x.is_finite()) else { return Ok(()) };
     let problem = format!("its numbers must be finite; one of them is {}", keys.values()[place]);
-    Err(LinkError::Value { row: place / keys.columns() + 1, problem })
+    Err(LinkError::Value { row: place / keys.columns(), problem })
 }
 
 /// The same for linkers of text.
@@ -62,7 +62,7 @@ pub fn check_apart(keys: &Keys) -> Result<(), LinkError> {
         "must be below 2^53 in size, beyond which whole numbers are not told apart; it is {} (have such keys read as texts)",
         numbers.values()[place]
     );
-    Err(LinkError::Value { row: place / numbers.columns() + 1, problem })
+    Err(LinkError::Value { row: place / numbers.columns(), problem })
 }
 
 /// Equal numbers of key columns, and enough records or permission to pad.

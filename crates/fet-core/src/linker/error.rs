@@ -50,17 +50,17 @@ pub enum LinkError {
         advice: &'static str,
     },
     /// A key has a value that the linker cannot use.
-    #[error("key {row} (counted from 1): {problem}")]
+    #[error("key {row} (from 0): {problem}")]
     Value {
-        /// The row, from 1.
+        /// The row, from 0.
         row: usize,
         /// The rule, the value and what to do.
         problem: String,
     },
     /// The same for a key of the owner's table, of which the other party must not hear.
-    #[error("key {row} (counted from 1) of this party's own table: {problem}")]
+    #[error("key {row} (from 0) of this party's own table: {problem}")]
     Own {
-        /// The row, from 1.
+        /// The row, from 0.
         row: usize,
         /// The rule, the value and what to do.
         problem: String,

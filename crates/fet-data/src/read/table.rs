@@ -86,7 +86,7 @@ impl FileTable {
 
     /// Where a cell is, for a message.
     pub(crate) fn place(&self, row: usize, column: &str) -> String {
-        format!("{} data row {} column `{column}`", self.file, row + 1)
+        format!("{} row {row} (from 0) column `{column}`", self.file)
     }
 
     /// An error of this file.

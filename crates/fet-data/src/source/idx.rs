@@ -68,7 +68,7 @@ impl Source for Idx {
             pixels.extend(values.into_iter().map(f32::from));
             labels.extend(classes.into_iter().map(f64::from));
         }
-        let classes = classes(Task::Multiclass, &labels, |row| format!("label {}", row + 1))?;
+        let classes = classes(Task::Multiclass, &labels, |row| format!("label {row} (from 0)"))?;
         Ok(Labelled { task: Task::Multiclass, classes, features: Matrix::new(columns, pixels), labels })
     }
 }

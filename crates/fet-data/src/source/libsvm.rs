@@ -116,7 +116,7 @@ fn parse(path: &Path, text: &str, settings: &LibsvmSettings) -> Result<Labelled,
             row[index - 1] = value;
         }
     }
-    let classes = classes(settings.task, &labels, |row| format!("{} row {}", path.display(), row + 1))?;
+    let classes = classes(settings.task, &labels, |row| format!("{} row {row} (from 0)", path.display()))?;
     Ok(Labelled { task: settings.task, classes, features: Matrix::new(columns, values), labels })
 }
 

@@ -17,9 +17,9 @@ const CHUNK: usize = 2_048;
 #[non_exhaustive]
 pub enum ValueError {
     /// A value is not as the schema says.
-    #[error("row {row}, {feature}: the value {rule}; it is {value:?}")]
+    #[error("row {row} (from 0), {feature}: the value {rule}; it is {value:?}")]
     Value {
-        /// The row, counted from 1.
+        /// The row, from 0.
         row: usize,
         /// The feature's identifier.
         feature: String,
@@ -89,7 +89,7 @@ impl Encoder {
         let rows = words.chunks_exact_mut(width).zip(cells.chunks_exact(known.len()));
         for (at, (row, cells)) in rows.enumerate() {
             filter.fill(0);
-            self.record(before + at + 1, &mut filter, cells, &mut known)?;
+            self.record(before + at, &mut filter, cells, &mut known)?;
             // Folding halves the filter again and again: each word meets those that stand whole filters behind it.
             for part in filter.chunks_exact(width) {
                 row.iter_mut().zip(part).for_each(|(word, other)| *word ^= other);

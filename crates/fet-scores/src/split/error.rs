@@ -64,7 +64,7 @@ pub enum SplitError {
         rows: usize,
     },
     /// A label that names no part.
-    #[error("data row {} is labelled \"{name}\"{hint}; a row is one of train, validation and test", row + 1)]
+    #[error("row {row} (from 0) is labelled \"{name}\"{hint}; a row is one of train, validation and test")]
     UnknownPart {
         /// The row, from 0.
         row: usize,
@@ -88,7 +88,9 @@ pub enum SplitError {
     )]
     LabelsHaveNoFolds,
     /// A value that has no place in an order.
-    #[error("data row {} holds {value}, which is in no quantile; drop the row, or stratify by another column", row + 1)]
+    #[error(
+        "row {row} (from 0) holds {value}, which is in no quantile; drop the row, or stratify by another column"
+    )]
     NotFinite {
         /// The row.
         row: usize,

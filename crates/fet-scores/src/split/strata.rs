@@ -45,7 +45,10 @@ mod tests {
         assert_eq!(strata(&[7.0, 7.0, 7.0, 9.0], 2), [0, 0, 0, 1]);
         assert_eq!(strata(&[1.0, 2.0], 0), [0, 0]);
         assert!(
-            quantile_strata(&[1.0, f64::NAN], 2).expect_err("NaN").to_string().contains("row 2 holds NaN")
+            quantile_strata(&[1.0, f64::NAN], 2)
+                .expect_err("NaN")
+                .to_string()
+                .contains("row 1 (from 0) holds NaN")
         );
     }
 }

@@ -77,7 +77,7 @@ impl<'a> ArrowColumn<'a> {
             }),
         };
         pushed.map_err(|Bad { row, value, fault }| {
-            let place = Place::Row((self.rows + row) as u64 + 1);
+            let place = Place::Row((self.rows + row) as u64);
             TableError::cell(self.file, place, &self.name, &value, fault)
         })?;
         self.rows += array.len();

@@ -38,6 +38,22 @@ impl Dates {
         Self { origin: high, age: Numbers::within([0.0, age(high, low)]), times: true }
     }
 
+    /// The first and the last fitted date, or the declared range: microseconds since 1970.
+    pub(super) fn ends(&self) -> [i64; 2] {
+        let [least, greatest] = self.age.range().ends();
+        [greatest, least].map(|age| self.origin.saturating_sub((age * DAY).round() as i64))
+    }
+
+    /// Whether all fitted dates are the same.
+    pub(super) fn is_constant(&self) -> bool {
+        self.age.range().is_constant()
+    }
+
+    /// Whether the age of a date is taken as it is.
+    pub(super) fn has(&self, date: i64) -> bool {
+        self.age.range().has(age(self.origin, date))
+    }
+
     pub(super) fn parts(&self) -> impl Iterator<Item = &'static str> {
         std::iter::once("age").chain(PARTS.into_iter().take(self.width() - 1))
     }

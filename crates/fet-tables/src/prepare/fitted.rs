@@ -1,11 +1,14 @@
 //! Fitting one column: by its cells in some rows, or by what is declared of it.
 
 use super::date::Dates;
+use super::known::Known;
 use super::number::Numbers;
-use super::{Declared, How, Prepared, Rules, Scaling};
+use super::range::Fitting;
+use super::{Cells, Declared, FittedRange, How, Prepared, Rules, Scaling, words};
 use crate::date::date;
 use crate::error::TableError;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Values};
+use std::borrow::Cow;
 
 pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prepared, TableError> {
     let name = column.name.clone();
@@ -75,7 +78,11 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             }
             categories(values, rules)
         }
-        (Values::Text(_), None) => How::Hashed { buckets: rules.buckets.max(1), words: true },
+        (Values::Text(texts), None) => {
+            let known = || Known::fit(rows.iter().filter_map(|&row| texts.get(row)).flat_map(words));
+            let known = if rules.only_declared { None } else { known() };
+            How::Hashed { buckets: rules.buckets.max(1), words: true, known }
+        }
         (values, Some(declared)) => {
             let kind = values.kind();
             return refuse(format!("has a {kind}, of which this was declared: {declared:?}"));
@@ -89,14 +96,34 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
     };
     // Whether a cell is missing follows from a record, too.
     let indicator = rules.only_declared || rows.iter().any(missing);
-    Ok(Prepared { name, indicator, how })
+    let declared = declared.is_some();
+    let mut prepared = Prepared { name, indicator, declared, how, outputs: Vec::new() };
+    if !declared && !rules.only_declared && !rows.is_empty() && !matches!(prepared.how, How::Number(_)) {
+        prepared.outputs = outputs(&prepared, column, rows)?;
+    }
+    Ok(prepared)
+}
+
+/// The range of each number that a column becomes in those of these rows that have a value; the indicator has none.
+fn outputs(prepared: &Prepared, column: &Column, rows: &[usize]) -> Result<Vec<FittedRange>, TableError> {
+    let cells = Cells::of(prepared, column)?;
+    let mut out = vec![0.0; prepared.width()];
+    let mut all = vec![Fitting::default(); out.len() - usize::from(prepared.indicator)];
+    for &row in rows {
+        out.fill(0.0);
+        if !prepared.write_unbounded(&cells, row, &mut out) {
+            all.iter_mut().zip(&out).for_each(|(fitting, value)| fitting.add(f64::from(*value)));
+        }
+    }
+    Ok(all.iter().map(Fitting::range).collect())
 }
 
 fn categories(values: Vec<String>, rules: &Rules) -> How {
     if values.len() <= rules.one_hot {
         How::OneHot { values }
     } else {
-        How::Hashed { buckets: rules.buckets.max(1), words: false }
+        let known = Known::fit(values.iter().map(|value| Cow::Borrowed(value.as_str())));
+        How::Hashed { buckets: rules.buckets.max(1), words: false, known }
     }
 }
 

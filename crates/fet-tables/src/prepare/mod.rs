@@ -4,13 +4,21 @@
 //! column for each of its values, or hashed ones where there are many; a date becomes an age and its place in year, week and
 //! day; a text becomes hashed words. All is computed in double precision and rounded once.
 //!
+//! A model has learned nothing of values that no fitted row had. A column of a single value becomes zeros, whatever value
+//! comes later; other values become at most one standard deviation less than the least fitted one, or more than the greatest
+//! ([`FittedRange`]). [`Preparation::departures`] counts such cells.
+//!
 //! Whatever is fitted follows from records: one of them has a say in every row. A party that must not let it ([`Rules`]'
 //! `declared`) prepares by what its owner declares from public knowledge, and each row follows from its own record alone.
 
 mod date;
+mod departures;
 mod fitted;
+mod known;
 mod number;
+mod range;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
@@ -23,7 +31,10 @@ use crate::options::Kind;
 use crate::table::{Column, MISSING_CODE, Table, Values};
 
 use self::date::Dates;
+pub use self::departures::{Change, Departure, Nouns};
+use self::known::Known;
 use self::number::Numbers;
+pub use self::range::FittedRange;
 
 /// How columns are prepared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,31 +92,6 @@ impl Default for Rules {
     }
 }
 
-impl Rules {
-    /// The declared columns of which no cell is within what is declared, each with a warning for the table's owner alone: it follows
-    /// from the records.
-    pub fn misfits(&self, table: &Table) -> Vec<String> {
-        let misfit = |(name, declared): (&String, &Declared)| {
-            let (what, fits) = match (declared, &table.column(name).ok()?.values) {
-                (Declared::Range([low, high]), Values::Number(values)) => (
-                    format!("the declared range [{low}, {high}]"),
-                    values.iter().any(|value| (low..=high).contains(&value)),
-                ),
-                (Declared::Categories(known), Values::Category { codes, names }) => {
-                    let name =
-                        |code: &u32| names.get(*code as usize).is_some_and(|name| known.contains(name));
-                    ("the declared categories".to_string(), codes.iter().any(name))
-                }
-                _ => return None,
-            };
-            (!fits).then(|| {
-                format!("column `{name}`: no value is within {what}; is it declared as the file has it?")
-            })
-        };
-        self.declared.iter().filter_map(misfit).collect()
-    }
-}
-
 /// Columns as they are prepared; it can be saved, and prepares other tables as the one that it was fitted on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,9 +104,14 @@ pub struct Preparation {
 #[serde(deny_unknown_fields)]
 struct Prepared {
     name: String,
-    /// Whether a column says where it is missing.
+    /// Whether a column says where it is missing: it is in some fitted row, or may be.
     indicator: bool,
+    /// Whether its owner declared it: then nothing in `how` follows from records.
+    declared: bool,
     how: How,
+    /// The range of each of its numbers in the fitted rows; empty for numbers, which have theirs in `how`, and where nothing may
+    /// follow from records.
+    outputs: Vec<FittedRange>,
 }
 
 /// What a column becomes.
@@ -128,8 +119,15 @@ struct Prepared {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum How {
     Number(Numbers),
-    OneHot { values: Vec<String> },
-    Hashed { buckets: usize, words: bool },
+    OneHot {
+        values: Vec<String>,
+    },
+    Hashed {
+        buckets: usize,
+        words: bool,
+        /// The fitted values or words; nothing where nothing may follow from records, or they are too many.
+        known: Option<Known>,
+    },
     Date(Dates),
 }
 
@@ -167,8 +165,9 @@ impl Preparation {
                 )));
             }
         }
-        let columns = table.columns.iter().map(|column| fitted::fit(column, rows, rules));
-        Ok(Self { columns: columns.collect::<Result<_, _>>()? })
+        let columns: Vec<_> =
+            table.columns.par_iter().map(|column| fitted::fit(column, rows, rules)).collect();
+        Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()? })
     }
 
     /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are.
@@ -180,24 +179,6 @@ impl Preparation {
             How::Date(_) => Kind::Date { format: None },
         };
         self.columns.iter().map(|column| (column.name.clone(), kind(&column.how))).collect()
-    }
-
-    /// The categories with values that have no column of their own, as none of the rows had them that it was fitted on, or nobody
-    /// declared them: the column, the rows, and the first of these.
-    pub fn unknown(&self, table: &Table) -> Vec<(String, usize, usize)> {
-        let mut found = Vec::new();
-        for Prepared { name, how, .. } in &self.columns {
-            let (How::OneHot { values: known }, Ok(column)) = (how, table.column(name)) else { continue };
-            let Values::Category { codes, names } = &column.values else { continue };
-            let unknown: Vec<bool> = names.iter().map(|name| known.binary_search(name).is_err()).collect();
-            let rows = codes.iter().enumerate();
-            let mut rows =
-                rows.filter(|(_, code)| unknown.get(**code as usize) == Some(&true)).map(|(row, _)| row);
-            if let Some(first) = rows.next() {
-                found.push((name.clone(), rows.count() + 1, first));
-            }
-        }
-        found
     }
 
     /// The columns by name, each with the names of what it becomes.
@@ -255,9 +236,8 @@ impl Preparation {
             _ => "another".to_string(),
         };
         TableError::Absent(format!(
-            "has {value} in data row {} column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
-             correct the cell or leave it empty, or train with `scaling = \"robust\"`",
-            row + 1
+            "has {value} in row {row} (from 0) column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
+             correct the cell or leave it empty, or train with `scaling = \"robust\"`"
         ))
     }
 }
@@ -280,10 +260,8 @@ impl<'a> Cells<'a> {
             (How::Number(_), Values::Number(values)) => {
                 return match values.iter().position(|value| value.abs() > LARGEST) {
                     Some(row) => Err(TableError::Absent(format!(
-                        "has {:e} in data row {} column `{}`; a number must be within ±{LARGEST:e}: correct the cell or leave it empty",
-                        values[row],
-                        row + 1,
-                        column.name
+                        "has {:e} in row {row} (from 0) column `{}`; a number must be within ±{LARGEST:e}: correct the cell or leave it empty",
+                        values[row], column.name
                     ))),
                     None => Ok(Self::Number(values)),
                 };
@@ -293,7 +271,7 @@ impl<'a> Cells<'a> {
                 let place = |name: &String| values.binary_search(name).ok();
                 return Ok(Self::Codes(codes, names.iter().map(place).collect()));
             }
-            (How::Hashed { buckets, words: false }, Values::Category { codes, names }) => {
+            (How::Hashed { buckets, words: false, .. }, Values::Category { codes, names }) => {
                 return Ok(Self::Codes(
                     codes,
                     names.iter().map(|name| Some(bucket(name, *buckets))).collect(),
@@ -338,7 +316,20 @@ impl Prepared {
 
     /// Writes a row; `out` holds zeros.
     fn write(&self, cells: &Cells<'_>, row: usize, out: &mut [f32]) {
-        let missing = match (&self.how, cells) {
+        let missing = self.write_unbounded(cells, row, out);
+        if !missing {
+            for (value, range) in out.iter_mut().zip(&self.outputs) {
+                *value = if range.is_constant() { 0.0 } else { range.clamp(f64::from(*value)) as f32 };
+            }
+        }
+        if let Some(last) = out.last_mut().filter(|_| self.indicator) {
+            *last = f32::from(u8::from(missing));
+        }
+    }
+
+    /// Writes the numbers of a row before they are bounded; returns whether its value is missing.
+    fn write_unbounded(&self, cells: &Cells<'_>, row: usize, out: &mut [f32]) -> bool {
+        match (&self.how, cells) {
             (How::Number(numbers), Cells::Number(values)) => {
                 out[0] = numbers.scaled(values[row]) as f32;
                 values[row].is_nan()
@@ -352,26 +343,25 @@ impl Prepared {
                 code == MISSING_CODE
             }
             (How::Hashed { buckets, .. }, Cells::Texts(texts)) => {
-                let Some(text) = texts.get(row) else { return self.mark(true, out) };
+                let text = texts.get(row).unwrap_or_default();
                 let mut count = 0.0f32;
-                for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-                    out[bucket(&word.to_lowercase(), *buckets)] += 1.0;
+                for word in words(text) {
+                    out[bucket(&word, *buckets)] += 1.0;
                     count += 1.0;
                 }
                 // A long text is no larger than a short one.
                 out[..*buckets].iter_mut().for_each(|value| *value /= count.max(1.0).sqrt());
-                false
+                texts.get(row).is_none()
             }
             _ => false,
-        };
-        self.mark(missing, out);
-    }
-
-    fn mark(&self, missing: bool, out: &mut [f32]) {
-        if let Some(last) = out.last_mut().filter(|_| self.indicator) {
-            *last = f32::from(u8::from(missing));
         }
     }
+}
+
+/// The words of a text, without regard to case and marks.
+fn words(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(|word| Cow::Owned(word.to_lowercase()))
 }
 
 /// The bucket of a value: it follows from the value alone.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Scaling;
+use super::{FittedRange, Scaling};
 
 /// The quantiles that robust scaling clips to.
 const QUANTILES: [f64; 2] = [0.01, 0.99];
@@ -11,23 +11,27 @@ const QUANTILES: [f64; 2] = [0.01, 0.99];
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Numbers {
-    /// What stands for a missing number, in the column's own unit: it is scaled to 0.
+    /// Replaces a missing number, in the column's own unit: it is scaled to 0.
     center: f64,
+    /// Numbers are divided by it; 0 leaves them as they are.
     scale: f64,
-    /// Values are clipped to these, if there are any.
-    limits: Option<[f64; 2]>,
+    /// The quantiles that values are clipped to, if they are.
+    quantiles: Option<[f64; 2]>,
+    /// The range of the fitted values, or the declared one.
+    range: FittedRange,
 }
 
 impl Numbers {
     /// By the statistics of these numbers, of which there is at least one; none is missing.
     pub(super) fn fit(mut values: Vec<f64>, scaling: Scaling) -> Self {
-        let mut limits = None;
+        let range = FittedRange::fit(values.iter().copied());
+        let mut quantiles = None;
         if scaling == Scaling::Robust {
             values.sort_by(f64::total_cmp);
             let [low, high] = QUANTILES.map(|share| quantile(&values, share));
             // Most values are the same: there is nothing to clip to.
             if low < high {
-                limits = Some([low, high]);
+                quantiles = Some([low, high]);
                 values.iter_mut().for_each(|value| *value = value.clamp(low, high));
             }
         }
@@ -39,24 +43,37 @@ impl Numbers {
         let center = origin + mean;
         match scaling {
             // A missing number is still filled in by the mean.
-            Scaling::None => Self { center, scale: 0.0, limits: None },
+            Scaling::None => Self { center, scale: 0.0, quantiles: None, range },
             _ => {
                 let deviation = variance.sqrt();
                 let varies = deviation > 1e-12 * center.abs().max(f64::MIN_POSITIVE);
-                Self { center, scale: if varies { deviation } else { 1.0 }, limits }
+                Self { center, scale: if varies { deviation } else { 1.0 }, quantiles, range }
             }
         }
     }
 
     /// By a declared range.
     pub(super) fn within([low, high]: [f64; 2]) -> Self {
-        Self { center: 0.5 * (low + high), scale: (high - low) / 12f64.sqrt(), limits: Some([low, high]) }
+        Self {
+            center: 0.5 * (low + high),
+            scale: (high - low) / 12f64.sqrt(),
+            quantiles: None,
+            range: FittedRange::declared([low, high]),
+        }
     }
 
-    /// A number as the model sees it.
+    /// The range of the fitted values, or the declared one.
+    pub(super) fn range(&self) -> &FittedRange {
+        &self.range
+    }
+
+    /// A number as the model sees it: 0 where all fitted numbers are the same.
     pub(super) fn scaled(&self, value: f64) -> f64 {
+        if self.range.is_constant() {
+            return 0.0;
+        }
         let value = if value.is_nan() { self.center } else { value };
-        let value = self.limits.map_or(value, |[low, high]| value.clamp(low, high));
+        let value = self.quantiles.map_or(self.range.clamp(value), |[low, high]| value.max(low).min(high));
         // A scale of 0 leaves numbers as they are.
         if self.scale == 0.0 { value } else { (value - self.center) / self.scale }
     }

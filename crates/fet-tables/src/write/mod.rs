@@ -115,7 +115,7 @@ fn check(file: &str, table: &Table) -> Result<(), TableError> {
         {
             let fault = Fault::new("must be a finite number", "a missing number is NaN");
             let value = values[row].to_string();
-            return Err(TableError::cell(file, Place::Row(row as u64 + 1), &column.name, &value, fault));
+            return Err(TableError::cell(file, Place::Row(row as u64), &column.name, &value, fault));
         }
     }
     if table.columns.is_empty() {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use fet_core::data::{Bounds, DataError, Features, Matrix, PartyTable, Standardise};
-use fet_tables::prepare::Preparation;
-use fet_tables::{Kind, Table, TableError};
+use fet_core::data::{Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise};
+use fet_tables::prepare::{Change, Departure, FittedRange, Preparation};
+use fet_tables::{Kind, TableError};
 use serde::{Deserialize, Serialize};
 
 use super::refined::RefinedKeys;
-use super::scaler::Scaler;
+use super::scaler::{Scaler, Value, ranges};
 use super::{PreparedParty, ScaledTable, own_keys};
 
 /// How a party's records become what its model sees.
@@ -17,6 +17,9 @@ use super::{PreparedParty, ScaledTable, own_keys};
 pub struct Preparing {
     /// The scaling of keys; nothing where models see them unscaled.
     pub keys: Option<Scaler>,
+    /// The range of each key column of numbers, to recognise keys that are far from all fitted ones; empty for texts, and where
+    /// a secondary's keys are neither scaled nor declared. No prepared number follows from it.
+    pub key_ranges: Vec<FittedRange>,
     /// Features.
     pub features: FeaturePreparation,
     /// What is linked in the place of the keys, of a primary that refines them.
@@ -25,6 +28,9 @@ pub struct Preparing {
     /// What the linker estimated from the run's keys, of a secondary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub linking: Option<f64>,
+    /// The range of the similarities of the training rows' best links, of a secondary whose linker gives them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similarities: Option<FittedRange>,
 }
 
 impl Preparing {
@@ -33,9 +39,11 @@ impl Preparing {
         let keys = if standardise.keys { Some(Scaler::fit(&own_keys(table)?, rows)) } else { None };
         Ok(Self {
             keys,
+            key_ranges: table.keys.numbers().map_or_else(Vec::new, |keys| ranges(keys, rows)),
             features: FeaturePreparation::fit(table, rows, standardise.features)?,
             refined: None,
             linking: None,
+            similarities: None,
         })
     }
 
@@ -47,16 +55,42 @@ impl Preparing {
     pub fn of_all(table: &PartyTable, standardise: Standardise) -> Result<Self, DataError> {
         let Some(bounds) = &table.bounds else {
             let rows: Vec<usize> = (0..table.rows()).collect();
-            return Self::fit(table, &rows, standardise);
+            let mut fitted = Self::fit(table, &rows, standardise)?;
+            if !standardise.keys {
+                fitted.key_ranges.clear();
+            }
+            return Ok(fitted);
         };
         let numbers = table.keys.numbers().is_some();
         let keys = (standardise.keys && numbers).then(|| Scaler::within(&bounds.keys));
         Ok(Self {
             keys,
+            key_ranges: bounds.keys.iter().map(|&range| FittedRange::declared(range)).collect(),
             features: FeaturePreparation::declared(table, bounds, standardise.features)?,
             refined: None,
             linking: None,
+            similarities: None,
         })
+    }
+
+    /// The columns in which some of these rows of a table differ from all rows that it was fitted on, or from the declaration.
+    pub fn departures(&self, table: &PartyTable, rows: &[usize]) -> Vec<Departure> {
+        let mut found = match &table.keys {
+            Keys::Numbers(keys) => {
+                outside(keys, &self.key_ranges, rows, |column| format!("key column {}", column + 1))
+            }
+            Keys::Text(_) | Keys::Sealed(_) => Vec::new(),
+        };
+        found.extend(match (&self.features, &table.features) {
+            (FeaturePreparation::Columns(preparation), Features::Columns(columns)) => {
+                preparation.departures(&columns.table, rows)
+            }
+            (FeaturePreparation::Scaled(scaler), Features::Numbers(numbers)) => {
+                outside(numbers, scaler.ranges(), rows, |column| format!("column {}", column + 1))
+            }
+            _ => Vec::new(),
+        });
+        found
     }
 
     /// The records of a table, those that it was fitted on or others.
@@ -64,9 +98,9 @@ impl Preparing {
         let mut keys = own_keys(&table)?;
         let features = self.features.apply(&table.name, table.features)?;
         if let Some(scaler) = &self.keys {
-            if scaler.mean().len() != keys.columns() {
+            if scaler.columns() != keys.columns() {
                 let problem =
-                    format!("must have {} key columns; it has {}", scaler.mean().len(), keys.columns());
+                    format!("must have {} key columns; it has {}", scaler.columns(), keys.columns());
                 return Err(DataError::new(place(&table.name), problem));
             }
             scaler.apply(&mut keys);
@@ -120,9 +154,9 @@ impl FeaturePreparation {
         match (self, features) {
             (Self::AsTheyAre, Features::Numbers(numbers)) => Ok(numbers),
             (Self::Scaled(scaler), Features::Numbers(mut numbers)) => {
-                if numbers.columns() != scaler.mean().len() {
+                if numbers.columns() != scaler.columns() {
                     let problem =
-                        format!("must have {} columns; it has {}", scaler.mean().len(), numbers.columns());
+                        format!("must have {} columns; it has {}", scaler.columns(), numbers.columns());
                     return Err(DataError::new(place(party), problem));
                 }
                 scaler.apply(&mut numbers);
@@ -157,12 +191,21 @@ impl FeaturePreparation {
         }
     }
 
-    /// The categories of new records with values that the records before did not have: the column, the rows, and the first of
-    /// these.
-    pub fn unknown(&self, table: &Table) -> Vec<(String, usize, usize)> {
+    /// The columns that have the same value in all fitted rows, each with that value where it is known; columns without names
+    /// have numbers, from 1.
+    pub fn constants(&self) -> Vec<(String, Option<String>)> {
         match self {
-            Self::Columns(preparation) => preparation.unknown(table),
-            Self::AsTheyAre | Self::Scaled(_) => Vec::new(),
+            Self::AsTheyAre => Vec::new(),
+            Self::Columns(preparation) => {
+                let named = preparation.constants().into_iter();
+                named.map(|(name, value)| (name.to_string(), value)).collect()
+            }
+            Self::Scaled(scaler) => {
+                let columns = scaler.ranges().iter().zip(1..).filter(|(range, _)| range.is_constant());
+                columns
+                    .map(|(range, column)| (column.to_string(), Some(range.ends()[0].to_string())))
+                    .collect()
+            }
         }
     }
 
@@ -173,6 +216,28 @@ impl FeaturePreparation {
             Self::AsTheyAre | Self::Scaled(_) => None,
         }
     }
+}
+
+/// The columns of numbers in which some of these rows are outside the ranges.
+fn outside<T: Value>(
+    table: &Matrix<T>,
+    ranges: &[FittedRange],
+    rows: &[usize],
+    name: impl Fn(usize) -> String,
+) -> Vec<Departure> {
+    let column = |(column, range): (usize, &FittedRange)| {
+        let differing = rows.iter().copied().filter(|&row| !range.has(table.row(row)[column].into()));
+        let differing: Vec<usize> = differing.collect();
+        let first = *differing.first()?;
+        let ends = range.ends().map(|end| end.to_string());
+        let change = match range.is_constant() {
+            true => Change::Constant { was: Some(ends[0].clone()) },
+            false => Change::Range { ends, declared: range.is_declared() },
+        };
+        let (count, of) = (differing.len(), rows.len());
+        Some(Departure { column: name(column), change, rows: count, of, all: count == of, first })
+    };
+    ranges.iter().enumerate().take(table.columns()).filter_map(column).collect()
 }
 
 fn place(party: &str) -> String {

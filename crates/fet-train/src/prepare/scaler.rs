@@ -1,21 +1,23 @@
 //! Scaling of columns, stored so that new records can be scaled in the same way.
 
 use fet_core::data::Matrix;
+use fet_tables::prepare::FittedRange;
 use serde::{Deserialize, Serialize};
 
-/// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows (a constant column is 0 at its
-/// constant), or as declared ranges say.
+/// Shifts and scales each column: to mean 0 and standard deviation 1 over the fitted rows, or as declared ranges say.
+///
+/// A column that is constant in the fitted rows becomes 0, whatever value comes later. Other values are clamped into the
+/// [`FittedRange`] of their column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scaler {
     mean: Vec<f64>,
     scale: Vec<f64>,
-    /// The values that are let through, column by column; others are clamped. Nothing where there is no limit.
-    limits: Option<Vec<[f64; 2]>>,
+    ranges: Vec<FittedRange>,
 }
 
 impl Scaler {
-    /// Fits the means and standard deviations of `rows`.
+    /// Fits the means, standard deviations and ranges of `rows`.
     pub fn fit<T: Value>(table: &Matrix<T>, rows: &[usize]) -> Self {
         let columns = table.columns();
         let count = rows.len() as f64;
@@ -31,7 +33,7 @@ impl Scaler {
             }
         }
         let deviation = |v: &f64| if v.sqrt() > 1e-12 { v.sqrt() } else { 1.0 };
-        Self { scale: variance.iter().map(deviation).collect(), mean, limits: None }
+        Self { scale: variance.iter().map(deviation).collect(), mean, ranges: ranges(table, rows) }
     }
 
     /// Clamps each column into its range, and maps the range linearly to [-√3, √3]: values that are uniform in it get mean
@@ -40,47 +42,39 @@ impl Scaler {
         Self {
             mean: bounds.iter().map(|[low, high]| low + (high - low) / 2.0).collect(),
             scale: bounds.iter().map(|[low, high]| (high - low) / 12f64.sqrt()).collect(),
-            limits: Some(bounds.to_vec()),
+            ranges: bounds.iter().map(|&range| FittedRange::declared(range)).collect(),
         }
     }
 
-    /// A scaler with given means and standard deviations; `None` if their numbers differ or a deviation is 0.
-    pub fn of(mean: Vec<f64>, scale: Vec<f64>) -> Option<Self> {
-        let sound = mean.len() == scale.len() && scale.iter().all(|scale| *scale > 0.0);
-        sound.then_some(Self { mean, scale, limits: None })
+    /// The number of columns.
+    pub fn columns(&self) -> usize {
+        self.mean.len()
     }
 
-    /// The mean of each column.
-    pub fn mean(&self) -> &[f64] {
-        &self.mean
-    }
-
-    /// The standard deviation of each column.
-    pub fn scale(&self) -> &[f64] {
-        &self.scale
-    }
-
-    /// The ranges that values are clamped into, if there are any.
-    pub fn limits(&self) -> Option<&[[f64; 2]]> {
-        self.limits.as_deref()
+    /// The range of each column.
+    pub fn ranges(&self) -> &[FittedRange] {
+        &self.ranges
     }
 
     /// Scales every row of a table with the same number of columns.
     pub fn apply<T: Value>(&self, table: &mut Matrix<T>) {
         let columns = table.columns();
-        if let Some(limits) = &self.limits {
-            for row in table.values_mut().chunks_exact_mut(columns.max(1)) {
-                for (x, &[low, high]) in row.iter_mut().zip(limits) {
-                    *x = T::from_f64((*x).into().clamp(low, high));
-                }
-            }
-        }
         for row in table.values_mut().chunks_exact_mut(columns.max(1)) {
-            for ((x, m), s) in row.iter_mut().zip(&self.mean).zip(&self.scale) {
-                *x = T::from_f64(((*x).into() - m) / s);
+            for (((x, mean), scale), range) in
+                row.iter_mut().zip(&self.mean).zip(&self.scale).zip(&self.ranges)
+            {
+                let scaled =
+                    if range.is_constant() { 0.0 } else { (range.clamp((*x).into()) - mean) / scale };
+                *x = T::from_f64(scaled);
             }
         }
     }
+}
+
+/// The range of each column in these rows.
+pub(super) fn ranges<T: Value>(table: &Matrix<T>, rows: &[usize]) -> Vec<FittedRange> {
+    let column = |column: usize| rows.iter().map(move |&row| table.row(row)[column].into());
+    (0..table.columns()).map(|at| FittedRange::fit(column(at))).collect()
 }
 
 /// Standardises all values of a table by one mean and one standard deviation.
@@ -135,16 +129,25 @@ mod tests {
 
     #[test]
     fn scaling_is_fitted_on_the_given_rows_only() {
-        let mut table = Matrix::new(2, vec![1.0f32, 5.0, 3.0, 5.0, 100.0, 6.0]);
+        let mut table = Matrix::new(2, vec![1.0f32, 5.0, 3.0, 5.0, 100.0, 6.0, 3.5, -7.0]);
         let scaler = Scaler::fit(&table, &[0, 1]);
         scaler.apply(&mut table);
-        assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 98.0, 1.0]);
-        assert_eq!(Scaler::of(scaler.mean().to_vec(), scaler.scale().to_vec()), Some(scaler));
-        assert_eq!(Scaler::of(vec![0.0], vec![0.0]), None);
+        // 100 is taken as one standard deviation beyond 3, and 3.5 as it is; the second column is constant.
+        assert_eq!(table.values(), [-1.0, 0.0, 1.0, 0.0, 2.0, 0.0, 1.5, 0.0]);
+    }
+
+    /// The mean of a large constant is rounded, which leaves a deviation above 0.
+    #[test]
+    fn a_large_constant_becomes_zeros_whatever_comes_later() {
+        let fitted = Matrix::new(1, vec![202_312.1f64; 399]);
+        let scaler = Scaler::fit(&fitted, &(0..399).collect::<Vec<_>>());
+        let mut later = Matrix::new(1, vec![202_312.1, 202_412.1, -1e30]);
+        scaler.apply(&mut later);
+        assert_eq!(later.values(), [0.0; 3]);
     }
 
     #[test]
-    fn declared_ranges_scale_alike_whatever_the_table_holds() {
+    fn declared_ranges_scale_whatever_the_table_holds() {
         let mut table = Matrix::new(2, vec![0.0f32, 5.0, 16.0, 6.0, 8.0, 1e30, -3.0, f32::MIN]);
         let scaler = Scaler::within(&[[0.0, 16.0], [5.0, 6.0]]);
         scaler.apply(&mut table);

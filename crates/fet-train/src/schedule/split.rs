@@ -177,10 +177,7 @@ fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
         return Err(refuse(format!("must hold \"train\", \"validation\" and \"test\"; it is a {kind}")));
     };
     if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
-        return Err(refuse(format!(
-            "must name a part in every record; in data row {} it is missing",
-            row + 1
-        )));
+        return Err(refuse(format!("must name a part in every record; in row {row} (from 0) it is missing")));
     }
     Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
         .map_err(|error| refuse(error.to_string()))

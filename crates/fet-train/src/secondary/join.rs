@@ -1,7 +1,7 @@
 //! Agreeing to the terms: a party compares them with its own settings, and builds its side of the run.
 
 use fet_core::aggregator::SecureSum;
-use fet_core::data::{DataError, Features};
+use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
 use fet_core::linker::Linker;
 use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
@@ -19,7 +19,7 @@ use super::lifetime::{Joining, Spending};
 use super::received::{self, Received};
 use super::table::TableIdentity;
 use super::{Finished, Own, Secondary, SecondaryError, Session};
-use crate::prepare::{Preparing, by_statistics, key_columns};
+use crate::prepare::{Preparing, RECORDS, by_statistics, key_columns, warnings};
 use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
@@ -139,15 +139,16 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
         return Err(SecondaryError::NoBounds { part, name, kind });
     }
-    if let Features::Columns(columns) = &table.features {
-        let tell = |misfit| (own.tell)(format!("{}: {misfit}", table.name));
-        columns.rules.misfits(&columns.table).into_iter().for_each(tell);
-    }
     let preparing = match (&own.model, &own.start) {
         (Some(model), _) => model.preparing(terms, settings)?,
         (None, Some(start)) => start.beginning(terms)?,
         (None, None) => Preparing::of_all(table, terms.standardise).map_err(|error| own.unusable(&error))?,
     };
+    // For its operator alone: it follows from the records.
+    let all: Vec<usize> = (0..table.rows()).collect();
+    for warning in warnings(&preparing.departures(table, &all), RECORDS, |row| row) {
+        (own.tell)(format!("{}: {warning}", table.name));
+    }
     let neighbours = plan.neighbours.of(terms.number, linker.about().neighbours);
     let encoder = method.secondary(
         &settings.encoder,

@@ -5,6 +5,7 @@ use fet_core::linker::{LinkError, LinkTask, Links};
 use fet_core::message::{LinkKeys, Linked, Reply};
 use fet_core::privacy::Selection;
 use fet_core::rng::{Purpose, stream};
+use fet_tables::prepare::FittedRange;
 use rand::Rng;
 
 use super::{Challenged, Of, SecondaryError, Session};
@@ -12,6 +13,11 @@ use super::{Challenged, Of, SecondaryError, Session};
 /// The seed of the linker of secondary `number` (from 1); both sides of the linker know it.
 pub fn linking_seed(seed: u64, number: usize) -> u64 {
     stream(seed, number, Purpose::Linking, 0).next_u64()
+}
+
+/// The similarity of a row's best link, where the linker gives any.
+fn best(links: &Links, row: usize) -> Option<f64> {
+    links.similarities(row)?.first().map(|best| f64::from(*best))
 }
 
 impl Session {
@@ -90,14 +96,37 @@ impl Session {
     /// Tells the operator how many of the primary's records have no link, which nothing else shows.
     fn tell_unlinked(&self, links: &Links) {
         let Some(floor) = self.linker.about().floor else { return };
-        let best = |row| links.similarities(row).and_then(<[f32]>::first);
-        let none = (0..links.rows()).filter(|&row| best(row).is_some_and(|best| *best <= floor)).count();
+        let unlinked = |row: &usize| best(links, *row).is_some_and(|best| best <= f64::from(floor));
+        let none = (0..links.rows()).filter(unlinked).count();
         if none > 0 {
             (self.tell)(format!(
                 "{}: {none} of the primary's {} records have no link with it; what the model sees there are other records of it \
                  (`fet data show` and `fet link` tell how keys are written)",
                 self.records.scaled.name,
                 links.rows()
+            ));
+        }
+    }
+
+    /// Tells the operator how many of these rows have a best link that is worse than all of the training rows' by more than a
+    /// standard deviation: their keys are far from any record.
+    fn tell_far(&self, links: &Links, rows: impl Iterator<Item = usize>, which: &str) {
+        let Some(range) = &self.records.scaled.preparing.similarities else { return };
+        let (mut of, mut far, mut first) = (0, 0, 0);
+        for row in rows {
+            of += 1;
+            let Some(best) = best(links, row) else { return };
+            let [worst, _] = range.ends();
+            if best < worst && !range.has(best) {
+                first = if far == 0 { row } else { first };
+                far += 1;
+            }
+        }
+        if far > 0 {
+            (self.tell)(format!(
+                "{}: {far} of the primary's {of} {which} (the first is row {first}) are far from any record of this party: their best \
+                 links are worse than those of all training rows. The model has learned nothing of such links",
+                self.records.scaled.name
             ));
         }
     }
@@ -114,6 +143,13 @@ impl Session {
         if of == Of::Run {
             self.records.scaled.preparing.linking = links.estimate();
             self.tell_unlinked(&links);
+            let split = self.guard.schedule().split().clone();
+            let trained: Option<Vec<f64>> = split.train.iter().map(|&row| best(&links, row)).collect();
+            self.records.scaled.preparing.similarities = trained.map(FittedRange::fit);
+            let held_out = split.validation.into_iter().chain(split.test);
+            self.tell_far(&links, held_out, "validation and test rows");
+        } else {
+            self.tell_far(&links, 0..links.rows(), "new rows");
         }
         match of {
             Of::Run => {

@@ -186,7 +186,13 @@ impl Trainer {
             preparing,
         };
         let party = PreparedParty { raw_keys, scaled };
-        let prepared = PreparedPrimary { objective, party, labels: vec![0.0; rows], file_rows: Vec::new() };
+        let prepared = PreparedPrimary {
+            objective,
+            party,
+            labels: vec![0.0; rows],
+            file_rows: Vec::new(),
+            departures: Vec::new(),
+        };
         let own = OwnSeed::simulated(experiment.seed, 0);
         let classes = if objective.outputs > 1 { objective.outputs } else { 2 };
         let mut trainer =

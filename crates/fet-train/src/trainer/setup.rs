@@ -21,7 +21,7 @@ use super::labels::{exposure, protect_labels};
 use super::progress::Tables;
 use super::{Machine, Progress, RunError, SavedModel, Similarities, Trainer};
 use crate::federation::Federation;
-use crate::prepare::{PreparedPrimary, PrimaryData, Uniform, missing_classes};
+use crate::prepare::{ALL_ROWS, HELD_OUT, PreparedPrimary, PrimaryData, Uniform, missing_classes, warnings};
 use crate::privacy::{protection, secret_sum, solvable_sums};
 use crate::report::RESULTS_VERSION;
 use crate::schedule::{self, Schedule};
@@ -82,6 +82,7 @@ impl Trainer {
         let primary_table = table_digest::of_primary(&data);
         let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
         let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, earlier)?;
+        let departures = prepared.departures.clone();
         if plan.secondaries == parties.is_empty() {
             let rule = format!("must have secondaries for the method \"{}\"", experiment.method.kind());
             return Err(Violation::new("data", rule, "one party").into());
@@ -106,6 +107,9 @@ impl Trainer {
         trainer.warnings.extend(solvable.map(|problem| {
             format!("{problem}. Set `method.party_dropout` to 0, or `privacy.kind` to a mechanism with noise")
         }));
+        let nouns = if model.is_some() { ALL_ROWS } else { HELD_OUT };
+        let departures = warnings(&departures, nouns, |row| trainer.file_row(row));
+        trainer.warnings.extend(departures);
         trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
         trainer.link()?;
         let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);

@@ -65,7 +65,7 @@ impl Decisions {
 
     fn add(&mut self, columns: &Columns, file: &Path, sides: &[Side<'_>; 2]) -> anyhow::Result<()> {
         for row in 0..columns.decisions.len() {
-            let place = Place { file, row: row + 1 };
+            let place = Place { file, row };
             let Some(word) = word(&columns.decisions[row], place)? else { continue };
             let number = |side: usize| columns.numbers.as_ref().map(|numbers| numbers[side][row].as_str());
             let named = |side: usize| match (&columns.ids, number(side)) {
@@ -73,7 +73,7 @@ impl Decisions {
                 (None, number) => sides[side].by_number(place, number.unwrap_or_default()),
             };
             let pair = (named(0)?, named(1)?);
-            self.insert(pair, Decision { word, file: file.to_path_buf(), row: row + 1 })?;
+            self.insert(pair, Decision { word, file: file.to_path_buf(), row })?;
         }
         Ok(())
     }

@@ -11,13 +11,13 @@ use crate::input::input;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) file: &'a Path,
-    /// From 1.
+    /// From 0.
     pub(super) row: usize,
 }
 
 impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} data row {}", self.file.display(), self.row)
+        write!(f, "{} row {} (from 0)", self.file.display(), self.row)
     }
 }
 
@@ -62,10 +62,10 @@ impl<'a> Side<'a> {
             several => match number.filter(|number| several.contains(number)) {
                 Some(number) => Ok(number),
                 None => Err(input(format!(
-                    "{}: the id \"{cell}\" stands in data rows {} and {} of the {name} table; name a column whose ids occur once (--id)",
+                    "{}: the id \"{cell}\" stands in rows {} and {} (from 0) of the {name} table; name a column whose ids occur once (--id)",
                     place.file.display(),
-                    several[0] + 1,
-                    several[1] + 1
+                    several[0],
+                    several[1]
                 ))),
             },
         }

@@ -76,10 +76,9 @@ fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Resu
     for (at, name) in names.iter().enumerate() {
         if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
             return Err(input(format!(
-                "{} data row {} column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (mend it, or name a \
+                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (mend it, or name a \
                  linker for texts, as --linker clk)",
-                file.display(),
-                row + 1
+                file.display()
             )));
         }
     }

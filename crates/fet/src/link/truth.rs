@@ -38,7 +38,7 @@ pub(super) fn read(
     let cells = read_texts(path, &[first.clone(), second.clone()]).map_err(input)?;
     let sides = Side::both(ids.as_ref(), [primary, secondary]);
     let mut truth = Truth::new();
-    for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(1..) {
+    for (pair, row_number) in cells.as_chunks::<2>().0.iter().zip(0..) {
         let place = Place { file: path, row: row_number };
         let row = |side: usize| match ids {
             Some(_) => sides[side].by_id(place, &pair[side], None),

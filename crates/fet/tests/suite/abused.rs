@@ -115,7 +115,7 @@ fn keys_choose_a_linker_only_where_they_agree() {
     let link = |files: [&'static str; 2], more: &[&'static str]| {
         [&["link", files[0], files[1], "--keys=lon,lat", "--set=k=1", "--out=l.csv"], more].concat()
     };
-    let wrong = ["bad.csv data row 3 column `lon`", "must be a number", "\"3x\"", "--linker clk"];
+    let wrong = ["bad.csv row 2 (from 0) column `lon`", "must be a number", "\"3x\"", "--linker clk"];
     refused(folder.path(), &link(["bad.csv", "streets.csv"], &[]), &wrong);
     assert!(fet(folder.path(), &link(["bad.csv", "streets.csv"], &["--linker=clk"])).status.success());
     let other = link(["shops.csv", "streets.csv"], &["--secondary-keys=lon,kind"]);
@@ -125,7 +125,7 @@ fn keys_choose_a_linker_only_where_they_agree() {
         &["lon, lat of shops.csv are numbers", "lon, kind of streets.csv are text", "--linker clk"],
     );
     fs::write(folder.path().join("truth.csv"), "a,b\nd,z\n").expect("written");
-    let twice = ["the id \"d\" stands in data rows 4 and 5 of the primary table", "--id"];
+    let twice = ["the id \"d\" stands in rows 3 and 4 (from 0) of the primary table", "--id"];
     let truth = ["--truth=truth.csv", "--id=name,kind"];
     refused(folder.path(), &link(["shops.csv", "streets.csv"], &truth), &twice);
 }

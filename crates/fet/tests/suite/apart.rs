@@ -166,7 +166,10 @@ fn who_uses_clkhash_is_linked_too() {
         .expect("writable");
     let refused = link(path, secret, &["encode", "bad.csv", "--schema=schema.json", "--out=bad.clks"]);
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused.stderr).contains("bad.csv: data row 1, DOB YYYY/MM/DD: the value"), "{refused:?}");
+    assert!(
+        text(&refused.stderr).contains("bad.csv: row 0 (from 0), DOB YYYY/MM/DD: the value"),
+        "{refused:?}"
+    );
     // Our own encodings have no such form, and are not compared with theirs.
     fs::write(path.join("p.csv"), people(0)).expect("writable");
     done(path, &["schema", "p.csv", "--keys=first", "--set=bits=1024", "--out=own.json"]);

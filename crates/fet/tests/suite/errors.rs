@@ -210,8 +210,8 @@ fn tables() {
     check(&(good.clone() + "1,2,3\n"), secondary, &[], &["p.csv", "line 22"]);
     check(&(good.clone() + "1,2,three,4\n"), secondary, &[], &["p.csv", "line 22", "x", "three"]);
     check(&(good.clone() + "1,2,NaN,4\n"), secondary, &[], &[]);
-    check(&(good.clone() + "NaN,2,1,4\n"), secondary, &[], &["p.csv", "data row 21", "`a`", "missing"]);
-    check(&(good.clone() + "1,2,1,\n"), secondary, &[], &["p.csv", "data row 21", "`y`", "label"]);
+    check(&(good.clone() + "NaN,2,1,4\n"), secondary, &[], &["p.csv", "row 20 (from 0)", "`a`", "missing"]);
+    check(&(good.clone() + "1,2,1,\n"), secondary, &[], &["p.csv", "row 20 (from 0)", "`y`", "label"]);
     check(&(good.clone() + "1,2,inf,4\n"), secondary, &[], &["p.csv", "line 22", "x", "inf"]);
     check("a,b,x,y\n", secondary, &[], &["p.csv", "no"]);
     check("a,b,x,y\n1,2,3,4\n", secondary, &[], &["at least 10 rows"]);

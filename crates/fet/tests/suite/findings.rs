@@ -100,7 +100,7 @@ const FINDINGS: &[Finding] = &[
         "ids of the truth that occur twice were counted twice",
         "printf 'a,b\\ncafe,0\\n' > truth.csv; $LINK --truth=truth.csv --id=kind,lines --out l.csv",
         2,
-        &["\"cafe\" stands in data rows 1 and 4 of the primary table", "--id"],
+        &["\"cafe\" stands in rows 0 and 3 (from 0) of the primary table", "--id"],
     ),
     (
         "a key was named twice",
@@ -198,7 +198,7 @@ const FINDINGS: &[Finding] = &[
         "a value beyond 32 bits was called a learning rate",
         "sed -i '7s/,[^,]*$/,1e300/' shops.csv; sed -i '1s/lat/y/' streets.csv; sed -i 's/label = \"takings\"/label = \"lat\"/;s/keys = \\[\"lon\", \"lat\"\\]/keys = [\"lon\"]/g' linked.toml; $FET run linked.toml --out r",
         2,
-        &["shops.csv", "1e300 in data row 6 column `takings`", "1e38"],
+        &["shops.csv", "1e300 in row 5 (from 0) column `takings`", "1e38"],
     ),
     (
         "\"expected usize\"",
@@ -289,7 +289,7 @@ const FINDINGS: &[Finding] = &[
         "a file of parts that names its rows went by position",
         "awk 'BEGIN { print \"row,part\"; for (i = 60; i > 0; i--) print i \",\" (i < 40 ? \"train\" : i < 50 ? \"validation\" : \"test\") }' > p.csv; $FET run linked.toml --out r --set=split.kind=file --set=split.file=p.csv",
         2,
-        &["p.csv", "`row` is 60 in row 1", "sort"],
+        &["p.csv", "`row` is 60 in row 0", "sort"],
     ),
     (
         "rows that were trained on were explained as test rows",
@@ -355,13 +355,13 @@ const FINDINGS: &[Finding] = &[
         "predict said nothing of categories that it does not know",
         "$FET run linked.toml --out o 2>/dev/null && printf 'lon,lat,kind\n1,1,cafe\n2,1,zoo\n' > n.csv && $FET predict o --rows n.csv --out p.csv",
         0,
-        &["warning: column `kind`: 1 of 2 rows have a value that no training row had (the first is row 2)"],
+        &["warning: column `kind`: 1 of 2 rows have a value that no training row had (the first is row 1)"],
     ),
     (
         "predict called the file \"new records\"",
         "$FET run linked.toml --out o 2>/dev/null && printf 'lon,lat,kind\n,1,cafe\n2,1,bar\n' > n.csv && $FET predict o --rows n.csv --out r.csv",
         2,
-        &["n.csv data row 1 column `lon`"],
+        &["n.csv row 0 (from 0) column `lon`"],
     ),
     (
         "a prior that names one class answered with it always",

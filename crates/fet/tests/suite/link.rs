@@ -187,11 +187,11 @@ fn bad_input_is_one_message_and_leaves_nothing() {
     check(&["p.csv", "t.parquet", keys, out], &["t.parquet", "CSV"]);
     check(
         &["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv", "--id=id"],
-        &["wrong.csv data row 1", "secondary", "\"b9\""],
+        &["wrong.csv row 0 (from 0)", "secondary", "\"b9\""],
     );
     check(
         &["p.csv", "p.csv", keys, out, "--set=k=1", "--truth=wrong.csv"],
-        &["wrong.csv data row 1", "0 to 4", "\"a1\"", "--id"],
+        &["wrong.csv row 0 (from 0)", "0 to 4", "\"a1\"", "--id"],
     );
     check(&["p.csv", "nothing.csv", keys, out], &["nothing.csv", "cannot be opened"]);
     check(

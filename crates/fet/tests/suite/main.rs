@@ -11,6 +11,7 @@ mod boundary;
 mod command;
 mod contract;
 mod coverage;
+mod departures;
 mod elsewhere;
 mod equivalence;
 mod errors;

@@ -143,7 +143,7 @@ fn a_finished_regression_predicts_what_its_run_did() {
     let sets: Vec<&str> = sets.iter().flat_map(|set| ["--set", set]).collect();
     let run = || fet(folder.path(), &[&["run", "shops.toml", "--out", "result"], sets.as_slice()].concat());
     let refused = String::from_utf8_lossy(&run().stderr).into_owned();
-    assert!(refused.contains("shops.csv data row 6 column `size`: must have a label"), "{refused}");
+    assert!(refused.contains("shops.csv row 5 (from 0) column `size`: must have a label"), "{refused}");
     let whole: Vec<String> = std::fs::read_to_string(folder.path().join("shops.csv"))
         .expect("readable")
         .lines()
@@ -190,7 +190,7 @@ fn new_rows_are_as_rows_are() {
         assert!(!folder.path().join("out.csv").exists());
     };
     refused("x,y,kind,opened\n0,0,café,\n", &["bad.csv", "has no column `size`"]);
-    refused("x,y,kind,opened,size\n0,,café,,1\n", &["data row 1 column `y`", "missing"]);
+    refused("x,y,kind,opened,size\n0,,café,,1\n", &["row 0 (from 0) column `y`", "missing"]);
     refused("x,y,kind,opened,size\n0,0,café,,big\n", &["bad.csv line 2 column `size`", "\"big\""]);
     refused("x,y,kind,opened,size\n", &["has no rows"]);
     let none = fet(folder.path(), &["predict", "nowhere", "--rows", "new.csv"]);

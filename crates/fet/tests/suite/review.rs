@@ -191,20 +191,24 @@ fn decisions_that_make_no_sense_are_refused() {
     refused(
         &format!("{rows}0,0,yes\n0,4,no\n"),
         &[],
-        &["d.csv data row 2", "secondary table, 0 to 3", "\"4\""],
+        &["d.csv row 1 (from 0)", "secondary table, 0 to 3", "\"4\""],
     );
-    refused(&format!("{rows}-1,0,yes\n"), &[], &["d.csv data row 1", "primary table, 0 to 2", "\"-1\""]);
+    refused(&format!("{rows}-1,0,yes\n"), &[], &["d.csv row 0 (from 0)", "primary table, 0 to 2", "\"-1\""]);
     refused(
         &format!("{rows}0,0,maybe\n"),
         &[],
-        &["d.csv data row 1", "yes, no, unsure or empty", "\"maybe\""],
+        &["d.csv row 0 (from 0)", "yes, no, unsure or empty", "\"maybe\""],
     );
     refused(
         &format!("{rows}0,0,yes\n1,2,yes\n0,0,no\n"),
         &[],
-        &["d.csv data row 3", "d.csv data row 1", "row 0"],
+        &["d.csv row 2 (from 0)", "d.csv row 0 (from 0)", "row 0"],
     );
-    refused(&format!("{rows}0,0,no\n"), &["--decisions=e.csv"], &["e.csv data row 1", "d.csv data row 1"]);
+    refused(
+        &format!("{rows}0,0,no\n"),
+        &["--decisions=e.csv"],
+        &["e.csv row 0 (from 0)", "d.csv row 0 (from 0)"],
+    );
     refused("primary_row,decision\n0,yes\n", &[], &["d.csv", "primary_row and secondary_row"]);
     refused("primary_row,secondary_row\n0,0\n", &[], &["d.csv", "`decision`"]);
     refused("primary_id,secondary_id,decision\na,x,yes\n", &[], &["d.csv", "--id"]);
@@ -217,12 +221,15 @@ fn decisions_that_make_no_sense_are_refused() {
     refused(
         &format!("{rows}0,0,yes\n0,1,yes\n"),
         one,
-        &["d.csv data row 2", "primary row 0", "secondary row 1", "data row 1 to secondary row 0"],
+        &["d.csv row 1 (from 0)", "primary row 0", "secondary row 1", "row 0 (from 0) to secondary row 0"],
     );
     refused(
         &format!("{rows}1,2,yes\n0,2,yes\n"),
         one,
-        &["d.csv data row 1: secondary row 2 belongs to primary row 1", "data row 2 to primary row 0"],
+        &[
+            "d.csv row 0 (from 0): secondary row 2 belongs to primary row 1",
+            "row 1 (from 0) to primary row 0",
+        ],
     );
     // Without an assignment a row may belong to several.
     let folder = small();
@@ -254,7 +261,7 @@ fn ids_and_numbers_of_rows_name_the_same_rows() {
     assert!(moved.status.success(), "{moved:?}");
     assert_eq!(links(path).len(), 1, "the row of the id is meant: {:?}", links(path));
     let output = run("0,3,a,x,no\n");
-    assert!(text(&output.stderr).contains("the id \"x\" stands in data rows 1 and 2"), "{output:?}");
+    assert!(text(&output.stderr).contains("the id \"x\" stands in rows 0 and 1 (from 0)"), "{output:?}");
 }
 
 /// What HTML and spreadsheets would obey is shown as it stands.

@@ -58,13 +58,13 @@ fn labels_keep_their_digits() {
     assert!(run(folder, &sets).status.success());
     let predictions = table(folder, "other/predictions.csv");
     for (row, label) in numbers(&predictions, "row").iter().zip(numbers(&predictions, "label")) {
-        assert_eq!(label, 1_700_000_000.0 + (row - 1.0) % 40.0);
+        assert_eq!(label, 1_700_000_000.0 + row % 40.0);
     }
     let rmse = report(&folder.join("other")).best.test;
     assert!((1.0..40.0).contains(&rmse), "labels of a deviation of 11.5 that nothing tells: {rmse}");
     let beyond = with_cell(&read(folder, "shops.csv"), ';', 4, "late", "1e300");
     write(folder, "shops.csv", &beyond);
-    refused(&run(folder, &sets), &["data row 5 column `late`", "1e300"]);
+    refused(&run(folder, &sets), &["row 4 (from 0) column `late`", "1e300"]);
 }
 
 #[test]
@@ -106,14 +106,14 @@ fn numbers_beyond_a_model_are_named() {
     let (shops, streets) = (read(folder, "shops.csv"), read(folder, "streets.csv"));
     let predict = || fet(folder, &["predict", "result", "--rows", "new.csv"]);
     write(folder, "new.csv", &with_cell(&shops, ';', 2, "size", "1e300"));
-    refused(&predict(), &["1e300", "data row 3 column `size`"]);
+    refused(&predict(), &["1e300", "row 2 (from 0) column `size`"]);
     write(folder, "new.csv", &with_cell(&shops, ';', 2, "x", "1e300"));
-    refused(&predict(), &["data row 3 column `x`", "1e300"]);
+    refused(&predict(), &["row 2 (from 0) column `x`", "1e300"]);
     write(folder, "new.csv", &shops);
     write(folder, "streets.csv", &with_cell(&streets, ',', 6, "lanes", "-1.7e308"));
-    refused(&predict(), &["data row 7 column `lanes`"]);
-    refused(&run(folder, &[]), &["data row 7 column `lanes`"]);
-    refused(&fet(folder, &["data", "check", "shops.toml"]), &["data row 7 column `lanes`"]);
+    refused(&predict(), &["row 6 (from 0) column `lanes`"]);
+    refused(&run(folder, &[]), &["row 6 (from 0) column `lanes`"]);
+    refused(&fet(folder, &["data", "check", "shops.toml"]), &["row 6 (from 0) column `lanes`"]);
     write(folder, "streets.csv", &streets);
     // Within what 32 bits hold, but not what the model makes of it.
     write(folder, "new.csv", &with_cell(&shops, ';', 2, "size", "9e37"));
@@ -122,7 +122,7 @@ fn numbers_beyond_a_model_are_named() {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(text.lines().skip(1).all(|line| !line.contains(",,")), "{text}");
     } else {
-        refused(&output, &["new.csv data row 3"]);
+        refused(&output, &["new.csv row 2 (from 0)"]);
     }
 }
 
@@ -190,7 +190,7 @@ fn what_a_table_or_an_experiment_must_not_hold() {
     write(folder, "parts.csv", &format!("part\n{}", "train\nvalidation\ntest\n".repeat(40)));
     refused(&run(folder, &["split.kind=file", "split.file=parts.csv"]), &["parts.csv", "100", "120"]);
     let column = ["split.kind=column", "split.column=kind"];
-    refused(&run(folder, &column), &["data row 1", "train"]);
+    refused(&run(folder, &column), &["row 0 (from 0)", "train"]);
     std::fs::remove_file(folder.join("streets.csv")).expect("there");
     refused(&run(folder, &[]), &["missing: streets.csv"]);
     let delimiter = run(folder, &["data.primary.delimiter=;;"]);

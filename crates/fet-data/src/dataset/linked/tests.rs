@@ -222,15 +222,15 @@ fn kinds_and_missing_marks_are_the_owners_to_say() {
 #[test]
 fn a_label_or_a_key_that_is_missing_is_named() {
     let error = read_typed(&typed_settings("").replace("'sold'", "'kind'"), &[]).expect_err("refused");
-    assert!(error.contains("data row 3 column `kind`: must have a label"), "{error}");
+    assert!(error.contains("row 2 (from 0) column `kind`: must have a label"), "{error}");
     let error = read_typed(&typed_settings("").replace("'sold'", "'size'"), &[]).expect_err("refused");
-    assert!(error.contains("data row 1 column `size`: must have a label"), "{error}");
+    assert!(error.contains("row 0 (from 0) column `size`: must have a label"), "{error}");
     let error = read_typed(&typed_settings("").replace("'sold'", "'opened'"), &[]).expect_err("refused");
     assert!(error.contains("0 and 1, or the names of two classes for this task; it is a date"), "{error}");
     let keys = typed_settings("")
         .replace("file = 'p.csv', keys = ['lon', 'lat']", "file = 'p.csv', keys = ['size', 'lat']");
     let error = read_typed(&keys, &[]).expect_err("refused");
-    assert!(error.contains("data row 1 column `size`: must be a number; it is missing"), "{error}");
+    assert!(error.contains("row 0 (from 0) column `size`: must be a number; it is missing"), "{error}");
     let twice = typed_settings("").replacen("['lon', 'lat']", "['lon', 'lon']", 1);
     assert!(read_typed(&twice, &[]).expect_err("refused").contains("must name each column once"));
 }

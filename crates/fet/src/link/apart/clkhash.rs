@@ -45,7 +45,7 @@ pub(super) fn encode(
     }
     let filters = Encoder::new(&schema, secret)
         .encode(&all)
-        .map_err(|error| input(format!("{}: data {error}; mend it, or the schema", table.display())))?;
+        .map_err(|error| input(format!("{}: {error}; correct it, or the schema", table.display())))?;
     Ok(Encodings { filters, fingerprint: fingerprint(text, secret), score: Score::Dice })
 }
 

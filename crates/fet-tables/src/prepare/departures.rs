@@ -1,0 +1,231 @@
+//! Cells that differ from all that a preparation was fitted on: counted by column, for a warning.
+//!
+//! The preparation bounds the effect of such cells, and a row has none on other rows. What a model makes of the row itself is a
+//! guess, which somebody should know.
+
+use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
+
+use super::{FittedRange, How, Preparation, Prepared, words};
+
+/// A column in which some rows differ from all that a preparation was fitted on.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Departure {
+    /// The column as a warning names it: "column `size`", "key column 1".
+    pub column: String,
+    /// The difference.
+    pub change: Change,
+    /// The number of rows that differ.
+    pub rows: usize,
+    /// The number of rows that were looked at.
+    pub of: usize,
+    /// Whether no row with a value in the column is as the fitted ones.
+    pub all: bool,
+    /// The first row that differs.
+    pub first: usize,
+}
+
+/// The difference of a cell from the fitted ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// Another value than the only one.
+    Constant {
+        /// The only value as text, where it is kept.
+        was: Option<String>,
+    },
+    /// A number or date outside the range.
+    Range {
+        /// The ends of the range, as text.
+        ends: [String; 2],
+        /// Whether the owner declared the range.
+        declared: bool,
+    },
+    /// A category's value that is new.
+    Value {
+        /// Whether the owner declared the values.
+        declared: bool,
+    },
+    /// A text of which half the words or more are new.
+    Words,
+    /// A missing value, where none was missing.
+    Missing {
+        /// Whether the mean takes its place.
+        filled: bool,
+    },
+}
+
+/// The nouns of a warning.
+#[derive(Debug, Clone, Copy)]
+pub struct Nouns {
+    /// The rows that the preparation was fitted on, in the singular: "training row".
+    pub fitted: &'static str,
+    /// The rows that were looked at, in the plural: "rows".
+    pub rows: &'static str,
+}
+
+impl Departure {
+    /// The warning, in which `first` is the number of the first row that differs.
+    pub fn warning(&self, Nouns { fitted, rows }: Nouns, first: usize) -> String {
+        let Self { column, change, rows: count, of, all, .. } = self;
+        let counted = |what: &str| format!("{count} of {of} {rows} {what} (the first is row {first})");
+        let text = match change {
+            Change::Constant { was } => format!(
+                "is constant in every {fitted}{}, and {}: the model takes no account of this column",
+                was.as_ref().map(|was| format!(" ({was})")).unwrap_or_default(),
+                counted("have another value")
+            ),
+            Change::Range { ends: [low, high], declared: true } if *all => {
+                format!(
+                    "no value is within the declared range [{low}, {high}]; is it declared as the file has it?"
+                )
+            }
+            Change::Value { declared: true } if *all => {
+                "no value is within the declared categories; is it declared as the file has it?".to_string()
+            }
+            Change::Range { ends: [low, high], declared: true } => format!(
+                "{}: the model sees the nearer end of the range",
+                counted(&format!("are outside the declared range [{low}, {high}]"))
+            ),
+            Change::Range { ends: [low, high], declared: false } => format!(
+                "{}: the model sees a value near the end of that range{}",
+                counted(&format!("are far outside {low} to {high}, the range of every {fitted}")),
+                if 2 * count > *of { "; is the column in another unit or form?" } else { "" }
+            ),
+            Change::Value { declared: true } => format!(
+                "{}; the model did not learn it",
+                counted("have a value that is not among the declared categories")
+            ),
+            Change::Value { declared: false } => format!(
+                "{}; the model did not learn it",
+                counted(&format!("have a value that no {fitted} had"))
+            ),
+            Change::Words => format!(
+                "{}; the model did not learn these words",
+                counted(&format!("have a text with at least half of its words in no {fitted}"))
+            ),
+            Change::Missing { filled } => format!(
+                "{}: {}",
+                counted(&format!("lack a value, which every {fitted} has")),
+                if *filled { "the mean takes its place" } else { "the model sees none of its values" }
+            ),
+        };
+        format!("{column}: {text}")
+    }
+}
+
+impl Preparation {
+    /// Returns the columns in which some of these rows of a table differ from all fitted rows, or from the declaration.
+    /// It skips a column that the table lacks: [`Preparation::apply`] refuses it.
+    pub fn departures(&self, table: &Table, rows: &[usize]) -> Vec<Departure> {
+        let column = |prepared: &Prepared| {
+            table
+                .column(&prepared.name)
+                .map_or_else(|_| Vec::new(), |column| prepared.departures(column, rows))
+        };
+        self.columns.iter().flat_map(column).collect()
+    }
+
+    /// The columns that have the same value in all fitted rows that have any, with that value where it is known.
+    pub fn constants(&self) -> Vec<(&str, Option<String>)> {
+        let fitted = self.columns.iter().filter(|column| !column.declared);
+        fitted.filter_map(|column| Some((column.name.as_str(), column.constant()?))).collect()
+    }
+}
+
+/// A question about a row.
+type RowTest<'a> = Box<dyn Fn(usize) -> bool + 'a>;
+
+impl Prepared {
+    /// The only fitted value, if there is only one, where the preparation knows it.
+    fn constant(&self) -> Option<Option<String>> {
+        match &self.how {
+            How::Number(numbers) => {
+                let range = numbers.range();
+                range.is_constant().then(|| Some(crate::number::text(range.ends()[0])))
+            }
+            How::Date(dates) => dates.is_constant().then(|| Some(crate::date::text(dates.ends()[0]))),
+            How::OneHot { values } => match values.as_slice() {
+                [only] => Some(Some(only.clone())),
+                _ => None,
+            },
+            How::Hashed { words: false, known, .. } => {
+                known.as_ref().filter(|known| known.len() == 1).map(|_| None)
+            }
+            How::Hashed { words: true, .. } => {
+                let still = !self.outputs.is_empty() && self.outputs.iter().all(FittedRange::is_constant);
+                still.then_some(None)
+            }
+        }
+    }
+
+    fn departures(&self, column: &Column, rows: &[usize]) -> Vec<Departure> {
+        let mut found = Vec::new();
+        let mut add = |change: Change, differs: &dyn Fn(usize) -> bool, present: usize| {
+            let mut differing = rows.iter().copied().filter(|&row| differs(row));
+            let Some(first) = differing.next() else { return };
+            let count = 1 + differing.count();
+            let (column, of, all) = (format!("column `{}`", self.name), rows.len(), count == present);
+            found.push(Departure { column, change, rows: count, of, all, first });
+        };
+        let missing: RowTest<'_> = match &column.values {
+            Values::Number(values) => Box::new(|row| values[row].is_nan()),
+            Values::Category { codes, .. } => Box::new(|row| codes[row] == MISSING_CODE),
+            Values::Date(values) => Box::new(|row| values[row] == MISSING_DATE),
+            Values::Text(texts) => Box::new(|row| texts.get(row).is_none()),
+        };
+        let present = rows.iter().filter(|&&row| !missing(row)).count();
+        if let Some((change, is_new)) = self.new_values(&column.values) {
+            add(change, &|row| !missing(row) && is_new(row), present);
+        }
+        if !self.indicator {
+            let filled = matches!(self.how, How::Number(_) | How::Date(_)) && self.constant().is_none();
+            add(Change::Missing { filled }, &*missing, present);
+        }
+        found
+    }
+
+    /// The difference that a value of this column can have from the fitted ones, and whether that of a row has it; nothing
+    /// for values of another kind, or where the preparation knows of no values.
+    fn new_values<'a>(&'a self, values: &'a Values) -> Option<(Change, RowTest<'a>)> {
+        let declared = self.declared;
+        let constant = if declared { None } else { self.constant() };
+        let change = |otherwise: Change| match &constant {
+            Some(was) => Change::Constant { was: was.clone() },
+            None => otherwise,
+        };
+        match (&self.how, values) {
+            (How::Number(numbers), Values::Number(values)) => {
+                let ends = numbers.range().ends().map(crate::number::text);
+                let is_new: RowTest<'_> = Box::new(|row| !numbers.range().has(values[row]));
+                Some((change(Change::Range { ends, declared }), is_new))
+            }
+            (How::Date(dates), Values::Date(values)) => {
+                let ends = dates.ends().map(crate::date::text);
+                Some((change(Change::Range { ends, declared }), Box::new(|row| !dates.has(values[row]))))
+            }
+            (How::OneHot { values: known }, Values::Category { codes, names }) => {
+                let new: Vec<bool> = names.iter().map(|name| known.binary_search(name).is_err()).collect();
+                let is_new = move |row: usize| new.get(codes[row] as usize) == Some(&true);
+                Some((change(Change::Value { declared }), Box::new(is_new)))
+            }
+            (How::Hashed { words: false, known, .. }, Values::Category { codes, names }) => {
+                let known = known.as_ref()?;
+                let new: Vec<bool> = names.iter().map(|name| !known.has(name)).collect();
+                let is_new = move |row: usize| new.get(codes[row] as usize) == Some(&true);
+                Some((change(Change::Value { declared }), Box::new(is_new)))
+            }
+            (How::Hashed { words: true, known, .. }, Values::Text(texts)) => {
+                let known = known.as_ref()?;
+                let is_new = move |row: usize| {
+                    let (mut all, mut new) = (0, 0);
+                    for word in words(texts.get(row).unwrap_or_default()) {
+                        all += 1;
+                        new += usize::from(!known.has(&word));
+                    }
+                    all > 0 && 2 * new >= all
+                };
+                Some((change(Change::Words), Box::new(is_new)))
+            }
+            _ => None,
+        }
+    }
+}

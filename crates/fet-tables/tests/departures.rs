@@ -1,0 +1,257 @@
+//! Cells that differ from all that a preparation was fitted on: each kind of preparation with each kind of difference. The effect is
+//! bounded, a warning counts the rows, and no other row changes.
+
+use fet_tables::prepare::{Declared, Nouns, Preparation, Rules, Scaling};
+use fet_tables::{Format, Kind, Options, Table, read_from};
+
+/// The rows that preparations are fitted on.
+const FITTED: &str = "\
+period,size,share,extract,opened,site,kind,code,note,label
+202312,10,0.1,2023-12-31,2020-01-06,north,red,A1,blue door,same
+202312,20,,2023-12-31,2021-03-09,north,blue,B2,red door and wall,same
+202312,30,0.3,2023-12-31,2022-06-15,north,red,C3,blue wall,same
+202312,40,0.4,2023-12-31,2023-11-24,north,blue,A1,red door,same
+";
+/// Three rows as they come later, all as the fitted ones.
+const LATER: &str = "\
+period,size,share,extract,opened,site,kind,code,note,label
+202312,15,0.2,2023-12-31,2021-01-01,north,red,B2,red door,same
+202312,25,,2023-12-31,2022-01-01,north,blue,C3,blue door,same
+202312,35,0.3,2023-12-31,2023-01-01,north,red,A1,blue wall,same
+";
+const NOUNS: Nouns = Nouns { fitted: "training row", rows: "rows" };
+
+fn table(text: &str) -> Table {
+    let kinds = ["site", "kind", "code"].map(|name| (name, "category"));
+    let texts = ["note", "label"].map(|name| (name, "text"));
+    let kinds = kinds.into_iter().chain(texts);
+    let kinds = kinds.map(|(name, kind)| (name.to_string(), kind.parse::<Kind>().expect("a kind"))).collect();
+    read_from(text.as_bytes(), Some(Format::Csv), &Options { kinds, ..Options::default() }).expect("a table")
+}
+
+fn rules(scaling: Scaling) -> Rules {
+    // `code` has three values and is hashed; `kind` has two and is not.
+    Rules { scaling, one_hot: 2, buckets: 64, ..Rules::default() }
+}
+
+fn fitted(scaling: Scaling) -> Preparation {
+    Preparation::fit(&table(FITTED), &[0, 1, 2, 3], &rules(scaling)).expect("it fits")
+}
+
+/// The same table with another cell in a column of some rows, from 0.
+fn changed(column: &str, rows: &[usize], cell: &str) -> Table {
+    let mut lines: Vec<Vec<&str>> = LATER.lines().map(|line| line.split(',').collect()).collect();
+    let at = lines[0].iter().position(|name| *name == column).expect("a column");
+    rows.iter().for_each(|row| lines[row + 1][at] = cell);
+    let text: Vec<String> = lines.iter().map(|line| line.join(",") + "\n").collect();
+    let mut table = table(&text.concat());
+    // The kind of a column is that of the model, whatever its cells are now.
+    let kinds = fitted(Scaling::Standard).kinds();
+    if table.columns.iter().any(|column| column.values.kind() != kinds[&column.name].to_string()) {
+        let options = Options { kinds, ..Options::default() };
+        table = read_from(text.concat().as_bytes(), Some(Format::Csv), &options).expect("a table");
+    }
+    table
+}
+
+fn warnings(preparation: &Preparation, table: &Table) -> Vec<String> {
+    let rows: Vec<usize> = (0..table.rows).collect();
+    let found = preparation.departures(table, &rows);
+    found.iter().map(|departure| departure.warning(NOUNS, departure.first)).collect()
+}
+
+/// One cell of the matrix.
+struct Case {
+    preparation: &'static str,
+    departure: &'static str,
+    column: &'static str,
+    rows: &'static [usize],
+    cell: &'static str,
+    warning: &'static str,
+}
+
+const fn case(
+    preparation: &'static str,
+    departure: &'static str,
+    (column, rows, cell): (&'static str, &'static [usize], &'static str),
+    warning: &'static str,
+) -> Case {
+    Case { preparation, departure, column, rows, cell, warning }
+}
+
+const CONSTANT: &str =
+    "1 of 3 rows have another value (the first is row 1): the model takes no account of this column";
+
+#[rustfmt::skip]
+const CASES: [Case; 22] = [
+    case("number", "constant changed", ("period", &[1], "202412"), "is constant in every training row (202312), and "),
+    case("number", "far value", ("size", &[1], "1e9"), "1 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 1): the model sees a value near the end of that range"),
+    case("number", "far value below", ("size", &[2], "-1e9"), "1 of 3 rows are far outside 10 to 40"),
+    case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("number", "missing where some were", ("share", &[2], ""), ""),
+    case("number", "other unit", ("size", &[0, 1, 2], "25000"), "3 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 0): the model sees a value near the end of that range; is the column in another unit or form?"),
+    case("number", "within a standard deviation", ("size", &[1], "50"), ""),
+    case("date", "constant changed", ("extract", &[1], "2024-12-31"), "is constant in every training row (2023-12-31), and "),
+    case("date", "far value", ("opened", &[1], "2093-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
+    case("date", "far value below", ("opened", &[1], "1493-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
+    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("one-hot", "constant changed", ("site", &[1], "south"), "is constant in every training row (north), and "),
+    case("one-hot", "unseen category", ("kind", &[1], "green"), "1 of 3 rows have a value that no training row had (the first is row 1); the model did not learn it"),
+    case("one-hot", "missing where none was", ("kind", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the model sees none of its values"),
+    case("hashed category", "unseen category", ("code", &[1], "Z9"), "1 of 3 rows have a value that no training row had (the first is row 1)"),
+    case("hashed category", "missing where none was", ("code", &[1], ""), "1 of 3 rows lack a value, which every training row has"),
+    case("text", "constant changed", ("label", &[1], "other"), "is constant in every training row, and "),
+    case("text", "new text", ("note", &[1], "violet garden"), "1 of 3 rows have a text with at least half of its words in no training row (the first is row 1); the model did not learn these words"),
+    case("text", "half of the words new", ("note", &[1], "violet door"), "1 of 3 rows have a text with at least half of its words"),
+    case("text", "some words new", ("note", &[1], "violet door and wall"), ""),
+    case("text", "a text of thousands of words", ("note", &[1], "LONG"), ""),
+    case("text", "missing where none was", ("note", &[1], ""), "1 of 3 rows lack a value, which every training row has"),
+];
+
+/// The matrix of kinds of preparation and kinds of differences: the warning, the bound, and the effect on other rows, which is none.
+#[test]
+fn every_difference_is_bounded_and_counted_and_changes_no_other_row() {
+    let long = "door ".repeat(50_000);
+    for scaling in [Scaling::Standard, Scaling::Robust, Scaling::None] {
+        let preparation = fitted(scaling);
+        let usual = table(LATER);
+        assert_eq!(warnings(&preparation, &usual), [""; 0], "nothing differs");
+        let width = preparation.width();
+        let before = preparation.apply(&usual).expect("the same columns");
+        let of_training = preparation.apply(&table(FITTED)).expect("its own");
+        for case in &CASES {
+            let name = format!("{scaling:?}, {}, {}", case.preparation, case.departure);
+            let cell = if case.cell == "LONG" { long.as_str() } else { case.cell };
+            let new = changed(case.column, case.rows, cell);
+            let found = warnings(&preparation, &new);
+            if case.warning.is_empty() {
+                assert_eq!(found, [""; 0], "{name}");
+            } else {
+                assert_eq!(found.len(), 1, "{name}: {found:?}");
+                assert!(found[0].starts_with(&format!("column `{}`", case.column)), "{name}: {found:?}");
+                assert!(found[0].contains(case.warning), "{name}: {found:?}");
+                let constant = case.departure == "constant changed";
+                assert_eq!(found[0].contains(CONSTANT), constant, "{name}: {found:?}");
+            }
+            let after = preparation.apply(&new).expect("the same columns");
+            for row in 0..3 {
+                let [before, after] = [&before, &after].map(|all| &all[row * width..(row + 1) * width]);
+                if !case.rows.contains(&row) || case.departure == "constant changed" {
+                    assert_eq!(before, after, "{name}: row {row}");
+                    continue;
+                }
+                for (column, value) in after.iter().enumerate() {
+                    let seen = of_training.chunks(width).map(|row| f64::from(row[column]));
+                    let (low, high) =
+                        seen.clone().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x), high.max(x)));
+                    let mean = seen.clone().sum::<f64>() / 4.0;
+                    // Numbers that are clipped or filled in deviate a little more than the rows that have one.
+                    let deviation = (seen.map(|x| (x - mean).powi(2)).sum::<f64>() / 3.0).sqrt() + 1e-6;
+                    let range = low - deviation..=high + deviation;
+                    assert!(range.contains(&f64::from(*value)), "{name}: {value} in {range:?}");
+                }
+            }
+        }
+    }
+    // The table of the guide, to be seen with `--nocapture`.
+    eprintln!("| preparation | difference | warning | other rows |\n|---|---|---|---|");
+    for case in &CASES {
+        let new = changed(case.column, case.rows, if case.cell == "LONG" { &long } else { case.cell });
+        let warning = warnings(&fitted(Scaling::Standard), &new).concat();
+        let warning = if warning.is_empty() { "none" } else { &warning };
+        eprintln!("| {} | {} | {warning} | unchanged |", case.preparation, case.departure);
+    }
+}
+
+/// The fitted rows themselves are what they were before there was a bound.
+#[test]
+fn fitted_rows_do_not_depart() {
+    for scaling in [Scaling::Standard, Scaling::Robust, Scaling::None] {
+        assert_eq!(warnings(&fitted(scaling), &table(FITTED)), [""; 0], "{scaling:?}");
+    }
+    let text: String = (0..101).map(|i| format!("{}\n", (f64::from(i) * 0.7).sin().powi(9))).collect();
+    let table = read_from(format!("period\n{text}").as_bytes(), None::<Format>, &Options::default());
+    let table = table.expect("a table");
+    let rows: Vec<usize> = (0..101).collect();
+    let preparation = Preparation::fit(&table, &rows, &Rules::default()).expect("it fits");
+    let values: Vec<f64> = text.lines().map(|line| line.parse().expect("a number")).collect();
+    let mean = values.iter().sum::<f64>() / 101.0;
+    let deviation = (values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 101.0).sqrt();
+    for (found, value) in preparation.apply(&table).expect("its own").iter().zip(&values) {
+        assert!((f64::from(*found) - (value - mean) / deviation).abs() < 1e-6, "{found} for {value}");
+    }
+}
+
+#[test]
+fn names_constant_columns() {
+    let names: Vec<(String, Option<String>)> = fitted(Scaling::Standard)
+        .constants()
+        .into_iter()
+        .map(|(name, value)| (name.to_string(), value))
+        .collect();
+    let known = |name: &str, value: &str| (name.to_string(), Some(value.to_string()));
+    let expected = [
+        known("period", "202312"),
+        known("extract", "2023-12-31"),
+        known("site", "north"),
+        ("label".to_string(), None),
+    ];
+    assert_eq!(names, expected);
+}
+
+/// A declared range bounds values, and a warning for the table's owner counts those outside it.
+#[test]
+fn values_outside_a_declaration_are_counted() {
+    let declared = [
+        ("n", Declared::Range([0.0, 10.0])),
+        ("c", Declared::Categories(vec!["red".into(), "blue".into()])),
+        ("d", Declared::Dates(["2020-01-01".into(), "2025-01-01".into()])),
+    ];
+    let declared = declared.into_iter().map(|(name, what)| (name.to_string(), what)).collect();
+    let rules = Rules { declared, only_declared: true, ..Rules::default() };
+    let table = |text: &str| {
+        let kinds = [("c", Kind::Category), ("t", Kind::Text)].map(|(name, kind)| (name.to_string(), kind));
+        let options = Options { kinds: kinds.into(), ..Options::default() };
+        read_from(text.as_bytes(), Some(Format::Csv), &options).expect("a table")
+    };
+    let plain = table("n,c,d,t\n1,red,2021-01-01,a\n1,red,2021-01-01,a\n");
+    let preparation = Preparation::fit(&plain, &[0, 1], &rules).expect("it fits");
+    assert_eq!(warnings(&preparation, &plain), [""; 0]);
+    assert!(preparation.constants().is_empty(), "that a column is constant follows from records");
+    let odd = table("n,c,d,t\n1,red,2021-01-01,new\n11,green,1999-01-01,\n");
+    assert_eq!(
+        warnings(&preparation, &odd),
+        [
+            "column `n`: 1 of 2 rows are outside the declared range [0, 10] (the first is row 1): the model sees the nearer end of \
+             the range",
+            "column `c`: 1 of 2 rows have a value that is not among the declared categories (the first is row 1); the model knows \
+             nothing of it",
+            "column `d`: 1 of 2 rows are outside the declared range [2020-01-01, 2025-01-01] (the first is row 1): the model sees \
+             the nearer end of the range",
+        ]
+    );
+    let all = table("n,c,d,t\n11,green,1999-01-01,a\n,,,\n");
+    let found = warnings(&preparation, &all);
+    assert!(
+        found.len() == 3 && found.iter().all(|one| one.contains("is it declared as the file has it?")),
+        "{found:?}"
+    );
+}
+
+/// A saved preparation recognises the same cells as new; one of an earlier version, which kept no ranges, is refused.
+#[test]
+fn a_saved_preparation_knows_what_it_was_fitted_on() {
+    let preparation = fitted(Scaling::Standard);
+    let saved = serde_json::to_value(&preparation).expect("plain data");
+    let read: Preparation = serde_json::from_value(saved.clone()).expect("as it was written");
+    for case in CASES.iter().filter(|case| case.cell != "LONG") {
+        let new = changed(case.column, case.rows, case.cell);
+        assert_eq!(warnings(&read, &new), warnings(&preparation, &new));
+    }
+    for part in ["/columns/0/how/number/range", "/columns/5/outputs", "/columns/6/declared"] {
+        let (parent, name) = part.rsplit_once('/').expect("a path");
+        let mut old = saved.clone();
+        old.pointer_mut(parent).and_then(|parent| parent.as_object_mut()?.remove(name)).expect(part);
+        assert!(serde_json::from_value::<Preparation>(old).is_err(), "{part} is needed");
+    }
+}
