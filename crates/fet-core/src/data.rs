@@ -6,6 +6,7 @@
 //! Nothing here reads a file.
 
 mod columns;
+mod forms;
 mod keys;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use serde::{Deserialize, Serialize};
 use crate::registry::{Plugin, SlotKind};
 
 pub use columns::{Columns, Features};
-pub use fet_tables::Column;
+pub use fet_tables::{Column, DateOrder, Decided, Decimal};
+pub use forms::{Comparison, Form, number};
 pub use keys::{KeyKind, Keys, Sealed, TextTable};
 
 /// A dense table, row by row.
@@ -135,6 +137,15 @@ impl PartyTable {
     /// The number of records.
     pub fn rows(&self) -> usize {
         self.keys.rows()
+    }
+
+    /// What the reader decided of its columns, or could not decide: for the owner of the table.
+    pub fn notes(&self) -> impl Iterator<Item = &String> {
+        let notes = match &self.features {
+            Features::Columns(columns) => columns.table.notes.as_slice(),
+            Features::Numbers(_) => &[],
+        };
+        notes.iter().filter(|note| note.starts_with("column `"))
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```text
 //! asker                                  owner
 //!   conceal(queries)    -- queries -->
-//!                       <- challenge --    challenge(records)      only where `About::challenges`
+//!                       <- challenge --    challenge(queries, records)   only where `About::challenges`
 //!   answer(challenge)   -- answer --->
 //!                                          link(queries, records, answer)
 //! ```
@@ -59,8 +59,8 @@ pub trait Asker: Send {
 
 /// The side of the party whose records are searched. It never sees a key that the asker conceals.
 pub trait Owner: Send {
-    /// The challenge for the primary before it can link `records`; nothing unless [`About::challenges`].
-    fn challenge(&mut self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
+    /// The challenge for the primary before it can link `records` with `queries`; nothing unless [`About::challenges`].
+    fn challenge(&mut self, _queries: &Keys, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
         Ok(None)
     }
 
@@ -138,7 +138,8 @@ pub fn link_between(
     progress: &(dyn Fn(usize) + Sync),
 ) -> Result<Links, LinkError> {
     let concealed = asker.conceal(queries)?;
-    let answer = owner.challenge(records)?.map(|challenge| asker.answer(&challenge)).transpose()?;
+    let answer =
+        owner.challenge(&concealed, records)?.map(|challenge| asker.answer(&challenge)).transpose()?;
     owner.link(&LinkTask { answer: answer.as_ref(), progress, ..LinkTask::new(&concealed, records) })
 }
 

@@ -61,6 +61,15 @@ pub fn normalise(cell: &str) -> String {
     kept.nfc().collect()
 }
 
+/// A cell as it stands, for the comparison of identifiers: composed (NFC), without the white space around it. A cell without letters and
+/// digits is empty.
+pub fn verbatim(cell: &str) -> String {
+    if !cell.chars().any(char::is_alphanumeric) {
+        return String::new();
+    }
+    cell.trim().nfc().collect()
+}
+
 /// So many digits may be one number, whatever stands between them.
 const LONG: usize = 7;
 

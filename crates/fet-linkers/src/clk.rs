@@ -27,6 +27,7 @@ use fet_core::data::{KeyKind, Keys, Sealed, TextTable};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_shapes};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
+pub use near::{Order, Sign};
 pub use shared::LinkageSchema;
 pub use weights::Scoring;
 
@@ -63,8 +64,12 @@ pub struct ClkSettings {
     #[schemars(inner(range(min = 0)))]
     pub near: Vec<f64>,
     /// The numbers of the key columns (the first is 1) that hold dates, for which `near` counts days: as 1990-02-03, 3.2.1990 or 19900203,
-    /// with the day before the month where they stand first and could be either.
+    /// each column in the order of day and month that its own cells show (`date_order`).
     pub dates: Vec<usize>,
+    /// The order of day and month in dates that do not begin with the year, at both parties, where the cells of a column do not show it.
+    pub date_order: Order,
+    /// The sign before the decimals of numbers for which `near` says a distance, at both parties, where the cells of a column do not show it.
+    pub decimal: Sign,
     /// The defence of filters against attacks on the frequencies of their bits.
     pub hardening: Harden,
     /// The number of a filter's bits that `hardening = "diffusion"` combines into each bit: more hide more, and only more similar
@@ -161,6 +166,8 @@ impl Default for ClkSettings {
             groups: Vec::new(),
             near: Vec::new(),
             dates: Vec::new(),
+            date_order: Order::Auto,
+            decimal: Sign::Auto,
             hardening: Harden::None,
             diffusion: 10,
             salt_column: 0,
@@ -384,6 +391,7 @@ impl Asker for Side {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let queries = queries.text().ok_or_else(|| LinkError::kind(KeyKind::Text, queries))?;
         let queries = known(queries, &self.settings.missing);
+        let queries = near::Forms::of(&self.settings).spelled(&queries)?;
         let secret = self.secret()?;
         let schema = schema(&self.settings, &secret, &queries)?;
         let table = encoder(&self.settings, &secret, &schema).encode(&queries.cells());
@@ -427,6 +435,7 @@ impl Owner for Side {
         let (queries, of_queries) =
             queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;
         let (secret, known) = (self.secret()?, known(records, &settings.missing));
+        let known = near::Forms::of(settings).spelled(&known).map_err(LinkError::of_own_table)?;
         let of_records = weights::encode(settings, &secret, &schema, &known);
         let records = encoder(settings, &secret, &schema).encode(&known.cells());
         self.warnings.extend(near::warnings(&self.settings, &known));

@@ -1,6 +1,6 @@
 //! `exact`: links records with equal keys, in the clear.
 //!
-//! Numbers are equal as numbers, texts if their normal forms are (case, accents and punctuation are ignored). A key
+//! Numbers are equal as numbers, texts as [`Compare`] says: identifiers as they stand, names in their normal form. A key
 //! without content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal keys gets
 //! random others, by seed, with similarity 0: models need K neighbours, and a random record represents "no link"; it is
 //! not a match.
@@ -8,15 +8,15 @@
 use std::collections::{HashMap, HashSet};
 
 use fet_linkage::neighbours::Neighbours;
-use fet_linkage::text::normalise;
 use rand::Rng;
 use rand::seq::index;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::equal::{Compare, contents};
 use crate::nearest::CLEAR;
-use crate::{known, links, wire};
-use fet_core::data::{KeyKind, Keys, TextTable};
+use crate::{links, wire};
+use fet_core::data::KeyKind;
 use fet_core::linker::{About, LinkError, LinkTask, Linker, Links, Owner, check_apart, check_either};
 use fet_core::registry::{Plugin, Recipe, Violation};
 use fet_core::rng::{Purpose, stream};
@@ -32,11 +32,13 @@ pub struct ExactSettings {
     pub pad: bool,
     /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
     pub missing: Vec<String>,
+    /// How text keys are compared: as they stand, in their normal form, or as the primary's cells of each column suggest.
+    pub compare: Compare,
 }
 
 impl Default for ExactSettings {
     fn default() -> Self {
-        Self { neighbours: 1, pad: false, missing: Vec::new() }
+        Self { neighbours: 1, pad: false, missing: Vec::new(), compare: Compare::Auto }
     }
 }
 
@@ -54,34 +56,37 @@ struct Exact(ExactSettings);
 
 impl Linker for Exact {
     fn about(&self) -> About {
-        About { floor: Some(0.0), ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
+        About { floor: Some(0.0), equality: true, ..About::new(self.0.neighbours, KeyKind::Either, CLEAR) }
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(Equal { settings: self.0.clone(), seed })
+        Box::new(Equal { settings: self.0.clone(), seed, warnings: Vec::new() })
     }
 }
 
 struct Equal {
     settings: ExactSettings,
     seed: u64,
+    warnings: Vec<String>,
 }
 
 impl Owner for Equal {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let LinkTask { queries, records, .. } = *task;
-        let ExactSettings { neighbours, pad, ref missing } = self.settings;
+        let ExactSettings { neighbours, pad, ref missing, compare } = self.settings;
         wire::in_the_clear(queries)?;
         check_either(queries, records, neighbours, pad)?;
         check_apart(queries)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
+        let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
+        self.warnings.extend(compare.warnings(&compared, records));
         let mut known: HashMap<Vec<u8>, Vec<u32>> = HashMap::new();
-        for (record, key) in contents(records, missing).into_iter().enumerate() {
+        for (record, key) in contents(records, missing, &compared).into_iter().enumerate() {
             if let Some(key) = key {
                 known.entry(key).or_default().push(record as u32);
             }
         }
-        let equal = contents(queries, missing)
+        let equal = contents(queries, missing, &compared)
             .into_iter()
             .map(|key| key.and_then(|key| known.get(&key)).map_or(&[][..], Vec::as_slice));
         let mut rng = filling(self.seed, task);
@@ -89,30 +94,10 @@ impl Owner for Equal {
         (task.progress)(queries.rows());
         Ok(links(neighbours, found))
     }
-}
 
-/// The form in which `exact` and `psi` compare each key, in order; nothing for a key without content. Cells whose normal form is that of
-/// one of `missing` are empty. Sealed keys have none.
-pub fn contents(keys: &Keys, missing: &[String]) -> Vec<Option<Vec<u8>>> {
-    match keys {
-        Keys::Numbers(keys) => (0..keys.rows())
-            // Adding zero makes the two zeros one.
-            .map(|row| Some(keys.row(row).iter().flat_map(|x| (x + 0.0).to_le_bytes()).collect()))
-            .collect(),
-        Keys::Text(keys) => contents_of(&known(keys, missing)),
-        Keys::Sealed(_) => Vec::new(),
+    fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
     }
-}
-
-fn contents_of(keys: &TextTable) -> Vec<Option<Vec<u8>>> {
-    (0..keys.rows())
-        .map(|row| {
-            let cells: Vec<String> = keys.row(row).map(normalise).collect();
-            let known = cells.iter().any(|cell| !cell.is_empty());
-            // A normal form has no line feed, so that two rows of cells are never joined alike.
-            known.then(|| cells.join("\n").into_bytes())
-        })
-        .collect()
 }
 
 /// The stream by which [`filled`] draws: another for new rows, which must not get the records that a run's rows got by their
@@ -149,14 +134,14 @@ pub(super) fn filled<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fet_core::data::Matrix;
+    use fet_core::data::{Keys, Matrix, TextTable};
 
     #[test]
     fn equal_keys_are_found_and_empty_ones_equal_nothing() {
         let text =
             |cells: &[&str]| Keys::Text(TextTable::new(1, cells.iter().map(|c| c.to_string()).collect()));
         let link = |queries: &Keys, records: &Keys| {
-            let linker = Exact(ExactSettings { neighbours: 2, pad: false, missing: Vec::new() });
+            let linker = Exact(ExactSettings { neighbours: 2, ..ExactSettings::default() });
             fet_core::linker::link(&linker, queries, records, 5, &|_| ()).expect("linkable")
         };
         let links = link(&text(&["Müller", "", "smith"]), &text(&["", "muller", "x", "MULLER"]));

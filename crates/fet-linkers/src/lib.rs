@@ -11,6 +11,7 @@ mod blind;
 mod cache;
 mod clk;
 mod edit;
+mod equal;
 mod exact;
 mod federal;
 mod hnsw;
@@ -36,9 +37,10 @@ use fet_linkage::text::normalise;
 
 pub use aligned::AlignedSettings;
 pub use cache::{CACHE_VARIABLE, Cached};
-pub use clk::{ClkSettings, Harden, LinkageSchema, Scoring, Weighting};
+pub use clk::{ClkSettings, Harden, LinkageSchema, Order, Scoring, Sign, Weighting};
 pub use edit::EditSettings;
-pub use exact::{ExactSettings, contents};
+pub use equal::{Compare, comparisons, contents};
+pub use exact::ExactSettings;
 pub use federal::FederalSettings;
 pub use hnsw::HnswSettings;
 pub use nearest::{Metric, NearestSettings};
@@ -70,7 +72,8 @@ pub(crate) fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, Text
     }
     let missing: HashSet<String> = missing.iter().map(|cell| normalise(cell)).collect();
     let known = |cell| if missing.contains(&normalise(cell)) { "" } else { cell };
-    Cow::Owned(TextTable::from_cells(keys.columns(), keys.cells().into_iter().map(known)))
+    let table = TextTable::from_cells(keys.columns(), keys.cells().into_iter().map(known));
+    Cow::Owned(table.with_forms(keys.given_forms().to_vec()))
 }
 
 /// Refuses weights that are all 0.

@@ -87,8 +87,8 @@ struct Blurred {
 }
 
 impl Owner for Blurred {
-    fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
-        self.inner.challenge(records)
+    fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        self.inner.challenge(queries, records)
     }
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {

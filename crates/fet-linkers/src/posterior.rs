@@ -98,8 +98,8 @@ struct Weighing {
 }
 
 impl Owner for Weighing {
-    fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
-        self.inner.challenge(records)
+    fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+        self.inner.challenge(queries, records)
     }
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {

@@ -1,7 +1,7 @@
 //! `psi`: links records with equal keys by private set intersection: no key leaves its party.
 //!
 //! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each with one byte for the kind of
-//! keys and 32 bytes per key. Equality, and the rule for records without an equal key, are those of `exact`; a key
+//! keys and 32 bytes per key; the first names the comparison of each column of texts, in one byte each. Equality, and the rule for records without an equal key, are those of `exact`; a key
 //! without content is replaced by random bytes. The challenge has one element for each record, all different, however
 //! often a key occurs ([`fet_linkage::psi`]). Each side draws a new secret exponent for each link from the operating
 //! system, never from the seed: the links do not depend on them, and two owners cannot tell by what they received which
@@ -12,9 +12,10 @@ use rand::{CryptoRng, Rng};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::exact::{contents, filled, filling};
+use crate::equal::{Compare, contents};
+use crate::exact::{filled, filling};
 use crate::{links, wire};
-use fet_core::data::{KeyKind, Keys, Sealed};
+use fet_core::data::{Comparison, KeyKind, Keys, Sealed};
 use fet_core::linker::{
     About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals, check_apart, check_shapes,
 };
@@ -31,11 +32,14 @@ pub struct PsiSettings {
     pub pad: bool,
     /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
     pub missing: Vec<String>,
+    /// How text keys are compared: as they stand, in their normal form, or as the primary's cells of each column suggest, which the
+    /// secondary then learns.
+    pub compare: Compare,
 }
 
 impl Default for PsiSettings {
     fn default() -> Self {
-        Self { neighbours: 1, pad: false, missing: Vec::new() }
+        Self { neighbours: 1, pad: false, missing: Vec::new(), compare: Compare::Auto }
     }
 }
 
@@ -54,37 +58,39 @@ struct Psi(PsiSettings);
 impl Linker for Psi {
     fn about(&self) -> About {
         let reveals = Reveals {
-            secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, and how \
-                        many rows there are",
+            secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, how many \
+                        rows there are, and whether each key column holds numbers, identifiers or names",
             primary: "how many records the secondary has: neither how many distinct keys they have nor how often one occurs",
             eavesdropper: "how many records each has",
         };
         let about = About::new(self.0.neighbours, KeyKind::Either, reveals);
-        About { floor: Some(0.0), in_the_clear: false, challenges: true, ..about }
+        About { floor: Some(0.0), equality: true, in_the_clear: false, challenges: true, ..about }
     }
 
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
-        Box::new(Primary { asker: None, missing: self.0.missing.clone() })
+        Box::new(Primary { asker: None, settings: self.0.clone() })
     }
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
-        Box::new(Secondary { settings: self.0.clone(), seed, waiting: None })
+        Box::new(Secondary { settings: self.0.clone(), seed, waiting: None, warnings: Vec::new() })
     }
 }
 
 /// The exponent of the keys that were sent last, until it has answered their challenge.
 struct Primary {
     asker: Option<psi::Asker>,
-    missing: Vec<String>,
+    settings: PsiSettings,
 }
 
 impl Asker for Primary {
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError> {
         let kind = kind(queries)?;
         check_apart(queries)?;
-        let (asker, message) = psi::Asker::ask(&blindable(queries, &self.missing), &mut rng());
+        let PsiSettings { missing, compare, .. } = &self.settings;
+        let compared = queries.text().map(|keys| compare.columns(keys)).unwrap_or_default();
+        let (asker, message) = psi::Asker::ask(&blindable(queries, missing, &compared), &mut rng());
         self.asker = Some(asker);
-        let message = write(kind, message);
+        let message = write(kind, &compared, message);
         Ok(Keys::Sealed(Sealed::new(queries.rows(), queries.columns(), message)))
     }
 
@@ -92,7 +98,7 @@ impl Asker for Primary {
         let (kind, elements) = read(challenge)?;
         let asker =
             self.asker.take().ok_or_else(|| LinkError::Message("it is a challenge without keys".into()))?;
-        let message = write(kind, asker.answer(elements).map_err(unreadable)?);
+        let message = write(kind, &[], asker.answer(elements).map_err(unreadable)?);
         Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
     }
 }
@@ -102,26 +108,32 @@ struct Secondary {
     seed: u64,
     /// The exponent and the order of the pending challenge, and its number of records.
     waiting: Option<(psi::Owner, usize)>,
+    warnings: Vec<String>,
 }
 
 impl Owner for Secondary {
-    fn challenge(&mut self, records: &Keys) -> Result<Option<Sealed>, LinkError> {
+    fn challenge(&mut self, queries: &Keys, records: &Keys) -> Result<Option<Sealed>, LinkError> {
         let kind = kind(records)?;
         check_apart(records).map_err(LinkError::of_own_table)?;
-        let (owner, message) = psi::Owner::offer(&blindable(records, &self.settings.missing), &mut rng());
+        let PsiSettings { missing, compare, .. } = &self.settings;
+        let (asked, compared, _) = read_queries(wire::sealed(queries)?)?;
+        check_kinds(asked, records)?;
+        compare.check(&compared)?;
+        if asked == TEXT && compared.len() != records.columns() {
+            return Err(LinkError::KeyMismatch { queries: compared.len(), records: records.columns() });
+        }
+        self.warnings = compare.warnings(&compared, records);
+        let (owner, message) = psi::Owner::offer(&blindable(records, missing, &compared), &mut rng());
         self.waiting = Some((owner, records.rows()));
-        Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, message))))
+        Ok(Some(Sealed::new(records.rows(), records.columns(), write(kind, &[], message))))
     }
 
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let PsiSettings { neighbours, pad, .. } = self.settings;
         let (asked, records) = (wire::sealed(task.queries)?, task.records);
         check_shapes(asked.columns(), records.columns(), records.rows(), neighbours, pad)?;
-        let (kind, queries) = read(asked)?;
-        if kind != self::kind(records)? {
-            let queries = if kind == TEXT { KeyKind::Text } else { KeyKind::Numbers };
-            return Err(LinkError::Mixed { queries: queries.name(), records: records.kind_name() });
-        }
+        let (kind, _, queries) = read_queries(asked)?;
+        check_kinds(kind, records)?;
         let answer =
             task.answer.ok_or_else(|| LinkError::Message("the answer to the challenge is missing".into()))?;
         let (_, answer) = read(answer)?;
@@ -141,6 +153,10 @@ impl Owner for Secondary {
         (task.progress)(asked.rows());
         Ok(links(neighbours, found))
     }
+
+    fn warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
 }
 
 /// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal.
@@ -155,11 +171,39 @@ fn kind(keys: &Keys) -> Result<u8, LinkError> {
     }
 }
 
-fn write(kind: u8, elements: Vec<u8>) -> Vec<u8> {
-    [&[kind], elements.as_slice()].concat()
+/// Refuses texts for numbers, and the reverse.
+fn check_kinds(asked: u8, records: &Keys) -> Result<(), LinkError> {
+    if asked == kind(records)? {
+        return Ok(());
+    }
+    let queries = if asked == TEXT { KeyKind::Text } else { KeyKind::Numbers };
+    Err(LinkError::Mixed { queries: queries.name(), records: records.kind_name() })
 }
 
-/// Kind and elements of a message; their number must match the stated number of keys.
+/// The comparisons, and the byte for each in a message.
+const COMPARISONS: [(Comparison, u8); 3] =
+    [(Comparison::Verbatim, b'v'), (Comparison::Numbers, b'n'), (Comparison::Normal, b'f')];
+
+fn write(kind: u8, compared: &[Comparison], elements: Vec<u8>) -> Vec<u8> {
+    let byte = |how: &Comparison| COMPARISONS.iter().find(|(known, _)| known == how).map(|(_, byte)| *byte);
+    std::iter::once(kind).chain(compared.iter().filter_map(byte)).chain(elements).collect()
+}
+
+/// Kind, comparisons and elements of the primary's keys.
+fn read_queries(message: &Sealed) -> Result<(u8, Vec<Comparison>, &[u8]), LinkError> {
+    let Some((&TEXT, rest)) = message.bytes().split_first() else {
+        let (kind, elements) = read(message)?;
+        return Ok((kind, Vec::new(), elements));
+    };
+    let unreadable = || LinkError::Message("it does not name the comparison of each key column".into());
+    let (bytes, elements) = rest.split_at_checked(message.columns()).ok_or_else(unreadable)?;
+    let known = |byte: &u8| COMPARISONS.iter().find(|(_, known)| known == byte).map(|(how, _)| *how);
+    let compared: Vec<Comparison> = bytes.iter().map(known).collect::<Option<_>>().ok_or_else(unreadable)?;
+    wire::expect(elements.len(), message.rows(), ELEMENT)?;
+    Ok((TEXT, compared, elements))
+}
+
+/// Kind and elements of a challenge or an answer; their number must match the stated number of keys.
 fn read(message: &Sealed) -> Result<(u8, &[u8]), LinkError> {
     match message.bytes() {
         [kind @ (TEXT | NUMBERS), elements @ ..] => {
@@ -180,14 +224,14 @@ fn rng() -> impl CryptoRng {
 }
 
 /// The bytes to blind for each key; a key without content gets random bytes, which equal nothing.
-fn blindable(keys: &Keys, missing: &[String]) -> Vec<Vec<u8>> {
+fn blindable(keys: &Keys, missing: &[String], compared: &[Comparison]) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {
         let mut bytes = vec![0u8; ELEMENT];
         rng.fill_bytes(&mut bytes);
         bytes
     };
-    contents(keys, missing).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
+    contents(keys, missing, compared).into_iter().map(|key| key.unwrap_or_else(&mut fresh)).collect()
 }
 
 #[cfg(test)]
@@ -202,12 +246,18 @@ mod tests {
     }
 
     fn linker() -> Psi {
-        Psi(PsiSettings { neighbours: 2, pad: false, missing: Vec::new() })
+        Psi(PsiSettings { neighbours: 2, ..PsiSettings::default() })
     }
 
     /// The elements of a message.
     fn sent(message: &Sealed) -> Vec<[u8; ELEMENT]> {
         let (_, elements) = read(message).expect("a message of the other's");
+        elements.as_chunks::<ELEMENT>().0.to_vec()
+    }
+
+    /// The same of the primary's keys.
+    fn asked(message: &Sealed) -> Vec<[u8; ELEMENT]> {
+        let (_, _, elements) = read_queries(message).expect("the primary's keys");
         elements.as_chunks::<ELEMENT>().0.to_vec()
     }
 
@@ -235,8 +285,9 @@ mod tests {
             ["a", "b", "c", "d", "e", "f"],
             ["", "", "", "a", "a", ""],
         ] {
+            let queries = Keys::Sealed(queries(linker().asker(1).as_mut(), &text(&["a"])));
             let challenge =
-                linker().owner(1).challenge(&text(&records)).expect("keys").expect("psi asks back");
+                linker().owner(1).challenge(&queries, &text(&records)).expect("keys").expect("psi asks back");
             assert_eq!((challenge.rows(), histogram(&challenge)), (6, vec![1; 6]), "{records:?}");
         }
     }
@@ -250,11 +301,11 @@ mod tests {
         let mut seen = HashSet::new();
         for _ in 0..3 {
             let message = queries(asker.as_mut(), &keys);
-            assert!(sent(&message).into_iter().all(|element| seen.insert(element)), "the asker's");
-            let challenge = owner.challenge(&keys).expect("keys").expect("psi asks back");
+            assert!(asked(&message).into_iter().all(|element| seen.insert(element)), "the asker's");
+            let message = Keys::Sealed(message);
+            let challenge = owner.challenge(&message, &keys).expect("keys").expect("psi asks back");
             assert!(sent(&challenge).into_iter().all(|element| seen.insert(element)), "the owner's");
             let answer = asker.answer(&challenge).expect("the owner's challenge");
-            let message = Keys::Sealed(message);
             let task = LinkTask { answer: Some(&answer), ..LinkTask::new(&message, &keys) };
             let links = owner.link(&task).expect("linkable");
             assert_eq!([links.row(0)[0], links.row(1)[0], links.row(2)[0]], [0, 1, 2]);

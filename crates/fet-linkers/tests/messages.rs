@@ -117,7 +117,7 @@ fn any_message_is_answered_by_links_or_an_error() {
             for _ in 0..1_000 {
                 let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
                 let mut concealed = asker.conceal(&queries).expect("sealable");
-                let mut challenge = owner.challenge(&records).expect("a challenge or none");
+                let mut challenge = owner.challenge(&concealed, &records).expect("a challenge or none");
                 // One of the messages is changed: queries, challenge or answer.
                 let which = rng.random_range(0..if challenge.is_some() { 3 } else { 1 });
                 if which == 0 {
@@ -153,7 +153,10 @@ fn sizes_that_a_message_does_not_have_are_refused() {
         };
         let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
         let Keys::Sealed(sent) = asker.conceal(&queries).expect("sealable") else { continue };
-        let answer = owner.challenge(&records).expect("one or none").map(|sent| asker.answer(&sent));
+        let answer = owner
+            .challenge(&Keys::Sealed(sent.clone()), &records)
+            .expect("one or none")
+            .map(|sent| asker.answer(&sent));
         let answer = answer.transpose().expect("its own challenge");
         let bytes = || sent.bytes().to_vec();
         let longer = [bytes(), vec![0; 8]].concat();

@@ -100,6 +100,13 @@ pub(crate) fn text(microseconds: i64) -> String {
     }
 }
 
+/// The hours of a time of day: HH:MM or H:MM, with or without seconds; none after 24:00.
+pub(crate) fn hours(cell: &str) -> Option<f64> {
+    let padded = if cell.as_bytes().get(1) == Some(&b':') { format!("0{cell}") } else { cell.to_string() };
+    let (micros, rest, _) = clock(padded.as_bytes())?;
+    rest.is_empty().then(|| micros as f64 / (3600.0 * SECOND as f64))
+}
+
 fn digits(bytes: &[u8]) -> Option<u32> {
     bytes
         .iter()

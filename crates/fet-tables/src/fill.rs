@@ -9,6 +9,7 @@ use crate::number;
 use crate::options::Kind;
 use crate::table::{MISSING_CODE, MISSING_DATE, Values};
 use crate::texts::Texts;
+use crate::written::Decimal;
 
 /// The most categories that are inferred.
 pub(crate) const MOST_CATEGORIES: usize = 10_000;
@@ -21,17 +22,29 @@ pub(crate) fn most_categories(rows: usize) -> usize {
 /// A column, or a piece of it, that is being filled.
 #[derive(Debug)]
 pub(crate) enum Filler {
-    Number { values: Vec<f64>, comma: bool },
+    Number { values: Vec<f64>, written: Written },
     Date { values: Vec<i64>, format: Option<Format> },
     Strings(Strings),
 }
 
+/// How numbers are written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Written {
+    Point,
+    Comma,
+    Amount(Decimal),
+    Time,
+}
+
 impl Filler {
-    /// For the kind that the caller gave, or for strings whose kind their number decides. `comma` is how numbers are
+    /// For the kind that the caller gave, or for strings whose kind their number decides. `comma` is how plain numbers are
     /// written.
     pub(crate) fn new(kind: Option<&Kind>, comma: bool) -> Self {
+        let number = |written| Self::Number { values: Vec::new(), written };
         match kind {
-            Some(Kind::Number) => Self::Number { values: Vec::new(), comma },
+            Some(Kind::Number) => number(if comma { Written::Comma } else { Written::Point }),
+            Some(Kind::Amount(form)) => number(Written::Amount(*form)),
+            Some(Kind::Time) => number(Written::Time),
             Some(Kind::Date { format }) => {
                 Self::Date { values: Vec::new(), format: format.as_deref().and_then(Format::new) }
             }
@@ -44,8 +57,8 @@ impl Filler {
     /// Adds a cell; none is a missing one.
     pub(crate) fn push(&mut self, cell: Option<&str>) -> Result<(), Fault> {
         match self {
-            Self::Number { values, comma } => values.push(match cell {
-                Some(cell) => finite(cell, *comma)?,
+            Self::Number { values, written } => values.push(match cell {
+                Some(cell) => finite(cell, *written)?,
                 None => f64::NAN,
             }),
             Self::Date { values, format } => values.push(match cell {
@@ -79,9 +92,25 @@ impl Filler {
     }
 }
 
-fn finite(cell: &str, comma: bool) -> Result<f64, Fault> {
-    let number = if comma { number::comma_number(cell) } else { number::number(cell) };
+fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
+    let number = match written {
+        Written::Point => number::number(cell),
+        Written::Comma => number::comma_number(cell),
+        Written::Amount(form) => form.number(cell),
+        Written::Time => date::hours(cell),
+    };
     match number {
+        None if written == Written::Time => Err(Fault::new(
+            "must be a time of day as 10:45 or 10:45:30",
+            "correct the cell; or name it in `missing` if it stands for a missing value",
+        )),
+        None if matches!(written, Written::Amount(_)) => Err(Fault::new(
+            match written {
+                Written::Amount(Decimal::Comma) => "must be a number as 1.234,5, with or without a unit",
+                _ => "must be a number as 1,234.5, with or without a unit",
+            },
+            "correct the cell; or name it in `missing` if it stands for a missing value",
+        )),
         Some(number) if number.is_finite() => Ok(number),
         Some(_) => Err(Fault::new(
             "must be a finite number",
@@ -89,7 +118,7 @@ fn finite(cell: &str, comma: bool) -> Result<f64, Fault> {
         )),
         None => Err(Fault::new(
             "must be a number",
-            "correct the cell; or name it in `missing` if it stands for a missing value; a key of text needs a linker and a dataset for texts",
+            "correct the cell; or name it in `missing` if it stands for a missing value; an amount wants the kind number:1,234.5 or number:1.234,5; a key of text needs a linker and a dataset for texts",
         )),
     }
 }

@@ -27,12 +27,14 @@ mod summary;
 mod table;
 mod texts;
 mod write;
+mod written;
 
 pub use error::{BadCell, Place, TableError, shortened};
 pub use format::Format;
-pub use options::{Kind, Options, UnknownKind, delimiter};
+pub use options::{Kind, MARKS, Options, UnknownKind, delimiter};
 pub use read::{read, read_bytes, read_from};
 pub use summary::{ColumnSummary, Figures, Summary, summary};
 pub use table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 pub use texts::Texts;
 pub use write::{check_name, write, write_csv};
+pub use written::{DateOrder, Decided, Decimal, unit};

@@ -24,6 +24,11 @@ pub(crate) fn leads_with_zero(cell: &str) -> bool {
     matches!(cell.as_bytes(), [b'0', b'0'..=b'9', ..])
 }
 
+/// Whether `cell` is a whole number that begins with a zero, as the code 0123 does.
+pub(crate) fn is_code(cell: &str) -> bool {
+    leads_with_zero(cell) && cell.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Whether the number is a whole one, as far as its text says, that double precision may have changed.
 pub(crate) fn is_rounded_integer(cell: &str, number: f64) -> bool {
     number.abs() >= EXACT && cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')

@@ -1,10 +1,11 @@
 //! A table in memory, column by column, and taking columns and rows of it. Nothing is computed here.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use fet_files::did_you_mean;
 
 use crate::error::TableError;
+use crate::options::Kind;
 use crate::texts::Texts;
 
 /// The code of a missing cell in a column of categories.
@@ -22,6 +23,9 @@ pub struct Table {
     pub rows: usize,
     /// What the reader decided and a person may want to know, one sentence each. It may show cells.
     pub notes: Vec<String>,
+    /// The kinds of columns that the reader found in a form of their own, as dates with the day first and amounts: to read another table in
+    /// the same form.
+    pub forms: BTreeMap<String, Kind>,
 }
 
 /// One column.
@@ -71,7 +75,7 @@ impl Table {
                 return Err(TableError::Absent(format!("has two columns called `{name}`; rename one")));
             }
         }
-        Ok(Self { columns, rows, notes: Vec::new() })
+        Ok(Self { columns, rows, ..Self::default() })
     }
 
     /// The column called `name`.
@@ -93,7 +97,7 @@ impl Table {
         let columns =
             names.iter().map(|name| self.column(name.as_ref()).cloned()).collect::<Result<Vec<_>, _>>()?;
         let selected = Self::new(columns)?;
-        Ok(Self { rows: self.rows, notes: self.notes.clone(), ..selected })
+        Ok(Self { rows: self.rows, notes: self.notes.clone(), forms: self.forms.clone(), ..selected })
     }
 
     /// The rows with these numbers (from 0), in the order given; a number may stand twice. Categories keep all their
@@ -113,7 +117,7 @@ impl Table {
             .iter()
             .map(|column| Column { name: column.name.clone(), values: column.values.select(rows) })
             .collect();
-        Ok(Self { columns, rows: rows.len(), notes: self.notes.clone() })
+        Ok(Self { columns, rows: rows.len(), notes: self.notes.clone(), forms: self.forms.clone() })
     }
 }
 

@@ -91,7 +91,7 @@ fn one_column_is_clipped_where_others_are_not() {
 
 #[test]
 fn categories_have_a_column_each_and_new_ones_have_none() {
-    let table = table_of("c\nred\nblue\nNA\nred\ngreen\n", &[("c", "category")]);
+    let table = table_of("c\nred\nblue\n\"\"\nred\ngreen\n", &[("c", "category")]);
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());
     assert_eq!(preparation.names(), ["c = blue", "c = red", "c is missing"]);
     assert_eq!(rows, [[0., 1., 0.], [1., 0., 0.], [0., 0., 1.], [0., 1., 0.], [0., 0., 0.]]);

@@ -261,7 +261,137 @@ fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     // Of five cells one in five is no slip.
     let table = from_text(text("three", "3", 5).as_bytes(), &Options::default()).expect("names");
     assert_eq!(table.columns[0].values.kind(), "category");
-    // Dates with slashes are refused nowhere: whoever reads them says which part is the month.
-    let table = from_text(text("5/3/2024", "15/03/2024", 20).as_bytes(), &Options::default()).expect("names");
-    assert_eq!(table.columns[0].values.kind(), "category");
+    // Dates with slashes are refused nowhere: some cell says which part is the month, or their reader does.
+    for (other, kind) in [("15/03/2024", "date"), ("5/4/2024", "category")] {
+        let table = from_text(text("5/3/2024", other, 20).as_bytes(), &Options::default()).expect("read");
+        assert_eq!(table.columns[0].values.kind(), kind, "{other}");
+    }
+}
+
+/// One column `a` beside a column of ones.
+fn column(cells: &[&str], options: &Options) -> Result<(Values, Vec<String>), TableError> {
+    let rows: String = cells.iter().map(|cell| format!("\"{cell}\",1\n")).collect();
+    let mut table = from_text(format!("a,b\n{rows}").as_bytes(), options)?;
+    let notes = table.notes.into_iter().filter(|note| note.starts_with("column `a`")).collect();
+    Ok((table.columns.remove(0).values, notes))
+}
+
+#[test]
+fn dates_and_amounts_are_read_where_one_form_fits_all_cells() {
+    let check = |cells: &[&str], expected: Values, note: &str| {
+        let (values, notes) = column(cells, &Options::default()).expect("a good table");
+        assert_eq!(values, expected, "{cells:?}");
+        assert!(notes.len() == 1 && notes[0].contains(note), "{cells:?}: {notes:?}");
+    };
+    let days = |days: [i64; 2]| Values::Date(days.map(|day| day * DAY).to_vec());
+    check(&["02/01/2024", "31/01/2024"], days([19_724, 19_753]), "date:%d/%m/%Y");
+    check(&["01-02-2024", "01-31-2024"], days([19_724, 19_753]), "date:%m-%d-%Y");
+    check(&["2.1.2024", "31.1.2024"], days([19_724, 19_753]), "date:%d.%m.%Y");
+    check(&["02/01/2024 00:00", "31/01/2024 00:00"], days([19_724, 19_753]), "date:%d/%m/%Y %H:%M");
+    let numbers = |numbers: [f64; 2]| Values::Number(numbers.to_vec());
+    check(&["1,234.50", "12"], numbers([1234.5, 12.0]), "number:1,234.5");
+    check(&["1.234,50", "12"], numbers([1234.5, 12.0]), "number:1.234,5");
+    check(&["1 234,50", "12,5"], numbers([1234.5, 12.5]), "number:1.234,5");
+    check(&["1'234", "12.5"], numbers([1234.0, 12.5]), "number:1,234.5");
+    check(&["$5", "-$1,234.50"], numbers([5.0, -1234.5]), "number:1,234.5");
+    check(&["5 €", "1.234,00 €"], numbers([5.0, 1234.0]), "number:1.234,5");
+    check(&["12%", "3.5 %"], numbers([12.0, 3.5]), "per cent");
+}
+
+#[test]
+fn what_can_be_read_in_two_ways_is_noted_and_declared() {
+    let check = |cells: &[&str], note: &str, declared: &str, expected: Values| {
+        let (values, notes) = column(cells, &Options::default()).expect("a good table");
+        assert!(matches!(values.kind(), "category" | "text"), "{cells:?}: {}", values.kind());
+        assert!(notes.len() == 1 && notes[0].contains(note), "{cells:?}: {notes:?}");
+        assert_eq!(
+            column(cells, &options(&[("a", declared)])).expect("a good table").0,
+            expected,
+            "{cells:?} as {declared}"
+        );
+    };
+    let numbers = |numbers: &[f64]| Values::Number(numbers.to_vec());
+    check(
+        &["01-02-2024", "02-03-2024"],
+        "date:%m-%d-%Y",
+        "date:%m-%d-%Y",
+        Values::Date(vec![19_724 * DAY, 19_756 * DAY]),
+    );
+    check(
+        &["02.01.24", "31.01.24"],
+        "two digits",
+        "date:%d.%m.%y",
+        Values::Date(vec![19_724 * DAY, 19_753 * DAY]),
+    );
+    check(&["1,234", "2,500"], "number:1.234,5", "number:1,234.5", numbers(&[1234.0, 2500.0]));
+    check(&["1,234", "2,500"], "number:1,234.5", "number:1.234,5", numbers(&[1.234, 2.5]));
+    check(&["10:45", "9:30"], "time", "time", numbers(&[10.75, 9.5]));
+    let noted = |cells: &[&str], note: &str| {
+        let (_, notes) = column(cells, &Options::default()).expect("a good table");
+        assert!(notes.iter().any(|found| found.contains(note)), "{cells:?}: {notes:?}");
+    };
+    noted(&["31/01/2024", "01/31/2024"], "day first and others the month");
+    noted(&["1,5", "2.50 "], "comma");
+    noted(&["$5", "5 €"], "different units");
+    noted(&["5%", "5"], "different units");
+    noted(&["=A1", "=A2"], "formulas");
+    let mut nearly = vec!["1,234.50"; 19];
+    nearly.push("on request");
+    noted(&nearly, "19 of 20 cells are amounts");
+    noted(&["1.234", "999"], "number:1.234,5");
+    assert_eq!(column(&["1.234", "999"], &Options::default()).expect("numbers").0, numbers(&[1.234, 999.0]));
+    // A number that is declared has the one form that fits, and is refused where two do.
+    assert_eq!(column(&["1,234.50"], &options(&[("a", "number")])).expect("amounts").0, numbers(&[1234.5]));
+    let error = column(&["1,234"], &options(&[("a", "number")])).expect_err("two forms").to_string();
+    assert!(error.contains("number:1,234.5"), "{error}");
+}
+
+#[test]
+fn another_table_is_read_in_the_same_form() {
+    let table =
+        from_text(b"a,b\n02/01/2024,\"1,234.5\"\n31/01/2024,5\n", &Options::default()).expect("a table");
+    let kinds: Vec<(&str, String)> =
+        table.forms.iter().map(|(name, kind)| (name.as_str(), kind.to_string())).collect();
+    assert_eq!(kinds, [("a", "date:%d/%m/%Y".to_string()), ("b", "number:1,234.5".to_string())]);
+    let options = Options { kinds: table.forms, ..Options::default() };
+    let other = from_text(b"a,b\n03/02/2024,\"1,234\"\n", &options).expect("the same forms");
+    assert_eq!(other.columns[0].values, Values::Date(vec![19_756 * DAY]));
+    assert_eq!(other.columns[1].values, Values::Number(vec![1234.0]));
+}
+
+#[test]
+fn the_owner_says_what_is_missing() {
+    let cells = ["NA", "EU", "", "None"];
+    let check = |kind: Option<&str>, missing: &[&str], expected: Values| {
+        let kinds: Vec<(&str, &str)> = kind.iter().map(|kind| ("a", *kind)).collect();
+        let missing = missing.iter().map(ToString::to_string).collect();
+        let options = Options { missing, ..options(&kinds) };
+        let (values, notes) = column(&cells, &options).expect("a table");
+        assert_eq!(values, expected, "{kind:?} {missing:?}", missing = options.missing);
+        assert_eq!(notes.len(), usize::from(expected.missing() > 1 && kind.is_none()), "{notes:?}");
+    };
+    check(None, &[], categories(&["EU"], &[NONE, 0, NONE, NONE]));
+    check(Some("category"), &[], categories(&["EU", "NA", "None"], &[1, 0, NONE, 2]));
+    check(Some("category"), &["na"], categories(&["EU", "None"], &[NONE, 0, NONE, 1]));
+    check(None, &["-"], categories(&["EU", "NA", "None"], &[1, 0, NONE, 2]));
+    check(None, &[""], categories(&["EU", "NA", "None"], &[1, 0, NONE, 2]));
+    check(Some("text"), &["NA"], texts(&[Some("NA"), Some("EU"), None, Some("None")]));
+    // A category that was inferred from another table has the marks that counted there.
+    let inferred = ["a".to_string()].into();
+    let options = Options { inferred, ..options(&[("a", "category")]) };
+    assert_eq!(column(&cells, &options).expect("a table").0, categories(&["EU"], &[NONE, 0, NONE, NONE]));
+}
+
+#[test]
+fn a_spreadsheet_s_hint_names_the_delimiter() {
+    for (hint, delimiter) in [("sep=;", ';'), ("SEP=|\r", '|'), ("\"sep=;\"", ';'), ("sep=\t", '\t')] {
+        let text = format!("{hint}\na{delimiter}b\n1{delimiter}2\nx{delimiter}\n");
+        let table = from_text(text.as_bytes(), &Options::default()).expect("a table");
+        assert_eq!((table.columns[1].name.as_str(), table.rows), ("b", 2), "{hint}");
+        assert!(table.notes[0].contains("as the first line says"), "{:?}", table.notes);
+    }
+    let error = from_text(b"sep=;\na;b\n1;2\n3\n", &Options::default()).expect_err("ragged").to_string();
+    assert!(error.contains("line 4"), "{error}");
+    let column = from_text(b"sep\n1\n2\n", &Options::default()).expect("a table");
+    assert_eq!(column.columns[0].name, "sep");
 }

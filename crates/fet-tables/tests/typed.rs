@@ -251,7 +251,7 @@ fn a_table_that_cannot_be_read_back_is_not_written() {
     let column = |name: &str, values: Vec<f64>| Column { name: name.into(), values: Values::Number(values) };
     let check = |name: &str, columns: Vec<Column>, rows: usize, part: &str| {
         let path = folder.path().join(name);
-        let table = Table { columns, rows, notes: Vec::new() };
+        let table = Table { columns, rows, ..Table::default() };
         let error = write(&path, &table).expect_err("refused").to_string();
         assert!(error.contains(part) && !Path::exists(&path), "{error}");
     };

@@ -36,10 +36,10 @@ pub enum Command {
 pub struct Arguments {
     /// CSV with any delimiter, Parquet or Arrow; may end in .gz or .zst. `-` is standard input.
     pub file: PathBuf,
-    /// The kind of a column, as in `--column built=date:%d/%m/%Y` (number, category, date or text); can be given many times.
+    /// The kind of a column, as in `--column built=date:%d/%m/%Y` (number, number:1,234.5, time, category, date or text); can be given many times.
     #[arg(long = "column", value_name = "NAME=KIND")]
     pub columns: Vec<String>,
-    /// What stands for a missing cell, besides the usual marks; can be given many times.
+    /// What stands for a missing cell beside an empty one, in place of the usual marks; can be given many times.
     #[arg(long, value_name = "MARK")]
     pub missing: Vec<String>,
     /// What stands between the cells of a line: one character, or "tab" [default: detected].
@@ -55,7 +55,7 @@ pub fn show(arguments: &Arguments) -> anyhow::Result<String> {
         options.delimiter =
             Some(fet_tables::delimiter(name).ok_or_else(|| input(format!("--delimiter {name:?}: {rule}")))?);
     }
-    options.missing.extend(arguments.missing.iter().cloned());
+    options.missing.clone_from(&arguments.missing);
     for column in &arguments.columns {
         let (name, kind) = column
             .split_once('=')

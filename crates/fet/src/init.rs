@@ -30,6 +30,9 @@ pub struct Arguments {
     pub out: PathBuf,
 }
 
+/// The days from which on two dates have nothing in common, as an experiment begins.
+const NEAR_DAYS: f64 = 30.0;
+
 /// A table, and what it holds.
 struct Looked {
     /// The party's name, that of the file.
@@ -143,8 +146,19 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
             "nearest",
             "the closest keys; the primary's keys are sent in the clear, see docs/choosing-a-linker.md",
         ),
-        true => ("clk", "texts that resemble each other, compared under a secret"),
+        true => (
+            "clk",
+            "texts that resemble each other, compared under a secret; for keys that are equal or are not: psi",
+        ),
     };
+    let dates: Vec<usize> = (1..)
+        .zip(&keys)
+        .filter(|(_, key)| {
+            as_text
+                && tables.iter().all(|table| table.column(key).is_some_and(|column| column.kind == "date"))
+        })
+        .map(|(number, _)| number)
+        .collect();
     let mut names: Vec<String> = Vec::new();
     for table in tables {
         let same = names.iter().filter(|name| name.split('#').next() == Some(table.name.as_str())).count();
@@ -170,6 +184,9 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         for column in table.summary.columns.iter().filter(|column| !keys.contains(&column.name)) {
             let _ = writeln!(text, "#   {}: {}", plain(&column.name), about(column));
         }
+        for note in &table.summary.notes {
+            let _ = writeln!(text, "# Note: {}.", plain(note));
+        }
         text += if at == 0 { "[data.primary]\n" } else { "[[data.secondaries]]\n" };
         let _ =
             writeln!(text, "name = {}\nfile = {}\nkeys = {}", quoted(name), quoted(&table.file), list(&keys));
@@ -185,6 +202,14 @@ fn experiment(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<String
         }
     }
     let _ = writeln!(text, "\n[linker]\n# {why}.\nkind = \"{linker}\"\nneighbours = {neighbours}");
+    if !dates.is_empty() {
+        let near: Vec<f64> =
+            (1..=keys.len()).map(|number| if dates.contains(&number) { NEAR_DAYS } else { 0.0 }).collect();
+        let _ = writeln!(
+            text,
+            "# Key columns with dates, from 1, and the days from which on two dates have nothing in common.\ndates = {dates:?}\nnear = {near:?}"
+        );
+    }
     let _ = writeln!(text, "\n[split]\n# Also \"time\", \"group\", or by a column or a file of your own.");
     let _ = writeln!(text, "kind = \"{}\"", if task == "regression" { "random" } else { "stratified" });
     text += "\n[method]\n# \"solo\" is the primary alone: what are the others worth?\nkind = \"fet\"\n";
@@ -209,27 +234,23 @@ fn keys(arguments: &Arguments, tables: &[Looked]) -> anyhow::Result<(Vec<String>
     let shared =
         |name: &&str| *name != arguments.label && others.iter().all(|table| table.column(name).is_some());
     let shared: Vec<String> = primary.names().filter(shared).map(String::from).collect();
-    let is_text = |name: &&String| {
-        tables
-            .iter()
-            .all(|table| table.column(name).is_some_and(|c| c.kind == "category" || c.kind == "text"))
+    let is_whole = |name: &&String| {
+        tables.iter().all(|table| table.column(name).is_some_and(|column| column.missing == 0))
     };
-    let numbers: Vec<String> = shared.iter().filter(|name| is_number(name)).cloned().collect();
+    let numbers: Vec<String> =
+        shared.iter().filter(|name| is_number(name)).filter(is_whole).cloned().collect();
     if !numbers.is_empty() {
         return Ok((numbers, false));
     }
-    let texts: Vec<String> = shared.iter().filter(is_text).cloned().collect();
-    if !texts.is_empty() {
-        return Ok((texts, true));
+    // As texts a key may be missing, and may be a date in one table and a name in another.
+    if !shared.is_empty() {
+        return Ok((shared, true));
     }
     let columns = |table: &Looked| {
         format!("{} has {}", table.path.display(), table.names().collect::<Vec<_>>().join(", "))
     };
     let known: Vec<String> = tables.iter().map(columns).collect();
-    Err(input(format!(
-        "no column of one kind is in all tables; name the keys with --keys ({})",
-        known.join("; ")
-    )))
+    Err(input(format!("no column is in all tables; name the keys with --keys ({})", known.join("; "))))
 }
 
 /// A column in a few words.

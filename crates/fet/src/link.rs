@@ -24,10 +24,10 @@ use fet_core::data::Keys;
 use fet_core::linker::{About, Linker, Links, link_between};
 use fet_core::memory;
 use fet_core::registry::Slot;
-use fet_linkers::{CACHE_VARIABLE, Cached};
+use fet_linkers::{CACHE_VARIABLE, Cached, comparisons};
 
 use self::choice::{Assign, Choice, Threshold};
-use self::decisions::Decisions;
+use self::decisions::{Cells, Decisions};
 use self::progress::Progress;
 use crate::input::input;
 use crate::memory::peak_memory;
@@ -67,6 +67,12 @@ pub struct Arguments {
     /// The names of these columns in the secondary table, if they differ.
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub secondary_keys: Vec<String>,
+    /// Reads keys as texts, also where all are numbers.
+    #[arg(long, conflicts_with = "numbers")]
+    pub text: bool,
+    /// Reads keys as numbers, also where some begin with a zero: 0123 and 123 are then one key.
+    #[arg(long)]
+    pub numbers: bool,
     /// The linker, see `fet list linker` [default: nearest for numbers, clk for text].
     #[arg(long)]
     pub linker: Option<String>,
@@ -123,7 +129,8 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         .as_deref()
         .map(|path| truth::read(path, &ids, primary.rows(), secondary.rows()))
         .transpose()?;
-    let decisions = Decisions::read(&arguments.decisions, ids.as_ref(), rows)?;
+    let cells = Cells::read(arguments, [&primary, &secondary])?;
+    let decisions = Decisions::read(&arguments.decisions, ids.as_ref(), rows, &cells)?;
     if arguments.assign.is_some() {
         decisions.check_one_to_one()?;
     }
@@ -147,8 +154,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     let decided = (!decisions.is_empty()).then(|| found.decided(&links, &decisions));
     let chosen = decided.as_ref().unwrap_or(&found);
     let asked = (chosen, &decisions);
-    let review =
-        review::prepare(arguments, slot.kind(), [&primary, &secondary], ids.as_ref(), &links, asked)?;
+    let review = review::prepare(arguments, slot.kind(), cells, ids.as_ref(), &links, asked)?;
     let count = pairs::write(&arguments.out, &chosen.written(&links), ids.as_ref())
         .with_context(|| format!("cannot write {}", arguments.out.display()))?;
     let reviewed = review.map(|review| review.write(arguments)).transpose()?.unwrap_or_default();
@@ -161,7 +167,8 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
         primary.rows() as f64 / seconds.max(1e-9),
         peak_memory() as f64 / 1e6,
     );
-    text += &summary::keys(&primary, &secondary);
+    let compared = if linker.about().equality { comparisons(&slot.settings(), &primary) } else { Vec::new() };
+    text += &summary::keys(&primary, &secondary, tables::names(arguments)[0], &compared);
     text += &summary::text(&chosen.written(&links), secondary.rows());
     text += &chosen.told(&links);
     if !arguments.decisions.is_empty() {

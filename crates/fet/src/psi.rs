@@ -52,14 +52,15 @@ impl Form {
 
 const ASK: &str = "\
 Who learns what, if both use this program as it is:
-  the owner     how many rows the asker has, how many key columns, whether its keys are compared as texts or as numbers, and what it wants; none of
+  the owner     how many rows the asker has, how many key columns, whether each holds numbers, identifiers or names, and what it wants; none of
                 its keys, and nothing of what is in common
   the asker     how many rows the owner has, and beside that
     cardinality   how many distinct keys are in common, and not which
     links         which of its rows are equal to which rows of the owner's
     payload       the same, and the cells of the columns that the owner names, of those rows alone; of all rows about how long the longest is
-Repeated keys show in neither file, nor do missing ones, but that keys that are not all numbers are compared as texts. Keys are equal as for the linkers `exact` and `psi`: texts without regard to case, accents and
-punctuation, numbers as numbers.
+Repeated keys show in neither file, nor do missing ones. The asker's cells decide for each column how it is compared, and the request says so: as
+numbers where all are numbers without a leading zero, as they stand where they look like identifiers, else as names (without case, accents and
+punctuation). --compare verbatim or --compare normal decides instead.
 
 The secret opens the answer: keep the file to yourself. It opens one answer and is then gone; ask again for another.
 
@@ -76,7 +77,7 @@ from 0, so shuffle a table whose order says something), with payload the named c
 This table's owner learns how many rows the asker has.
 
 An asker gets an answer for keys that it guesses, too. With cardinality one key among made-up ones tells whether that one is in common, and who
-changes the program can mark a key: --at-least refuses requests of few rows, but no program can see which rows are made up. Answer who you trust
+changes the program can mark a key: --at-least refuses requests of few rows, --at-most those that could list all keys, but no program can see which rows are made up. Answer who you trust
 to ask about its own table, and do not answer the same asker without end.";
 
 const OPEN: &str = "\

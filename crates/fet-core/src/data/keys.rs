@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::Matrix;
+use super::{Form, Matrix};
 
 /// One key for each record of a party.
 #[derive(Clone, PartialEq)]
@@ -132,6 +132,8 @@ pub struct TextTable {
     text: String,
     /// The end of each cell in `text`.
     ends: Vec<usize>,
+    /// The forms of the columns, where they were decided by other cells than these; empty where these decide.
+    forms: Vec<Form>,
 }
 
 impl TextTable {
@@ -160,7 +162,7 @@ impl TextTable {
 
     fn from_ends(columns: usize, text: String, ends: Vec<usize>) -> Self {
         assert!(columns > 0 && ends.len().is_multiple_of(columns), "{} cells, rows of {columns}", ends.len());
-        Self { columns, text, ends }
+        Self { columns, text, ends, forms: Vec::new() }
     }
 
     /// A table from the end of each cell in `text`, or `None` if the cells do not cover the text exactly.
@@ -187,6 +189,32 @@ impl TextTable {
         &self.text[start..self.ends[at]]
     }
 
+    /// One column.
+    pub fn column(&self, column: usize) -> impl Iterator<Item = &str> + Clone {
+        (column..self.ends.len()).step_by(self.columns).map(|at| self.cell(at))
+    }
+
+    /// The forms of its columns: those that were given, or those that its cells decide.
+    pub fn forms(&self) -> Vec<Form> {
+        if self.forms.is_empty() {
+            return (0..self.columns).map(|column| Form::of(self.column(column))).collect();
+        }
+        self.forms.clone()
+    }
+
+    /// The forms that other cells decided; empty if these decide.
+    pub fn given_forms(&self) -> &[Form] {
+        &self.forms
+    }
+
+    /// The same table with the forms of a larger one, as new records have those of the records that a model was trained with. Forms of
+    /// another number of columns are left out.
+    #[must_use]
+    pub fn with_forms(self, forms: Vec<Form>) -> Self {
+        let forms = if forms.len() == self.columns { forms } else { Vec::new() };
+        Self { forms, ..self }
+    }
+
     /// One row.
     pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = &str> {
         (row * self.columns..(row + 1) * self.columns).map(|at| self.cell(at))
@@ -205,7 +233,8 @@ impl TextTable {
     /// The named rows, in the order given.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
-        Self::from_cells(self.columns, rows.iter().flat_map(|&row| self.row(row)))
+        let rows = rows.iter().flat_map(|&row| self.row(row));
+        Self::from_cells(self.columns, rows).with_forms(self.forms())
     }
 }
 

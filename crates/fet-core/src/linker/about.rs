@@ -26,6 +26,8 @@ pub struct About {
     /// Whether the links of a query are independent of other queries. Only then can `privacy.max_occurrences` be
     /// enforced: the rows that a record serves must not depend on any other record.
     pub independent: bool,
+    /// Whether it links equal keys: numbers with a leading zero and names of different case may then be different keys.
+    pub equality: bool,
     /// Whether the owner poses a challenge before it links.
     pub challenges: bool,
     /// Whether records belong to a primary record by their place in the table, and no key decides. Then the owner needs K
@@ -46,6 +48,7 @@ impl About {
             floor: None,
             in_the_clear: true,
             independent: false,
+            equality: false,
             challenges: false,
             by_position: false,
         }

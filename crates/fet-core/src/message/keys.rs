@@ -4,7 +4,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::array::{self, Word};
-use crate::data::{Keys, Matrix, Sealed, TextTable};
+use crate::data::{Comparison, Form, Keys, Matrix, Sealed, TextTable};
 
 #[derive(Serialize)]
 struct TableView<'a, T: Word> {
@@ -50,25 +50,36 @@ struct Cells {
     #[serde(with = "array")]
     ends: Vec<u64>,
     text: String,
+    /// The comparison of each column, or of none where the cells decide.
+    compared: Vec<Comparison>,
 }
 
 impl Serialize for TextTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let (text, ends) = self.parts();
         let ends = ends.iter().map(|&end| end as u64).collect();
-        Cells { columns: self.columns(), ends, text: text.to_string() }.serialize(serializer)
+        let compared = self.given_forms().iter().map(|form| form.comparison).collect();
+        Cells { columns: self.columns(), ends, text: text.to_string(), compared }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for TextTable {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Cells { columns, ends, text } = Cells::deserialize(deserializer)?;
+        let Cells { columns, ends, text, compared } = Cells::deserialize(deserializer)?;
         if columns == 0 || !whole(ends.len(), columns) {
             return Err(D::Error::custom(format!("{} cells do not fill rows of {columns}", ends.len())));
         }
         let ends =
             ends.into_iter().map(usize::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)?;
+        if !compared.is_empty() && compared.len() != columns {
+            return Err(D::Error::custom(format!(
+                "{} comparisons are not of {columns} columns",
+                compared.len()
+            )));
+        }
+        let form = |comparison| Form { comparison, dates: None, decimal: None };
         TextTable::try_from_ends(columns, text, ends)
+            .map(|table| table.with_forms(compared.into_iter().map(form).collect()))
             .ok_or_else(|| D::Error::custom("the ends of the cells do not cover the text exactly"))
     }
 }

@@ -79,6 +79,19 @@ impl FileTable {
         Ok(texts(&columns, self.table.rows))
     }
 
+    /// Takes columns out of the table, each cell as text; a missing one is empty.
+    fn take_cells(&mut self, names: &[String]) -> Result<TextTable, DataError> {
+        let columns = names
+            .iter()
+            .map(|name| Ok(self.take(name)?.values.texts()))
+            .collect::<Result<Vec<_>, DataError>>()?;
+        let rows = self.table.rows;
+        Ok(TextTable::from_cells(
+            names.len(),
+            (0..rows).flat_map(|row| columns.iter().map(move |column| &column[row])),
+        ))
+    }
+
     /// What is left.
     pub(crate) fn into_rest(self) -> Table {
         self.table
@@ -149,6 +162,17 @@ fn as_texts(columns: &[String]) -> Options {
     Options { kinds, columns: Some(columns.to_vec()), ..Options::default() }
 }
 
+/// How columns are read as keys that are compared for equality, and no others.
+fn identifiers(columns: &[String]) -> Options {
+    Options {
+        columns: Some(columns.to_vec()),
+        identifiers: true,
+        missing: Vec::new(),
+        keep_empty: true,
+        ..Options::default()
+    }
+}
+
 /// A table's file as it was at one time: what is read of it fits together, whatever becomes of the file.
 #[derive(Debug)]
 pub struct Stored {
@@ -166,9 +190,25 @@ impl Stored {
         Ok(Self { path, bytes })
     }
 
-    /// As [`read_keys`].
-    pub fn keys(&self, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
-        keys(&|options| FileTable::parse(self, options), columns, kind)
+    /// The named columns as texts, row by row, without the spaces around the cells; numbers of a column that is nothing but numbers without
+    /// leading zeros in one spelling, unless `as_text` says otherwise of the column.
+    pub fn cells(&self, columns: &[String], as_text: &[bool]) -> Result<TextTable, DataError> {
+        let read = |as_text: &[bool]| {
+            let texts = columns.iter().zip(as_text).filter(|(_, as_text)| **as_text);
+            let kinds = texts.map(|(name, _)| (name.clone(), Kind::Text)).collect();
+            FileTable::parse(self, &Options { kinds, ..identifiers(columns) })
+        };
+        let table = read(as_text)?;
+        // A file that stores numbers may hold whole ones that 64 bits do not tell apart: their digits do.
+        let is_long = |name: &String| {
+            table.column(name).is_ok_and(|column| {
+                matches!(&column.values, Values::Number(values) if values.iter().any(|value| value.abs() >= APART))
+            })
+        };
+        let again: Vec<bool> =
+            columns.iter().zip(as_text).map(|(name, as_text)| *as_text || is_long(name)).collect();
+        let mut table = if again == as_text { table } else { read(&again)? };
+        table.take_cells(columns)
     }
 
     /// As [`read_verbatim`].
@@ -178,25 +218,40 @@ impl Stored {
 }
 
 /// The named columns of a table as keys; other columns are not read. Numbers if `kind` requires them; if it allows
-/// either, numbers if every cell is one and no whole number is too long to be told from its neighbours ([`APART`]), else texts.
-pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<Keys, DataError> {
+/// either, numbers if every cell is one without a leading zero and no whole number is too long to be told from its neighbours ([`APART`]), else texts.
+///
+/// With them come the reader's notes on these columns.
+pub fn read_keys(path: &Path, columns: &[String], kind: KeyKind) -> Result<(Keys, Vec<String>), DataError> {
     let file = path.display().to_string();
     keys(&|options| FileTable::read(&Folders::default(), &file, "file", options), columns, kind)
+}
+
+/// The notes on columns, with the file.
+fn notes(table: &FileTable) -> Vec<String> {
+    let notes = table.table.notes.iter().filter(|note| note.starts_with("column `"));
+    notes.map(|note| format!("{} {note}", table.file)).collect()
 }
 
 fn keys(
     read: &dyn Fn(&Options) -> Result<FileTable, DataError>,
     columns: &[String],
     kind: KeyKind,
-) -> Result<Keys, DataError> {
+) -> Result<(Keys, Vec<String>), DataError> {
     let named = Options { columns: Some(columns.to_vec()), ..Options::default() };
     match kind {
-        KeyKind::Text => Ok(Keys::Text(read(&as_texts(columns))?.take_texts(columns)?)),
+        KeyKind::Text => {
+            let mut table = read(&as_texts(columns))?;
+            let notes = notes(&table);
+            Ok((Keys::Text(table.take_texts(columns)?), notes))
+        }
         KeyKind::Numbers => {
             let kinds = columns.iter().map(|name| (name.clone(), Kind::Number)).collect();
-            let numbers = read(&Options { kinds, ..named }).and_then(|mut table| table.take_numbers(columns));
+            let numbers = read(&Options { kinds, ..named }).and_then(|mut table| {
+                let notes = notes(&table);
+                Ok((Keys::Numbers(table.take_numbers(columns)?), notes))
+            });
             let hint = " (for text choose a linker such as \"clk\")";
-            numbers.map(Keys::Numbers).map_err(|error| DataError {
+            numbers.map_err(|error| DataError {
                 problem: if error.problem.starts_with("must be") {
                     error.problem + hint
                 } else {
@@ -206,11 +261,12 @@ fn keys(
             })
         }
         KeyKind::Either => {
-            let mut table = read(&named)?;
+            let mut table = read(&identifiers(columns))?;
             let are_apart =
                 |numbers: &Matrix<f64>| numbers.values().iter().all(|number| number.abs() < APART);
+            let notes = notes(&table);
             match table.take_numbers(columns) {
-                Ok(numbers) if are_apart(&numbers) => Ok(Keys::Numbers(numbers)),
+                Ok(numbers) if are_apart(&numbers) => Ok((Keys::Numbers(numbers), notes)),
                 _ => keys(read, columns, KeyKind::Text),
             }
         }
@@ -257,7 +313,8 @@ mod tests {
         let path = folder.path().join("t.csv");
         let keys = |text: &[u8], columns: &[&str], kind| {
             std::fs::write(&path, text).expect("writable");
-            read_keys(&path, &columns.iter().map(|name| name.to_string()).collect::<Vec<_>>(), kind)
+            let columns: Vec<String> = columns.iter().map(|name| name.to_string()).collect();
+            read_keys(&path, &columns, kind).map(|(keys, _)| keys)
         };
         let table = b"id, name ,x\n1,\"Smith, Ann\",0.5\n2, ,7\n";
         let text = keys(table, &["name"], KeyKind::Text).expect("texts");
@@ -277,6 +334,11 @@ mod tests {
         assert!(whole("x\n9007199254740991\n-9007199254740991\n").numbers().is_some());
         let long = whole("x\n1\n9007199254740993\n");
         assert_eq!(long.text().expect("texts").cells(), ["1", "9007199254740993"]);
+        // A leading zero belongs to an identifier, and identifiers that are mostly digits are texts.
+        let codes = whole("x\n0123\n123\n");
+        assert_eq!(codes.text().expect("texts").cells(), ["0123", "123"]);
+        let mostly = format!("x\n{}12X\nNA\n", "7\n".repeat(50));
+        assert_eq!(whole(&mostly).text().expect("texts").rows(), 52);
         let refused = |text: &[u8], columns: &[&str], kind, parts: &[&str]| {
             let error = keys(text, columns, kind).expect_err("refused").to_string();
             assert!(parts.iter().all(|part| error.contains(part)), "{error}");
@@ -297,9 +359,7 @@ mod tests {
         std::fs::write(&path, "id,note\n1, a \n2,b\n").expect("writable");
         let stored = Stored::read(&path).expect("readable");
         std::fs::write(&path, "id,note\n3,c\n").expect("writable");
-        let ids = stored.keys(&names(&["id"]), KeyKind::Either).expect("keys");
-        assert_eq!(ids.numbers().expect("numbers").values(), [1.0, 2.0]);
-        assert_eq!(stored.keys(&names(&["id"]), KeyKind::Text).expect("keys").rows(), 2);
+        assert_eq!(stored.cells(&names(&["id"]), &[false]).expect("cells").cells(), ["1", "2"]);
         assert_eq!(stored.verbatim(&names(&["note", "id"])).expect("cells"), [" a ", "1", "b", "2"]);
         let error = stored.verbatim(&names(&["gone"])).expect_err("no such column").to_string();
         assert!(error.contains("t.csv") && error.contains("no column `gone`"), "{error}");

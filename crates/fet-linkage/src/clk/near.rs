@@ -51,8 +51,8 @@ impl Near {
     }
 }
 
-/// The day that a normal form of eight digits is, or of more where a time follows: the year first if those are a date, else the day, else
-/// the month.
+/// The day that a normal form of eight digits is, or of more where a time follows, with the year first. Other orders are for the caller to
+/// settle: one cell does not say which it is.
 fn date(normal: &str) -> Option<NaiveDate> {
     if !matches!(normal.len(), 8 | 12 | 14) || !is_number(normal) {
         return None;
@@ -63,8 +63,6 @@ fn date(normal: &str) -> Option<NaiveDate> {
         (1000..3000).contains(&year).then_some(date)
     };
     day(part(0..4)?, part(4..6)?, part(6..8)?)
-        .or_else(|| day(part(4..8)?, part(2..4)?, part(0..2)?))
-        .or_else(|| day(part(4..8)?, part(0..2)?, part(2..4)?))
 }
 
 #[cfg(test)]
@@ -106,8 +104,8 @@ mod tests {
         let born = Near { reach: 11.0, dates: true };
         for (other, expected) in [
             ("1990-02-03", 12),
-            ("03.02.1990", 12),
-            ("3/2/1990", 12),
+            ("1990/2/3", 12),
+            ("03.02.1990", 0),
             ("1990-02-03 00:00:00", 12),
             ("1990-02-05", 9),
             ("1990-01-31", 8),
@@ -116,8 +114,7 @@ mod tests {
         ] {
             assert_eq!(common(born, "19900203", other), expected, "{other}");
         }
-        assert_eq!(common(born, "2000-02-29", "1.3.2000"), 10, "over a leap day");
-        assert_eq!(common(born, "12/25/1990", "25.12.1990"), 12, "no month has the number 25");
+        assert_eq!(common(born, "2000-02-29", "2000-3-1"), 10, "over a leap day");
     }
 
     #[test]
@@ -125,7 +122,7 @@ mod tests {
         for cell in ["", "about 5", "1e400", "12/3", "inf"] {
             assert!(points(Near { reach: 1.0, dates: false }, cell).is_empty(), "{cell}");
         }
-        for cell in ["1990", "1990-13-40", "0999-01-01", "3000-01-01", "seven", "123456789"] {
+        for cell in ["1990", "1990-13-40", "25.12.1990", "0999-01-01", "3000-01-01", "seven", "123456789"] {
             assert!(points(Near { reach: 1.0, dates: true }, cell).is_empty(), "{cell}");
         }
         assert!(points(Near { reach: 1e-300, dates: false }, "5").is_empty(), "no grid is so fine");

@@ -71,7 +71,7 @@ mod tests {
             assert_eq!(of(Some(BORN), spelt), Some("1956".into()), "{spelt:?}");
         }
         let born = [None, Some(Near { reach: 30.0, dates: true })];
-        for spelt in ["1956-04-09", "9.4.1956", "19560409"] {
+        for spelt in ["1956-04-09", "1956/4/9", "19560409"] {
             assert_eq!(stratum(Some(BORN), &born, &["smith", spelt]), Some("1956".into()), "{spelt:?}");
         }
         assert_eq!(of(Some(Salt { signs: 0, ..BORN }), "NSW "), Some("nsw".into()));

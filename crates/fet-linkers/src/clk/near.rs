@@ -1,12 +1,192 @@
 //! The settings of numbers and dates: what they mean, and which of them are refused.
 
-use fet_core::data::TextTable;
+use std::borrow::Cow;
+
+use fet_core::data::{DateOrder, Decided, Decimal, TextTable};
 use fet_core::linker::LinkError;
 use fet_core::registry::Violation;
 use fet_linkage::clk::Near;
 use fet_linkage::text::normalise;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::{ClkSettings, Weighting};
+
+/// Order of day and month in dates that do not begin with the year.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// The one order that fits all cells of a column; a column that both orders fit is refused.
+    #[default]
+    Auto,
+    /// 31/12/1990.
+    DayFirst,
+    /// 12/31/1990.
+    MonthFirst,
+}
+
+/// Sign before the decimals of a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sign {
+    /// The one sign that fits all cells of a column; a column that both signs fit is refused.
+    #[default]
+    Auto,
+    /// 1,234.5.
+    Point,
+    /// 1.234,5.
+    Comma,
+}
+
+/// Which columns hold dates and numbers that are compared by their distance, and the forms that are declared for them.
+pub(super) struct Forms<'a> {
+    pub(super) near: &'a [f64],
+    pub(super) dates: &'a [usize],
+    pub(super) order: Order,
+    pub(super) sign: Sign,
+}
+
+impl<'a> Forms<'a> {
+    pub(super) fn of(settings: &'a ClkSettings) -> Self {
+        let ClkSettings { near, dates, date_order, decimal, .. } = settings;
+        Self { near, dates, order: *date_order, sign: *decimal }
+    }
+
+    /// The table with the dates and numbers of these columns in one spelling. Each column is read in one form: that which is declared, which its
+    /// own cells show, or which the cells of the run's keys showed.
+    ///
+    /// # Errors
+    /// A column whose cells fit both forms, or contradict each other or what is declared.
+    pub(super) fn spelled<'t>(&self, table: &'t TextTable) -> Result<Cow<'t, TextTable>, LinkError> {
+        let columns = table.columns();
+        let near: Vec<usize> =
+            (0..columns).filter(|column| self.near.get(*column).is_some_and(|reach| *reach > 0.0)).collect();
+        if near.is_empty() {
+            return Ok(Cow::Borrowed(table));
+        }
+        let mut cells: Vec<Cow<'_, str>> = table.cells().into_iter().map(Cow::Borrowed).collect();
+        for column in near {
+            let given = table.given_forms().get(column);
+            let column_cells = || table.column(column);
+            let spell: Box<dyn Fn(&str) -> Option<String>> = if self.dates.contains(&(column + 1)) {
+                let declared = match self.order {
+                    Order::Auto => None,
+                    Order::DayFirst => Some(DateOrder::DayFirst),
+                    Order::MonthFirst => Some(DateOrder::MonthFirst),
+                };
+                let known = declared.or(given.and_then(|form| form.dates));
+                let forms = [DateOrder::DayFirst, DateOrder::MonthFirst];
+                let choice = Choice { forms, known, decided: DateOrder::of(column_cells()), words: &DATES };
+                let order = choice.settle(column, column_cells(), |form, cell| form.date(cell).is_some())?;
+                Box::new(move |cell| order.date(cell).map(|date| date.to_string()))
+            } else {
+                let declared = match self.sign {
+                    Sign::Auto => None,
+                    Sign::Point => Some(Decimal::Point),
+                    Sign::Comma => Some(Decimal::Comma),
+                };
+                let known = declared.or(given.and_then(|form| form.decimal));
+                let forms = [Decimal::Point, Decimal::Comma];
+                let choice = Choice { forms, known, decided: Decimal::of(column_cells()), words: &NUMBERS };
+                let form = choice.settle(column, column_cells(), |form, cell| form.number(cell).is_some())?;
+                Box::new(move |cell| form.number(cell).map(|number| number.to_string()))
+            };
+            for cell in cells.iter_mut().skip(column).step_by(columns) {
+                if let Some(spelled) = spell(cell) {
+                    *cell = Cow::Owned(spelled);
+                }
+            }
+        }
+        Ok(Cow::Owned(TextTable::from_cells(columns, cells).with_forms(table.given_forms().to_vec())))
+    }
+}
+
+/// What messages say of a choice of forms.
+struct Words {
+    what: &'static str,
+    forms: &'static str,
+    setting: &'static str,
+    values: &'static str,
+}
+
+const DATES: Words = Words {
+    what: "dates",
+    forms: "DD/MM/YYYY and MM/DD/YYYY",
+    setting: "date_order",
+    values: "\"day-first\" or \"month-first\"",
+};
+const NUMBERS: Words = Words {
+    what: "numbers",
+    forms: "1,234.5 and 1.234,5",
+    setting: "decimal",
+    values: "\"point\" or \"comma\"",
+};
+
+/// The choice of one of two forms for a column.
+struct Choice<'a, T> {
+    forms: [T; 2],
+    /// What is declared, or what the run's keys showed.
+    known: Option<T>,
+    decided: Decided<T>,
+    words: &'a Words,
+}
+
+impl<T: Copy + PartialEq> Choice<'_, T> {
+    /// The form, or an error that names the first row that does not fit.
+    fn settle<'c>(
+        &self,
+        column: usize,
+        mut cells: impl Iterator<Item = &'c str>,
+        fits: impl Fn(T, &str) -> bool,
+    ) -> Result<T, LinkError> {
+        let Words { what, forms, setting, values } = self.words;
+        let number = column + 1;
+        let [first, second] = self.forms;
+        let known = match (self.known, self.decided) {
+            (None, Decided::As(form)) => return Ok(form),
+            (None, Decided::Either) => return Ok(first),
+            (None, Decided::Open) => {
+                return refuse(
+                    cells.position(|cell| fits(first, cell) && fits(second, cell)),
+                    format!(
+                        "{what} of key column {number} fit both {forms}. Set `linker.{setting}` to {values}."
+                    ),
+                );
+            }
+            (None, Decided::Both) => {
+                return refuse(
+                    cells.position(|cell| fits(second, cell) && !fits(first, cell)),
+                    format!("key column {number} has {what} in both forms, {forms}. Write them in one."),
+                );
+            }
+            (Some(known), _) => known,
+        };
+        let other = if known == first { second } else { first };
+        let contradicts = |cell: &str| fits(other, cell) && !fits(known, cell);
+        let contradicted = match self.decided {
+            Decided::Both => true,
+            // Dates with points are usually of the first form, but could be of the other.
+            Decided::As(form) if form != known => true,
+            _ => false,
+        };
+        let row = if contradicted { cells.position(contradicts) } else { None };
+        match row {
+            None => Ok(known),
+            row => refuse(
+                row,
+                format!(
+                    "{what} of key column {number} are not in the form that `linker.{setting}` says, or that the run's keys had ({forms}). \
+                     Correct them, or the setting."
+                ),
+            ),
+        }
+    }
+}
+
+/// An error about the cell of this row, from 0.
+fn refuse<T>(row: Option<usize>, problem: String) -> Result<T, LinkError> {
+    Err(LinkError::Value { row: row.unwrap_or(0) + 1, problem })
+}
 
 /// How each column is compared, by these settings.
 pub(super) fn of(near: &[f64], dates: &[usize]) -> Vec<Option<Near>> {

@@ -11,7 +11,7 @@ use fet_linkage::secret::{derive, for_project};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::{ClkSettings, Harden, Weighting, near, salt, schema, weights};
+use super::{ClkSettings, Harden, Order, Sign, Weighting, near, salt, schema, weights};
 use crate::known;
 
 /// The form of the file that a linkage schema is kept in.
@@ -41,6 +41,11 @@ pub struct LinkageSchema {
     /// How many characters of it count; 0 for all.
     #[serde(default, skip_serializing_if = "is_zero")]
     salt_signs: usize,
+    /// The declared forms of dates and numbers; left out where each column's cells decide.
+    #[serde(default, skip_serializing_if = "is_usual")]
+    date_order: Order,
+    #[serde(default, skip_serializing_if = "is_usual")]
+    decimal: Sign,
     missing: Vec<String>,
     fields: Vec<Field>,
     /// In parts of a bit, by their tags.
@@ -63,6 +68,10 @@ struct Field {
     /// Whether it holds dates.
     #[serde(default, skip_serializing_if = "is_false")]
     dates: bool,
+}
+
+fn is_usual<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -94,6 +103,7 @@ impl LinkageSchema {
     ) -> Result<Self, LinkError> {
         weights::refuse(settings.scoring)?;
         let table = known(table, &settings.missing);
+        let table = near::Forms::of(settings).spelled(&table)?;
         let mut own = Self {
             format: FORMAT.to_string(),
             salt: fet_files::hex(&salt),
@@ -104,6 +114,8 @@ impl LinkageSchema {
             diffusion: if settings.hardening == Harden::Diffusion { settings.diffusion } else { 0 },
             salt_column: settings.salt_column,
             salt_signs: settings.salt_signs,
+            date_order: settings.date_order,
+            decimal: settings.decimal,
             missing: settings.missing.clone(),
             fields: Vec::new(),
             grams: BTreeMap::new(),
@@ -210,13 +222,20 @@ impl LinkageSchema {
     }
 
     /// The encodings of a table with these columns, in this order.
-    pub fn encode(&self, secret: &[u8], table: &TextTable) -> BitTable {
+    ///
+    /// # Errors
+    /// Dates or numbers that fit two forms, or not the declared one.
+    pub fn encode(&self, secret: &[u8], table: &TextTable) -> Result<BitTable, LinkError> {
+        let (near, dates) = (self.near(), self.dates());
+        let forms = near::Forms { near: &near, dates: &dates, order: self.date_order, sign: self.decimal };
+        let table = known(table, &self.missing);
+        let table = forms.spelled(&table)?;
         let code = Code { bits: self.bits, q: self.q, hardening: self.hardening.with(self.diffusion) };
         let encoder = Encoder::new(code, &self.key(secret)[..], &self.schema());
-        encoder
+        Ok(encoder
             .salted(salt::of(self.salt_column, self.salt_signs))
-            .near(near::of(&self.near(), &self.dates()))
-            .encode(&known(table, &self.missing).cells())
+            .near(near::of(&near, &dates))
+            .encode(&table.cells()))
     }
 
     fn schema(&self) -> Schema {

@@ -149,7 +149,10 @@ fn encodings_made_apart_find_each_other() {
     let file = serde_json::to_string(&schema).expect("JSON");
     let copy: LinkageSchema = serde_json::from_str(&file).expect("a schema");
     let found = |secret: &[u8]| {
-        let (a, b) = (schema.encode(b"a secret of two", &ours), copy.encode(secret, &theirs));
+        let (a, b) = (
+            schema.encode(b"a secret of two", &ours).expect("encodable"),
+            copy.encode(secret, &theirs).expect("encodable"),
+        );
         let found = Index::new(&b).search(&a, 1, Measure::Correlation(2_048), &|_| ());
         (0..60).filter(|&row| found.row(row) == [row as u32]).count()
     };

@@ -27,6 +27,8 @@ pub(super) struct ArrowColumn<'a> {
     file: &'a str,
     declared: Declared,
     kind: Option<&'a Kind>,
+    /// The kind as far as marks of missing cells go.
+    marked: Option<&'a Kind>,
     filler: Filler,
     missing: Missing,
     rows: usize,
@@ -50,7 +52,8 @@ impl<'a> ArrowColumn<'a> {
             (_, kind) => Filler::new(kind, false),
         };
         let missing = Missing::new(options);
-        Ok(Self { name, file, declared, kind, filler, missing, rows: 0, seen: Seen::default() })
+        let marked = options.declared(&name);
+        Ok(Self { name, file, declared, kind, marked, filler, missing, rows: 0, seen: Seen::default() })
     }
 
     /// Whether the caller said what it is.
@@ -68,12 +71,12 @@ impl<'a> ArrowColumn<'a> {
 
     /// Adds the cells of an array, which has the column's type.
     pub(super) fn push(&mut self, array: &dyn Array) -> Result<(), TableError> {
-        let Self { filler, missing, seen, kind, .. } = self;
+        let Self { filler, missing, seen, marked, .. } = self;
         let pushed = match (self.declared, filler) {
             (Declared::Number, Filler::Number { values, .. }) => cells::numbers(array, values, seen),
             (Declared::Date, Filler::Date { values, .. }) => cells::dates(array, values, seen),
             (_, filler) => cells::each_text(array, |cell| {
-                filler.push(cell.and_then(|cell| missing.present(cell, *kind)))
+                filler.push(cell.and_then(|cell| missing.present(cell, *marked)))
             }),
         };
         pushed.map_err(|Bad { row, value, fault }| {

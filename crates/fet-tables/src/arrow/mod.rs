@@ -86,5 +86,5 @@ fn table(columns: Vec<ArrowColumn<'_>>, file: &str, options: &Options) -> Result
     let inferred = columns.iter().zip(given).filter(|(_, given)| !given).map(|(column, _)| column);
     let empty = inferred.filter(|column| column.values.missing() == rows);
     nothing_but_missing(file, options, empty.map(|column| column.name.as_str()))?;
-    Ok(Table { columns, rows, notes })
+    Ok(Table { columns, rows, notes, ..Table::default() })
 }

@@ -26,9 +26,25 @@ pub(super) fn without_mark<'a>(bytes: &'a [u8], file: &str) -> Result<&'a [u8], 
     }
 }
 
+/// The delimiter that a spreadsheet's hint (`sep=;` in a line of its own before the header) names, and where the text goes on.
+pub(super) fn hint(bytes: &[u8]) -> Option<(u8, usize)> {
+    let end = bytes.iter().position(|byte| *byte == b'\n')?;
+    let line = bytes[..end].trim_ascii_end();
+    let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
+    match line {
+        [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => Some((*delimiter, end + 1)),
+        // A tab at the end of the line was trimmed away.
+        [b's' | b'S', b'e' | b'E', b'p' | b'P', b'='] if bytes[..end].contains(&b'\t') => {
+            Some((b'\t', end + 1))
+        }
+        _ => None,
+    }
+}
+
 /// The first record. Names are trimmed; an empty one becomes `column_N`, with a note.
 pub(super) fn read(
     bytes: &[u8],
+    start: usize,
     file: &str,
     delimiter: u8,
     notes: &mut Vec<String>,
@@ -37,7 +53,7 @@ pub(super) fn read(
         .delimiter(delimiter)
         .has_headers(false)
         .flexible(true)
-        .from_reader(BLANK.chain(bytes));
+        .from_reader(BLANK.chain(&bytes[start..]));
     let mut record = ByteRecord::new();
     let found = reader
         .read_byte_record(&mut record)
@@ -66,5 +82,5 @@ pub(super) fn read(
     if names.iter().all(|name| number(name).is_some()) {
         notes.push("every name in the header is a number; if the file has no header, add one".into());
     }
-    Ok(Header { names, end: reader.position().byte() as usize - BLANK.len() })
+    Ok(Header { names, end: start + reader.position().byte() as usize - BLANK.len() })
 }

@@ -6,6 +6,7 @@ mod delimiter;
 mod header;
 mod pieces;
 mod survey;
+mod written;
 
 use std::io::Read;
 use std::ops::Range;
@@ -22,6 +23,7 @@ use crate::select::{nothing_but_missing, wanted};
 use crate::table::{Column, Table};
 use pieces::Quote;
 use survey::Survey;
+use written::WrittenSurvey;
 
 /// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
 pub(crate) const PIECE: usize = 1 << 20;
@@ -36,6 +38,7 @@ struct Text<'a> {
     delimiter: u8,
     header: Vec<String>,
     missing: Missing,
+    identifiers: bool,
 }
 
 /// A column that is wanted.
@@ -45,13 +48,23 @@ struct Wanted<'a> {
     name: &'a str,
     /// What the caller says it is.
     kind: Option<&'a Kind>,
+    /// The same, unless it was inferred from another table: then marks of missing cells count as in that table.
+    declared: Option<&'a Kind>,
 }
 
 /// Reads the text of a file, in pieces of about `piece` bytes.
 pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) -> Result<Table, TableError> {
     let bytes = header::without_mark(bytes, file)?;
-    let (delimiter, mut notes) = delimiter::choose(bytes, file, options.delimiter)?;
-    let header = header::read(bytes, file, delimiter, &mut notes)?;
+    let hint = header::hint(bytes);
+    let start = hint.map_or(0, |(_, start)| start);
+    let (delimiter, mut notes) = match (hint, options.delimiter) {
+        (Some((hinted, _)), None) => {
+            let note = format!("the delimiter is {}, as the first line says", delimiter::name(hinted));
+            (delimiter::choose(bytes, file, Some(hinted))?.0, vec![note])
+        }
+        (_, given) => delimiter::choose(&bytes[start..], file, given)?,
+    };
+    let header = header::read(bytes, start, file, delimiter, &mut notes)?;
     let cut = pieces::cut(bytes, header.end, delimiter, header.names.len() == 1, piece)
         .map_err(|fault| wrong_quote(file, bytes, fault))?;
     if cut.blank > 0 && header.names.len() == 1 {
@@ -60,13 +73,24 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
             cut.blank
         ));
     }
-    let text = Text { file, bytes, delimiter, header: header.names, missing: Missing::new(options) };
+    let text = Text {
+        file,
+        bytes,
+        delimiter,
+        header: header.names,
+        missing: Missing::new(options),
+        identifiers: options.identifiers,
+    };
     let wanted: Vec<Wanted> = wanted(&text.header, file, options)?
         .into_iter()
-        .map(|at| Wanted { at, name: &text.header[at], kind: options.kinds.get(&text.header[at]) })
+        .map(|at| {
+            let (name, kind) = (&text.header[at], options.kinds.get(&text.header[at]));
+            Wanted { at, name, kind, declared: options.declared(name) }
+        })
         .collect();
 
-    let (rows, surveys) = text.survey(&cut.pieces, &wanted)?;
+    let (rows, mut surveys) = text.survey(&cut.pieces, &wanted)?;
+    text.look_again(&cut.pieces, &wanted, &mut surveys)?;
     if rows == 0 {
         return Err(TableError::file(file, "has no rows below its header"));
     }
@@ -75,12 +99,16 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         options,
         wanted.iter().zip(&surveys).filter(|(w, s)| !s.any() && w.kind.is_none()).map(|(w, _)| w.name),
     )?;
-    let unsettled = |column: &Wanted<'_>| column.kind.is_none() || options.inferred.contains(column.name);
+    let unsettled = |column: &Wanted<'_>| {
+        !options.identifiers && (column.kind.is_none() || options.inferred.contains(column.name))
+    };
     if let Some((column, _)) =
         wanted.iter().zip(&surveys).find(|(column, survey)| unsettled(column) && survey.has_thousands())
     {
         let settle = match column.kind {
-            None => "set the column's kind to number",
+            None => {
+                "set the column's kind to number (for 1.234,5: number:1.234,5; for 1,234.5: number:1,234.5)"
+            }
             Some(_) => "write them with a point",
         };
         let problem = format!(
@@ -95,7 +123,8 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
     let kinds: Vec<(Option<Kind>, bool)> =
         wanted.iter().zip(&surveys).map(|(column, survey)| survey.kind(column.kind)).collect();
     let wrong = wanted.iter().zip(&surveys).map(|(column, survey)| match column.kind {
-        None => survey.nearly(),
+        None if !options.identifiers => survey.nearly(),
+        None => None,
         Some(_) => None,
     });
     let wrong: Vec<Option<Kind>> = wrong.collect();
@@ -103,11 +132,17 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
         text.refuse_wrong_cells(&cut.pieces, &wanted, &wrong)?;
     }
     let filled = text.fill(&cut.pieces, &wanted, &kinds)?;
+    let of_its_own = |kind: &Kind| matches!(kind, Kind::Amount(_) | Kind::Date { format: Some(_) });
+    let forms = wanted.iter().zip(&kinds).filter_map(|(column, (kind, _))| {
+        let kind = kind.as_ref().filter(|kind| of_its_own(kind) && column.kind != Some(kind))?;
+        Some((column.name.to_string(), kind.clone()))
+    });
+    let forms = forms.collect();
     let columns = wanted.iter().zip(filled).map(|(column, filler)| Column {
         name: column.name.into(),
         values: filler.finish(if column.kind.is_some() { usize::MAX } else { most_categories(rows) }),
     });
-    Ok(Table { columns: columns.collect(), rows, notes })
+    Ok(Table { columns: columns.collect(), rows, notes, forms })
 }
 
 impl Text<'_> {
@@ -119,20 +154,24 @@ impl Text<'_> {
     ) -> Result<(usize, Vec<Survey>), TableError> {
         let commas = self.delimiter != b',';
         let parts = pieces.par_iter().map(|piece| {
-            let mut surveys = vec![Survey::new(commas); wanted.len()];
+            let mut surveys = vec![Survey::new(commas, self.identifiers); wanted.len()];
             let mut rows = 0;
             self.each(piece, |record, offset| {
                 rows += 1;
                 for (column, survey) in wanted.iter().zip(&mut surveys) {
                     let cell = self.cell(record, column, offset)?;
-                    survey.look(self.missing.present(cell, column.kind), column.kind);
+                    let present = self.missing.present(cell, column.declared);
+                    match present {
+                        None if !cell.trim().is_empty() => survey.mark(cell.trim()),
+                        present => survey.look(present, column.kind),
+                    }
                 }
                 Ok(())
             })?;
             Ok((rows, surveys))
         });
         let parts: Vec<Result<(usize, Vec<Survey>), TableError>> = parts.collect();
-        let mut all = (0, vec![Survey::new(commas); wanted.len()]);
+        let mut all = (0, vec![Survey::new(commas, self.identifiers); wanted.len()]);
         for part in parts {
             // The first piece with an error has the first error of the file.
             let (rows, surveys) = part?;
@@ -140,6 +179,41 @@ impl Text<'_> {
             all.1.iter_mut().zip(&surveys).for_each(|(all, survey)| all.merge(survey));
         }
         Ok(all)
+    }
+
+    /// Looks for other forms of dates and numbers in the columns that have none of the plain ones.
+    fn look_again(
+        &self,
+        pieces: &[Range<usize>],
+        wanted: &[Wanted<'_>],
+        surveys: &mut [Survey],
+    ) -> Result<(), TableError> {
+        let open: Vec<usize> = (0..wanted.len()).filter(|&at| surveys[at].is_open(wanted[at].kind)).collect();
+        if open.is_empty() {
+            return Ok(());
+        }
+        let parts = pieces.par_iter().map(|piece| {
+            let mut all = vec![WrittenSurvey::new(); open.len()];
+            self.each(piece, |record, offset| {
+                for (at, written) in open.iter().zip(&mut all) {
+                    let column = &wanted[*at];
+                    if let Some(cell) =
+                        self.missing.present(self.cell(record, column, offset)?, column.declared)
+                    {
+                        written.look(cell);
+                    }
+                }
+                Ok(())
+            })?;
+            Ok(all)
+        });
+        let parts: Vec<Vec<WrittenSurvey>> = parts.collect::<Result<_, TableError>>()?;
+        for (place, at) in open.into_iter().enumerate() {
+            let mut whole = WrittenSurvey::new();
+            parts.iter().for_each(|part| whole.merge(&part[place]));
+            surveys[at].set_written(whole);
+        }
+        Ok(())
     }
 
     /// The wanted columns, filled.
@@ -154,7 +228,7 @@ impl Text<'_> {
             let mut fillers = new();
             self.each(piece, |record, offset| {
                 for (column, filler) in wanted.iter().zip(&mut fillers) {
-                    let cell = self.missing.present(self.cell(record, column, offset)?, column.kind);
+                    let cell = self.missing.present(self.cell(record, column, offset)?, column.declared);
                     filler.push(cell).map_err(|fault| {
                         let place = place(self.bytes, offset);
                         TableError::cell(self.file, place, column.name, cell.unwrap_or_default(), fault)

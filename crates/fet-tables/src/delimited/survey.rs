@@ -1,8 +1,11 @@
 //! What the cells of a text column could be. Surveys of pieces merge into the survey of the whole, in any order.
 
 use crate::date;
-use crate::number::{comma_number, is_rounded_integer, leads_with_zero, number};
+use crate::error::shortened;
+use crate::number::{comma_number, is_code, is_rounded_integer, leads_with_zero, number};
 use crate::options::Kind;
+
+use super::written::WrittenSurvey;
 
 /// The share of cells from which a column is nearly of a kind.
 const NEARLY: f64 = 0.9;
@@ -23,8 +26,6 @@ pub(super) struct Survey {
     comma: bool,
     /// Every one is a date in a form that is inferred.
     date: bool,
-    /// Every one is a date such as 05/03/2024.
-    slashed: bool,
     /// Every comma has three digits behind it.
     thousands: bool,
     /// Some cell has one comma, with one to three digits before it, the first no zero, and three behind.
@@ -33,7 +34,19 @@ pub(super) struct Survey {
     bare: bool,
     /// Every whole number without a comma has at most three digits.
     short: bool,
+    /// Every point has three digits behind it and one to three before it, the first no zero, and other numbers have at most three digits.
+    dotted_groups: bool,
+    /// Some cell has a point.
+    pointed: bool,
+    /// Whether the column holds keys that are compared for equality.
+    identifiers: bool,
+    /// The cells that count as missing though they are not empty, and one of them.
+    marks: u64,
+    mark: Option<String>,
+    /// What else the cells could be, once that was looked at.
+    written: Option<WrittenSurvey>,
     leading_zero: bool,
+    code: bool,
     rounded: bool,
     dotted: bool,
     zoned: bool,
@@ -42,8 +55,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Of no cell. `commas`: whether a comma may stand before decimals.
-    pub(super) fn new(commas: bool) -> Self {
+    /// Of no cell. `identifiers`: whether they are keys that are compared for equality; `commas`: whether a comma may stand before decimals.
+    pub(super) fn new(commas: bool, identifiers: bool) -> Self {
         Self {
             present: 0,
             numbers: 0,
@@ -52,12 +65,18 @@ impl Survey {
             point: true,
             comma: commas,
             date: true,
-            slashed: true,
             thousands: true,
             grouped: false,
             bare: false,
             short: true,
+            dotted_groups: true,
+            pointed: false,
+            identifiers,
+            marks: 0,
+            mark: None,
+            written: None,
             leading_zero: false,
+            code: false,
             rounded: false,
             dotted: false,
             zoned: false,
@@ -66,11 +85,22 @@ impl Survey {
         }
     }
 
+    /// Counts a cell that is missing though it is not empty.
+    pub(super) fn mark(&mut self, cell: &str) {
+        self.marks += 1;
+        if self.mark.as_deref().is_none_or(|known| cell < known) {
+            self.mark = Some(cell.to_string());
+        }
+    }
+
     /// Looks at a cell of a column that the caller says is of `kind`.
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
         self.present += 1;
-        if matches!(kind, Some(Kind::Category | Kind::Text | Kind::Date { format: Some(_) })) {
+        if matches!(
+            kind,
+            Some(Kind::Category | Kind::Text | Kind::Time | Kind::Amount(_) | Kind::Date { format: Some(_) })
+        ) {
             return;
         }
         if self.point {
@@ -78,7 +108,9 @@ impl Survey {
                 Some(number) => {
                     self.numbers += 1;
                     self.leading_zero |= leads_with_zero(cell);
+                    self.code |= is_code(cell);
                     self.rounded |= is_rounded_integer(cell, number);
+                    self.look_at_point(cell);
                 }
                 None => self.point = false,
             }
@@ -116,7 +148,6 @@ impl Survey {
         } else if cell.starts_with(|c: char| c.is_ascii_digit()) && cell.len() >= 8 {
             self.dates += u64::from(date::date(cell).is_some());
         }
-        self.slashed &= is_slashed(cell);
     }
 
     pub(super) fn merge(&mut self, other: &Self) {
@@ -126,17 +157,49 @@ impl Survey {
         self.point &= other.point;
         self.comma &= other.comma;
         self.date &= other.date;
-        self.slashed &= other.slashed;
         self.thousands &= other.thousands;
         self.grouped |= other.grouped;
         self.bare |= other.bare;
         self.short &= other.short;
+        self.dotted_groups &= other.dotted_groups;
+        self.pointed |= other.pointed;
+        self.marks += other.marks;
+        if let Some(mark) = &other.mark
+            && self.mark.as_ref().is_none_or(|known| mark < known)
+        {
+            self.mark = Some(mark.clone());
+        }
         self.leading_zero |= other.leading_zero;
+        self.code |= other.code;
         self.rounded |= other.rounded;
         self.dotted |= other.dotted;
         self.zoned |= other.zoned;
         self.unzoned |= other.unzoned;
         self.finer |= other.finer;
+    }
+
+    /// Notes whether a number with a point could be one with groups of three digits.
+    fn look_at_point(&mut self, cell: &str) {
+        let unsigned = cell.trim_start_matches(['-', '+']);
+        match unsigned.split_once('.') {
+            Some((whole, decimals)) => {
+                self.pointed = true;
+                self.dotted_groups &=
+                    decimals.len() == 3 && (1..=3).contains(&whole.len()) && !whole.starts_with('0');
+            }
+            None => self.dotted_groups &= unsigned.len() <= 3,
+        }
+    }
+
+    /// Whether its cells could be dates, amounts or times in other forms than plain ones, so that a second look is due.
+    pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
+        let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
+        asks && self.present > 0 && !self.identifiers && !(self.point || self.comma || self.date)
+    }
+
+    /// Sets the result of a second look.
+    pub(super) fn set_written(&mut self, written: WrittenSurvey) {
+        self.written = Some(written);
     }
 
     /// Whether a cell is present.
@@ -148,7 +211,11 @@ impl Survey {
     /// but has cells that are wrong, or marks of missing ones.
     pub(super) fn nearly(&self) -> Option<Kind> {
         let most = |count: u64| count < self.present && count as f64 >= NEARLY * self.present as f64;
-        if self.point || self.comma || self.date || self.slashed {
+        if self.point
+            || self.comma
+            || self.date
+            || self.written.as_ref().is_some_and(|written| written.is_known())
+        {
             return None;
         }
         if most(self.numbers) {
@@ -166,11 +233,25 @@ impl Survey {
     /// The kind, given or inferred, and whether numbers have a comma. None: categories or texts, by their number.
     pub(super) fn kind(&self, given: Option<&Kind>) -> (Option<Kind>, bool) {
         let comma = self.comma && !self.point;
+        let written = self.written.as_ref();
         match given {
+            Some(Kind::Number) if !self.point && !self.comma => {
+                (Some(written.and_then(WrittenSurvey::amount).unwrap_or(Kind::Number)), false)
+            }
+            Some(Kind::Date { format: None }) if !self.date => {
+                (Some(written.and_then(WrittenSurvey::date).unwrap_or(Kind::Date { format: None })), false)
+            }
             Some(kind) => (Some(kind.clone()), comma),
+            None if self.identifiers => {
+                let is_number = self.any()
+                    && !self.code
+                    && !self.rounded
+                    && (self.point || (comma && !self.has_thousands()));
+                (is_number.then_some(Kind::Number), comma)
+            }
             None if self.point || self.comma => (Some(Kind::Number), comma),
             None if self.date => (Some(Kind::Date { format: None }), false),
-            None => (None, false),
+            None => (written.and_then(WrittenSurvey::kind), false),
         }
     }
 
@@ -182,14 +263,22 @@ impl Survey {
             Some(Kind::Number) => {
                 if comma && self.thousands {
                     note(
-                        "read with a decimal comma; every comma has three digits behind it: if it separates \
-                         thousands, take it out of the file",
+                        "read with a decimal comma; every comma has three digits behind it: if it separates thousands, set its kind to \
+                         number:1,234.5",
                     );
                 } else if comma {
                     note("read with a decimal comma");
                 }
-                if self.leading_zero && given.is_none() {
-                    note("numbers with leading zeros; if they are codes, set its kind to category or text");
+                if !comma && self.point && self.pointed && self.dotted_groups && given.is_none() {
+                    note(
+                        "every point has three digits behind it: if it separates thousands, set its kind to number:1.234,5",
+                    );
+                }
+                if self.leading_zero {
+                    note(
+                        "numbers with leading zeros, which are left out: 0123 and 123 are one number; if they are codes, set its kind to \
+                         category or text (of a key, data.key_kind = \"text\")",
+                    );
                 }
                 if self.rounded {
                     note(
@@ -208,22 +297,18 @@ impl Survey {
                     note("times finer than a microsecond are cut off");
                 }
             }
-            None if self.slashed => note(
-                "dates as DD/MM/YYYY or MM/DD/YYYY, which are not told apart; set its kind to date:%d/%m/%Y or \
-                 date:%m/%d/%Y",
-            ),
             _ => {}
         }
+        let strings = kind.is_none() || kind == Some(Kind::Category);
+        if let Some(text) = self.written.as_ref().and_then(|written| written.note(kind.as_ref())) {
+            note(&text);
+        }
+        if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
+            note(&format!(
+                "{} cells as \"{}\" count as missing; if that is a value, set its kind to category or name other marks in `missing`",
+                self.marks,
+                shortened(mark)
+            ));
+        }
     }
-}
-
-/// One or two digits, a slash, one or two digits, a slash, four digits.
-fn is_slashed(cell: &str) -> bool {
-    let mut parts = cell.split('/');
-    let mut is = |lengths: std::ops::RangeInclusive<usize>| {
-        parts
-            .next()
-            .is_some_and(|part| lengths.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit()))
-    };
-    is(1..=2) && is(1..=2) && is(4..=4) && parts.next().is_none()
 }

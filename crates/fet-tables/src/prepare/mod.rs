@@ -97,6 +97,9 @@ impl Default for Rules {
 #[serde(deny_unknown_fields)]
 pub struct Preparation {
     columns: Vec<Prepared>,
+    /// The forms in which the reader found dates and amounts, by column: cells of other tables are read in the same.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    forms: BTreeMap<String, Kind>,
 }
 
 /// One column.
@@ -167,7 +170,7 @@ impl Preparation {
         }
         let columns: Vec<_> =
             table.columns.par_iter().map(|column| fitted::fit(column, rows, rules)).collect();
-        Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()? })
+        Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()?, forms: table.forms.clone() })
     }
 
     /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are.
@@ -178,7 +181,9 @@ impl Preparation {
             How::Hashed { words: true, .. } => Kind::Text,
             How::Date(_) => Kind::Date { format: None },
         };
-        self.columns.iter().map(|column| (column.name.clone(), kind(&column.how))).collect()
+        let kind =
+            |column: &Prepared| self.forms.get(&column.name).cloned().unwrap_or_else(|| kind(&column.how));
+        self.columns.iter().map(|column| (column.name.clone(), kind(column))).collect()
     }
 
     /// The columns by name, each with the names of what it becomes.

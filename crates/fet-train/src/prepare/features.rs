@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use fet_core::data::{Bounds, DataError, Features, Keys, Matrix, PartyTable, Standardise};
+use fet_core::data::{Bounds, DataError, Features, Form, Keys, Matrix, PartyTable, Standardise, TextTable};
 use fet_tables::prepare::{Change, Departure, FittedRange, Preparation};
-use fet_tables::{Kind, TableError};
+use fet_tables::{Kind, Table, TableError};
 use serde::{Deserialize, Serialize};
 
 use super::refined::RefinedKeys;
@@ -31,6 +31,14 @@ pub struct Preparing {
     /// The range of the similarities of the training rows' best links, of a secondary whose linker gives them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub similarities: Option<FittedRange>,
+    /// The forms of text key columns, which the run's keys decided: keys of new records are compared in the same forms.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forms: Vec<Form>,
+}
+
+/// The forms that these keys decide; none of numbers.
+fn forms(keys: &Keys) -> Vec<Form> {
+    keys.text().map(TextTable::forms).unwrap_or_default()
 }
 
 impl Preparing {
@@ -44,6 +52,7 @@ impl Preparing {
             refined: None,
             linking: None,
             similarities: None,
+            forms: forms(&table.keys),
         })
     }
 
@@ -70,6 +79,7 @@ impl Preparing {
             refined: None,
             linking: None,
             similarities: None,
+            forms: forms(&table.keys),
         })
     }
 
@@ -106,7 +116,11 @@ impl Preparing {
             scaler.apply(&mut keys);
         }
         let keys = Matrix::new(keys.columns(), keys.values().iter().map(|&x| x as f32).collect());
-        let raw_keys = self.refined.as_ref().map_or(table.keys, |refined| refined.of(&features));
+        let raw_keys = match (&self.refined, table.keys) {
+            (Some(refined), _) => refined.of(&features),
+            (None, Keys::Text(keys)) => Keys::Text(keys.with_forms(self.forms.clone())),
+            (None, keys) => keys,
+        };
         let scaled = ScaledTable { name: table.name, keys, features, preparing: self.clone() };
         Ok(PreparedParty { raw_keys, scaled })
     }

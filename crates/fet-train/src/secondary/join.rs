@@ -139,6 +139,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         let (name, kind) = (table.name.clone(), settings.privacy.kind().to_string());
         return Err(SecondaryError::NoBounds { part, name, kind });
     }
+    table.notes().for_each(|note| (own.tell)(format!("{}: {note}", table.name)));
     let preparing = match (&own.model, &own.start) {
         (Some(model), _) => model.preparing(terms, settings)?,
         (None, Some(start)) => start.beginning(terms)?,

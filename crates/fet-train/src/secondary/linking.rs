@@ -49,7 +49,8 @@ impl Session {
     /// Links keys, or poses the linker's challenge first.
     pub(super) fn begin(&mut self, queries: Keys, of: Of) -> Result<Reply, SecondaryError> {
         let mut owner = self.linker.owner(self.linking_seed());
-        let challenge = owner.challenge(&self.records.raw_keys).map_err(|error| self.private(error))?;
+        let challenge =
+            owner.challenge(&queries, &self.records.raw_keys).map_err(|error| self.private(error))?;
         if let Some(challenge) = challenge {
             self.unlinked = Some(Challenged { queries, owner, of });
             return Ok(Reply::Challenge(challenge));

@@ -81,6 +81,8 @@ impl Trainer {
         }
         let primary_table = table_digest::of_primary(&data);
         let earlier = model.as_ref().map(|model| (model.preparing(), model.objective()));
+        let notes: Vec<String> =
+            data.table.notes().map(|note| format!("{}: {note}", data.table.name)).collect();
         let prepared = PreparedPrimary::new(data, schedule.split(), settings.refine_keys, earlier)?;
         let departures = prepared.departures.clone();
         if plan.secondaries == parties.is_empty() {
@@ -110,6 +112,7 @@ impl Trainer {
         let nouns = if model.is_some() { ALL_ROWS } else { HELD_OUT };
         let departures = warnings(&departures, nouns, |row| trainer.file_row(row));
         trainer.warnings.extend(departures);
+        trainer.warnings.extend(notes);
         trainer.join(&experiment.common().to_toml(), &parts, standardise)?;
         trainer.link()?;
         let secure = secret_sum(trainer.aggregator.as_ref()).filter(|_| plan.secondaries);

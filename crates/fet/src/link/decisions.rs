@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use fet_core::data::Keys;
 use fet_core::linker::Links;
+use fet_data::read_texts;
 use fet_tables::{Kind, Options, Table, Values};
 
+use super::Arguments;
 use super::candidates::{Candidate, Decided, found};
 use super::named::{Place, Side};
 use super::pairs::Pairs;
+use super::tables;
 use crate::input::input;
 
 /// The column of a decision.
@@ -17,6 +21,46 @@ pub(super) const DECISION: &str = "decision";
 pub(super) const ROWS: [&str; 2] = ["primary_row", "secondary_row"];
 /// The columns of the rows' ids.
 pub(super) const IDS: [&str; 2] = ["primary_id", "secondary_id"];
+
+/// The column of what was compared.
+pub(super) const COMPARED: &str = "compared";
+
+/// The key cells of both tables as they stand, by which a decision knows the rows that it is about.
+pub(super) struct Cells {
+    columns: [usize; 2],
+    pub(super) cells: [Vec<String>; 2],
+}
+
+impl Cells {
+    /// Reads them, where decisions or a review ask for them.
+    pub(super) fn read(arguments: &Arguments, keys: [&Keys; 2]) -> anyhow::Result<Self> {
+        let names = tables::names(arguments);
+        let files = [&arguments.primary, &arguments.secondary];
+        let wanted = arguments.review.is_some() || !arguments.decisions.is_empty();
+        let cells = |side: usize| match keys[side].text() {
+            _ if !wanted => Ok(Vec::new()),
+            Some(texts) => Ok(texts.cells().into_iter().map(String::from).collect()),
+            None => read_texts(files[side], names[side]).map_err(input),
+        };
+        Ok(Self { columns: names.map(<[String]>::len), cells: [cells(0)?, cells(1)?] })
+    }
+
+    /// The cells of a row of the primary (side 0) or the secondary (1).
+    pub(super) fn row(&self, side: usize, row: usize) -> &[String] {
+        &self.cells[side][row * self.columns[side]..(row + 1) * self.columns[side]]
+    }
+
+    /// What stands for the cells of a pair: the same for the same cells, wherever the rows are.
+    pub(super) fn digest(&self, pair: (u32, u32)) -> String {
+        let mut bytes = Vec::new();
+        for cell in self.row(0, pair.0 as usize).iter().chain(self.row(1, pair.1 as usize)) {
+            bytes.extend_from_slice(&(cell.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(cell.as_bytes());
+        }
+        // A spreadsheet takes no text that begins with a letter for a number.
+        format!("c{}", &fet_files::hex(&fet_files::sha256(&bytes))[..16])
+    }
+}
 
 /// What somebody said of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,9 +85,14 @@ impl Decision {
     }
 }
 
-/// The decisions of all files, by primary and secondary row.
+/// The decisions of all files.
 #[derive(Debug, Default)]
-pub(super) struct Decisions(BTreeMap<(u32, u32), Decision>);
+pub(super) struct Decisions {
+    /// By primary and secondary row.
+    pairs: BTreeMap<(u32, u32), Decision>,
+    /// How many name rows by their numbers alone, and do not say what was compared.
+    unchecked: usize,
+}
 
 impl Decisions {
     /// Reads files of decisions. `ids` are those of both tables, of which `rows` tells the numbers of rows.
@@ -51,6 +100,7 @@ impl Decisions {
         files: &[PathBuf],
         ids: Option<&[Vec<String>; 2]>,
         rows: [usize; 2],
+        cells: &Cells,
     ) -> anyhow::Result<Self> {
         let mut all = Self::default();
         if files.is_empty() {
@@ -58,12 +108,19 @@ impl Decisions {
         }
         let sides = Side::both(ids, rows);
         for file in files {
-            all.add(&Columns::read(file, ids.is_some())?, file, &sides)?;
+            all.add(&Columns::read(file, ids.is_some())?, file, &sides, cells)?;
         }
         Ok(all)
     }
 
-    fn add(&mut self, columns: &Columns, file: &Path, sides: &[Side<'_>; 2]) -> anyhow::Result<()> {
+    fn add(
+        &mut self,
+        columns: &Columns,
+        file: &Path,
+        sides: &[Side<'_>; 2],
+        cells: &Cells,
+    ) -> anyhow::Result<()> {
+        let (mut taken, mut changed) = (0, Vec::new());
         for row in 0..columns.decisions.len() {
             let place = Place { file, row };
             let Some(word) = word(&columns.decisions[row], place)? else { continue };
@@ -73,14 +130,29 @@ impl Decisions {
                 (None, number) => sides[side].by_number(place, number.unwrap_or_default()),
             };
             let pair = (named(0)?, named(1)?);
+            taken += 1;
+            match columns.compared.as_ref().map(|compared| compared[row].as_str()) {
+                Some(compared) if compared != cells.digest(pair) => changed.push(row),
+                None if columns.ids.is_none() => self.unchecked += 1,
+                _ => {}
+            }
             self.insert(pair, Decision { word, file: file.to_path_buf(), row })?;
         }
-        Ok(())
+        match changed.first() {
+            None => Ok(()),
+            Some(first) => Err(input(format!(
+                "{}: {} of {taken} decisions are about other cells than their rows have now (the first is row {first}, from 0): a table was \
+                 changed or sorted, or --keys names other columns. Decide about these pairs again; to use the decisions all the same, take out \
+                 the column `{COMPARED}`.",
+                file.display(),
+                changed.len()
+            ))),
+        }
     }
 
     /// Adds a decision. Yes or no stands where somebody else was unsure; yes and no contradict each other.
     fn insert(&mut self, pair: (u32, u32), new: Decision) -> anyhow::Result<()> {
-        match self.0.get(&pair) {
+        match self.pairs.get(&pair) {
             Some(old) if new.word == Word::Unsure || old.word == new.word => {}
             Some(old) if old.word != Word::Unsure => {
                 return Err(input(format!(
@@ -92,7 +164,7 @@ impl Decisions {
                 )));
             }
             _ => {
-                self.0.insert(pair, new);
+                self.pairs.insert(pair, new);
             }
         }
         Ok(())
@@ -117,7 +189,7 @@ impl Decisions {
     }
 
     fn of(&self, word: Word) -> impl Iterator<Item = ((u32, u32), &Decision)> {
-        self.0
+        self.pairs
             .iter()
             .filter(move |(_, decision)| decision.word == word)
             .map(|(&pair, decision)| (pair, decision))
@@ -125,12 +197,12 @@ impl Decisions {
 
     /// Whether nobody has decided anything.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.pairs.is_empty()
     }
 
     /// Whether somebody has looked at the pair.
     pub(super) fn has(&self, pair: (u32, u32)) -> bool {
-        self.0.contains_key(&pair)
+        self.pairs.contains_key(&pair)
     }
 
     /// The confirmed pairs.
@@ -149,7 +221,7 @@ impl Decisions {
     /// found, without the rejected ones.
     pub(super) fn candidates(&self, links: &Links, searched: usize) -> Decided {
         let mut rows: BTreeMap<usize, [Vec<u32>; 2]> = BTreeMap::new();
-        for ((row, record), decision) in &self.0 {
+        for ((row, record), decision) in &self.pairs {
             let side = match decision.word {
                 Word::Yes => 0,
                 Word::No => 1,
@@ -186,11 +258,18 @@ impl Decisions {
             came += news(after, before);
             went += news(before, after);
         }
-        format!(
-            "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs came, {went} went\n",
-            self.0.len() - yes - no,
-            changing(Word::Yes, false) + changing(Word::No, true)
-        )
+        let unchecked = match self.unchecked {
+            0 => String::new(),
+            some => format!(
+                "decisions: {some} name rows by numbers alone and do not say what was compared (`{COMPARED}`): they are wrong if a table was sorted\n"
+            ),
+        };
+        unchecked
+            + &format!(
+                "decisions: {yes} yes, {no} no, {} unsure; {} changed the links: {came} pairs came, {went} went\n",
+                self.pairs.len() - yes - no,
+                changing(Word::Yes, false) + changing(Word::No, true)
+            )
     }
 }
 
@@ -215,6 +294,7 @@ struct Columns {
     decisions: Vec<String>,
     numbers: Option<[Vec<String>; 2]>,
     ids: Option<[Vec<String>; 2]>,
+    compared: Option<Vec<String>>,
 }
 
 impl Columns {
@@ -224,6 +304,7 @@ impl Columns {
         let table = fet_tables::read(file, &options).map_err(input)?;
         let has = |names: [&str; 2]| names.iter().all(|name| table.column(name).is_ok());
         let (numbers, ids) = (has(ROWS), by_id && has(IDS));
+        let compared = table.column(COMPARED).is_ok();
         if !numbers && !ids {
             let hint = match (has(IDS), by_id) {
                 (true, false) => "it has ids: name their columns in both tables with --id",
@@ -234,7 +315,10 @@ impl Columns {
                 file.display()
             )));
         }
-        let used = [DECISION].into_iter().chain(numbers.then_some(ROWS).into_iter().flatten());
+        let used = [DECISION]
+            .into_iter()
+            .chain(compared.then_some(COMPARED))
+            .chain(numbers.then_some(ROWS).into_iter().flatten());
         let used: Vec<String> =
             used.chain(ids.then_some(IDS).into_iter().flatten()).map(String::from).collect();
         let kinds = used.iter().map(|name| (name.clone(), Kind::Text)).collect();
@@ -245,6 +329,7 @@ impl Columns {
             decisions: texts(&table, DECISION),
             numbers: numbers.then(|| both(ROWS)),
             ids: ids.then(|| both(IDS)),
+            compared: compared.then(|| texts(&table, COMPARED)),
         })
     }
 }

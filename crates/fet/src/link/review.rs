@@ -10,12 +10,10 @@ mod sheet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use fet_core::data::Keys;
 use fet_core::linker::Links;
-use fet_data::read_texts;
 
 use super::choice::{Chosen, Threshold};
-use super::decisions::{self, Decisions};
+use super::decisions::{self, Cells, Decisions};
 use super::{Arguments, tables};
 use crate::folder;
 use crate::input::input;
@@ -50,20 +48,14 @@ struct Review<'a> {
     ids: Option<&'a [Vec<String>; 2]>,
     /// The names of the key columns in both tables.
     names: [&'a [String]; 2],
-    /// Their cells as they stand, row by row.
-    cells: [Vec<String>; 2],
+    /// Their cells as they stand.
+    cells: Cells,
 }
 
 impl Review<'_> {
-    /// The cells of a row of the primary (side 0) or the secondary (1).
-    fn row(&self, side: usize, row: usize) -> &[String] {
-        let columns = self.names[side].len();
-        &self.cells[side][row * columns..(row + 1) * columns]
-    }
-
     /// Both sides' rows of a pair.
     fn rows(&self, pair: &Asked) -> [&[String]; 2] {
-        [self.row(0, pair.row), self.row(1, pair.record as usize)]
+        [self.cells.row(0, pair.row), self.cells.row(1, pair.record as usize)]
     }
 }
 
@@ -149,7 +141,7 @@ pub(super) struct Ready {
 pub(super) fn prepare(
     arguments: &Arguments,
     linker: &str,
-    keys: [&Keys; 2],
+    cells: Cells,
     ids: Option<&[Vec<String>; 2]>,
     links: &Links,
     (chosen, decisions): (&Chosen, &Decisions),
@@ -161,13 +153,8 @@ pub(super) fn prepare(
         return Err(input(no_threshold(links)));
     };
     let names = tables::names(arguments);
-    let files = [&arguments.primary, &arguments.secondary];
-    let cells = |side: usize| match keys[side].text() {
-        Some(texts) => Ok(texts.cells().into_iter().map(String::from).collect()),
-        None => read_texts(files[side], names[side]).map_err(input),
-    };
     let pairs = select(chosen, links, decisions, threshold, arguments.review_pairs.get());
-    let review = Review { arguments, linker, threshold, ids, names, cells: [cells(0)?, cells(1)?], pairs };
+    let review = Review { arguments, linker, threshold, ids, names, cells, pairs };
     let page = page::text(&review)?;
     Ok(Some(Ready { page, sheet: sheet::text(&review), pairs: review.pairs.len() }))
 }

@@ -3,15 +3,19 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use fet_core::data::Keys;
+use fet_core::data::{Comparison, Keys};
+use fet_linkers::contents;
 
 use super::pairs::Pairs;
 
-/// Lines for people about the keys.
-pub(super) fn keys(primary: &Keys, secondary: &Keys) -> String {
+/// Lines for people about the keys. `compared` names the comparison of each column where texts are compared for equality.
+pub(super) fn keys(primary: &Keys, secondary: &Keys, names: &[String], compared: &[Comparison]) -> String {
     let mut out = String::new();
+    for (name, comparison) in names.iter().zip(compared) {
+        let _ = writeln!(out, "key `{name}` is compared {}", comparison.told());
+    }
     for (name, keys) in [("primary", primary), ("secondary", secondary)] {
-        let (empty, repeated) = oddities(keys);
+        let (empty, repeated) = oddities(keys, compared);
         if empty > 0 {
             let _ = writeln!(out, "{name}: {empty} rows have empty keys; they are linked with nothing");
         }
@@ -74,23 +78,11 @@ pub(super) fn text(pairs: &Pairs<'_>, records: usize) -> String {
 }
 
 /// The number of empty keys, and of rows that share a key with another.
-fn oddities(keys: &Keys) -> (usize, usize) {
-    let mut empty = 0;
-    let mut counts: HashMap<Vec<u8>, usize> = HashMap::new();
-    for row in 0..keys.rows() {
-        let key: Vec<u8> = match keys {
-            Keys::Text(keys) => {
-                let cells: Vec<String> = keys.row(row).map(fet_linkage::text::normalise).collect();
-                if cells.iter().all(String::is_empty) {
-                    empty += 1;
-                    continue;
-                }
-                cells.join("\n").into_bytes()
-            }
-            Keys::Numbers(keys) => keys.row(row).iter().flat_map(|x| x.to_le_bytes()).collect(),
-            _ => continue,
-        };
-        *counts.entry(key).or_default() += 1;
-    }
+fn oddities(keys: &Keys, compared: &[Comparison]) -> (usize, usize) {
+    let normal = vec![Comparison::Normal; keys.columns()];
+    let contents = contents(keys, &[], if compared.is_empty() { &normal } else { compared });
+    let mut counts: HashMap<&[u8], usize> = HashMap::new();
+    contents.iter().flatten().for_each(|key| *counts.entry(key).or_default() += 1);
+    let empty = contents.iter().filter(|key| key.is_none()).count();
     (empty, counts.values().filter(|&&count| count > 1).sum())
 }

@@ -25,33 +25,42 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
             format!("must name as many columns as --keys ({}); it names {}", names.len(), others.len());
         return Err(input(format!("--secondary-keys: {problem}")));
     }
-    let read = |kind| -> anyhow::Result<(Keys, Keys)> {
-        let primary = read_keys(&arguments.primary, names, kind).map_err(input)?;
-        let secondary = read_keys(&arguments.secondary, others, kind).map_err(input)?;
-        if primary.kind_name() == secondary.kind_name() {
-            return Ok((primary, secondary));
-        }
-        // If a key of one side is not a number, both sides' keys are text.
-        let primary = read_keys(&arguments.primary, names, KeyKind::Text).map_err(input)?;
-        Ok((primary, read_keys(&arguments.secondary, others, KeyKind::Text).map_err(input)?))
+    let one = |path: &Path, names: &[String], kind| -> anyhow::Result<Keys> {
+        let (keys, notes) = read_keys(path, names, kind).map_err(input)?;
+        notes.iter().for_each(|note| fet_files::note!("note: {note}"));
+        Ok(keys)
+    };
+    let both = |kind| -> anyhow::Result<(Keys, Keys)> {
+        Ok((one(&arguments.primary, names, kind)?, one(&arguments.secondary, others, kind)?))
+    };
+    let asked = match (arguments.text, arguments.numbers) {
+        (true, _) => Some(KeyKind::Text),
+        (_, true) => Some(KeyKind::Numbers),
+        _ => None,
     };
     if let Some(kind) = &arguments.linker {
         let slot = slot(arguments, kind)?;
-        let takes = slot.build(&()).map_err(input)?.about().takes;
-        let (primary, secondary) = read(takes)?;
+        let takes = asked.unwrap_or(slot.build(&()).map_err(input)?.about().takes);
+        let (primary, secondary) = both(takes)?;
+        if primary.kind_name() == secondary.kind_name() {
+            return Ok((slot, primary, secondary));
+        }
+        // If a key of one side is not a number, both sides' keys are text.
+        let (primary, secondary) = both(KeyKind::Text)?;
         return Ok((slot, primary, secondary));
     }
     // The keys choose the linker: they must be of one kind, and no wrong cell may decide it.
-    let primary = read_keys(&arguments.primary, names, KeyKind::Either).map_err(input)?;
-    let secondary = read_keys(&arguments.secondary, others, KeyKind::Either).map_err(input)?;
-    for (keys, file, names) in
-        [(&primary, &arguments.primary, names), (&secondary, &arguments.secondary, others)]
-    {
-        refuse_stray_cell(keys, file, names)?;
+    let (primary, secondary) = both(asked.unwrap_or(KeyKind::Either))?;
+    if asked.is_none() {
+        for (keys, file, names) in
+            [(&primary, &arguments.primary, names), (&secondary, &arguments.secondary, others)]
+        {
+            refuse_stray_cell(keys, file, names)?;
+        }
     }
     if primary.kind_name() != secondary.kind_name() {
         return Err(input(format!(
-            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or a linker for texts, as --linker clk",
+            "--keys: {} of {} are {}, {} of {} are {}; name columns of one kind, or compare both as texts (--text)",
             names.join(", "),
             arguments.primary.display(),
             primary.kind_name(),
@@ -76,8 +85,8 @@ fn refuse_stray_cell(keys: &Keys, file: &Path, names: &[String]) -> anyhow::Resu
     for (at, name) in names.iter().enumerate() {
         if let Some((row, cell)) = column(at).enumerate().find(|(_, cell)| !is_number(cell)) {
             return Err(input(format!(
-                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (mend it, or name a \
-                 linker for texts, as --linker clk)",
+                "{} row {row} (from 0) column `{name}`: must be a number, as most cells of the column are; it is {cell:?} (correct it, or \
+                 compare texts with --text)",
                 file.display()
             )));
         }

@@ -7,7 +7,7 @@ use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
 use super::files::{self, Request};
-use super::table::{Named, Own};
+use super::table::{Compare, Named, Own};
 use super::{Form, payload};
 use crate::input::input;
 use crate::link::progress::Progress;
@@ -29,6 +29,12 @@ pub struct Arguments {
     /// Refuses requests of fewer rows.
     #[arg(long, value_name = "N", default_value = "1")]
     at_least: usize,
+    /// Refuses requests of more rows, which could try a list of guessed keys [default: ten times the rows of your table, at least 10000].
+    #[arg(long, value_name = "N")]
+    at_most: Option<usize>,
+    /// Agrees to compare identifiers without case, accents and punctuation where the request wants that (`normal`).
+    #[arg(long, value_enum, value_name = "HOW")]
+    compare: Option<Compare>,
     /// The file of the answer, for the asker.
     #[arg(long)]
     out: PathBuf,
@@ -36,7 +42,7 @@ pub struct Arguments {
 
 /// Writes the answer, and returns what to say.
 pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { request: path, named, give, payload: columns, out, .. } = arguments;
+    let Arguments { request: path, named, give, payload: columns, compare, out, .. } = arguments;
     output::check_own("--out", out, [path, &named.table])?;
     files::spare_secret("--out", out)?;
     if (*give == Form::Payload) == columns.is_empty() {
@@ -47,9 +53,10 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
     payload::check(columns)?;
     let (request, elements) = files::read::<Request>("", path)?;
     check(arguments, &request, &elements)?;
-    let own = named.read(Some(request.keys))?;
-    let told = own.told();
+    let own = named.answering(&request.compared, *compare)?;
+    let told = own.told(&named.keys);
     let rows = own.keys.len();
+    check_most(arguments, request.rows, rows)?;
     let payloads = if *give == Form::Cardinality { Vec::new() } else { payloads(&own, columns)? };
     let padded = match payloads.iter().map(Vec::len).max() {
         Some(longest) => padded(longest),
@@ -85,10 +92,9 @@ pub(super) fn answer(arguments: &Arguments) -> anyhow::Result<String> {
         }
     };
     Ok(format!(
-        "answered {} rows from {rows} rows, keys compared as {}\n{told}the asker learns {learns}, and that these are {rows} rows\n\
+        "answered {} rows from {rows} rows\n{told}the asker learns {learns}, and that these are {rows} rows\n\
          answer written to {}: for the asker\n",
         request.rows,
-        request.keys.name(),
         out.display()
     ))
 }
@@ -111,11 +117,11 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
             give.name()
         ));
     }
-    if request.columns != named.keys.len() {
+    if request.compared.len() != named.keys.len() {
         return Err(input(format!(
             "--keys: must name as many columns as {} has keys of ({}); it names {}",
             path.display(),
-            request.columns,
+            request.compared.len(),
             named.keys.len()
         )));
     }
@@ -123,6 +129,24 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
         return refuse(format!("has {} rows; --at-least refuses fewer than {at_least}", request.rows));
     }
     Ok(())
+}
+
+/// The most rows of a request for each row of the owner's table, where `--at-most` does not say.
+const MOST_RATIO: usize = 10;
+/// As many rows are answered in any case.
+const MOST_ALWAYS: usize = 10_000;
+
+/// Refuses a request of so many rows that it could list all keys there may be.
+fn check_most(arguments: &Arguments, asked: usize, own: usize) -> anyhow::Result<()> {
+    let most = arguments.at_most.unwrap_or_else(|| own.saturating_mul(MOST_RATIO).max(MOST_ALWAYS));
+    if asked <= most {
+        return Ok(());
+    }
+    Err(input(format!(
+        "{}: asks about {asked} rows, and --at-most refuses more than {most} (this table has {own}). A list of guessed keys could find all of \
+         yours: ask its sender why it has so many, and allow them with --at-most {asked}.",
+        arguments.request.display()
+    )))
 }
 
 /// What goes with each row: its number, and its cells of these columns as they stand.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use fet_linkage::psi::labelled::Asker;
 
 use super::Form;
-use super::files::{self, Kind, Request, State};
-use super::table::Named;
+use super::files::{self, Request, State};
+use super::table::{Compare, Named};
 use crate::input::input;
 use crate::link::progress::Progress;
 use crate::output;
@@ -20,7 +20,11 @@ pub struct Arguments {
     /// What you want; the owner decides whether you get it.
     #[arg(long, value_enum, value_name = "WHAT", default_value = "links")]
     want: Form,
-    /// Compares keys as texts, also where all of yours are numbers: for owners some of whose keys are not.
+    /// How all keys are compared [default: each column as its cells suggest: as numbers where all are numbers without a leading zero, verbatim
+    /// where they look like identifiers, else normal].
+    #[arg(long, value_enum, value_name = "HOW")]
+    compare: Option<Compare>,
+    /// Compares no column as numbers: 77 and 77.0 are then two keys.
     #[arg(long)]
     text: bool,
     /// The file of the request, for the owner of the other table.
@@ -33,7 +37,7 @@ pub struct Arguments {
 
 /// Writes request and secret, and returns what to say.
 pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
-    let Arguments { named, want, text, out, secret } = arguments;
+    let Arguments { named, want, compare, text, out, secret } = arguments;
     output::check_own("--out", out, [&named.table])?;
     output::check_own("--secret", secret, [&named.table])?;
     files::spare_secret("--out", out)?;
@@ -46,14 +50,14 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
             secret.display()
         )));
     }
-    let own = named.read(text.then_some(Kind::Text))?;
-    let (told, kind, rows) = (own.told(), own.kind, own.keys.len());
+    let own = named.asked(*compare, *text)?;
+    let (told, rows) = (own.told(&named.keys), own.keys.len());
     let progress = Progress::of("blinding", "blinded", rows);
     let (asker, elements) = Asker::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
     let id = fet_files::hex(&asker.request());
     let state = State { request: id.clone(), wants: *want, rows, used: false };
-    let request = Request { id, wants: *want, keys: kind, columns: named.keys.len(), rows };
+    let request = Request { id, wants: *want, compared: own.compared, rows };
     claim(secret)?;
     let both = || {
         files::write(secret, &state, &[&asker.to_bytes()])?;
@@ -71,11 +75,10 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(error);
     }
     Ok(format!(
-        "asked for {} of {rows} rows, {} distinct keys, compared as {}\n{told}request written to {}: for the owner of the other table\n\
+        "asked for {} of {rows} rows, {} distinct keys\n{told}request written to {}: for the owner of the other table\n\
          secret written to {}: it stays here, and opens one answer\n",
         want.name(),
         asker.distinct(),
-        kind.name(),
         out.display(),
         secret.display()
     ))

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use anyhow::Context;
+use fet_core::data::Comparison;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,7 @@ use crate::input::{input, of_json};
 
 /// How files of all kinds begin.
 const FAMILY: &str = "fet psi ";
-const VERSION: &str = " 1\n";
+const VERSION: &str = " 2\n";
 
 /// Bytes of a checksum.
 const SUM: usize = 32;
@@ -26,23 +27,6 @@ pub(super) trait File: Serialize + DeserializeOwned {
     const WRITER: &'static str;
 }
 
-/// Which kind of keys is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Kind {
-    Text,
-    Numbers,
-}
-
-impl Kind {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Text => "texts",
-            Self::Numbers => "numbers",
-        }
-    }
-}
-
 /// What goes to the owner. The bytes are an element for each row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,9 +34,8 @@ pub(super) struct Request {
     /// What its elements are told from others by, in hexadecimal digits.
     pub id: String,
     pub wants: Form,
-    pub keys: Kind,
-    /// The number of key columns.
-    pub columns: usize,
+    /// The comparison of each key column.
+    pub compared: Vec<Comparison>,
     pub rows: usize,
 }
 
@@ -197,8 +180,8 @@ mod tests {
     fn another_file_is_told_by_what_it_is() {
         let of = |bytes: &[u8]| parse::<Request>(bytes.to_vec()).expect_err("no request");
         assert!(of(&written()).contains("must be a request, as `fet psi ask` writes it; it is a secret"));
-        assert!(of(b"fet psi answer 1\n").ends_with("it is an answer"));
-        assert!(of(b"fet psi request 2\n").contains("another version"));
+        assert!(of(b"fet psi answer 2\n").ends_with("it is an answer"));
+        assert!(of(b"fet psi request 1\n").contains("another version"));
         assert!(of(b"first,last\n").contains("something else"));
     }
 }

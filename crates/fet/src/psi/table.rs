@@ -1,13 +1,14 @@
 //! A table's keys, in the form in which both sides compare them.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use fet_core::data::{KeyKind, Keys};
+use clap::ValueEnum;
+use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
 use fet_linkers::contents;
 
-use super::files::Kind;
 use crate::input::input;
 
 /// The table and its keys, as both sides name them.
@@ -23,22 +24,51 @@ pub(crate) struct Named {
     pub missing: Vec<String>,
 }
 
+/// How keys are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Compare {
+    /// As they stand, without the white space around them: case, accents, punctuation and leading zeros count.
+    Verbatim,
+    /// In their normal form: case, accents and punctuation do not count.
+    Normal,
+}
+
+impl Compare {
+    fn comparison(self) -> Comparison {
+        match self {
+            Self::Verbatim => Comparison::Verbatim,
+            Self::Normal => Comparison::Normal,
+        }
+    }
+}
+
 /// The keys of a table's rows.
 pub(super) struct Own {
-    pub kind: Kind,
+    /// The comparison of each key column.
+    pub compared: Vec<Comparison>,
     /// Nothing where a row has none.
     pub keys: Vec<Option<Key>>,
+    /// What a person should know of the columns, one line each.
+    notes: String,
     /// The file that they are of, as it was then.
     stored: Stored,
 }
 
 impl Own {
-    /// What is to be told of rows without a key, if there are any.
-    pub(super) fn told(&self) -> String {
-        match self.keys.iter().filter(|key| key.is_none()).count() {
-            0 => String::new(),
-            empty => format!("{empty} rows have empty keys; they are equal to nothing\n"),
+    /// What is to be told of the comparison of columns, and of rows without a key, if there are any.
+    pub(super) fn told(&self, names: &[String]) -> String {
+        let mut text = String::new();
+        for (name, comparison) in names.iter().zip(&self.compared) {
+            let _ = writeln!(text, "key `{name}` is compared {}", comparison.told());
         }
+        text += &self.notes;
+        match self.keys.iter().filter(|key| key.is_none()).count() {
+            0 => {}
+            empty => {
+                let _ = writeln!(text, "{empty} rows have empty keys; they are equal to nothing");
+            }
+        }
+        text
     }
 
     /// The cells of these columns as they stand, row by row.
@@ -48,35 +78,73 @@ impl Own {
 }
 
 impl Named {
-    /// Reads them: numbers if `kind` says so, or if it does not say and every cell is one that is told from others; else texts.
-    pub(super) fn read(&self, kind: Option<Kind>) -> anyhow::Result<Own> {
+    /// The asker's keys: compared as `compare` says, or as each column's cells suggest; with `text` none is compared as numbers.
+    pub(super) fn asked(&self, compare: Option<Compare>, text: bool) -> anyhow::Result<Own> {
         let stored = Stored::read(&self.table).map_err(input)?;
-        let read = |kind| stored.keys(&self.keys, kind).map_err(input);
-        let keys = match kind {
-            Some(Kind::Text) => read(KeyKind::Text)?,
-            Some(Kind::Numbers) | None => read(KeyKind::Either)?,
+        let as_text = vec![text || compare.is_some(); self.keys.len()];
+        let table = stored.cells(&self.keys, &as_text).map_err(input)?;
+        let suggested = |column| match Comparison::of(table.column(column)) {
+            Comparison::Numbers if text => Comparison::Verbatim,
+            comparison => comparison,
         };
-        if kind == Some(Kind::Numbers) && keys.numbers().is_none() {
-            return Err(input(format!(
-                "{}: the keys of the request are numbers, and {} has other cells too, or whole numbers too long to be told apart as such; mend \
-                 them, or have it asked again as texts (--text)",
-                self.table.display(),
-                self.keys.join(", "),
-            )));
+        let of = |column| compare.map_or_else(|| suggested(column), Compare::comparison);
+        let compared = (0..self.keys.len()).map(of).collect();
+        Ok(self.own(stored, table, compared, String::new()))
+    }
+
+    /// The owner's keys, compared as a request says. `accepted` is what the owner agrees to although its cells suggest otherwise.
+    pub(super) fn answering(
+        &self,
+        compared: &[Comparison],
+        accepted: Option<Compare>,
+    ) -> anyhow::Result<Own> {
+        let stored = Stored::read(&self.table).map_err(input)?;
+        let as_text: Vec<bool> = compared.iter().map(|how| *how != Comparison::Numbers).collect();
+        let table = stored.cells(&self.keys, &as_text).map_err(input)?;
+        let mut notes = String::new();
+        for (column, (name, how)) in self.keys.iter().zip(compared).enumerate() {
+            let place = format!("{}, column `{name}`", self.table.display());
+            let present = || table.column(column).filter(|cell| !cell.trim().is_empty());
+            match how {
+                Comparison::Numbers => {
+                    let (all, others) =
+                        (present().count(), present().filter(|cell| number(cell.trim()).is_none()).count());
+                    if all > 0 && others == all {
+                        return Err(input(format!(
+                            "{place}: the request compares it as numbers, and no cell is a number without a leading zero. Name the column of \
+                             numbers, or have it asked again with --text."
+                        )));
+                    }
+                    if others > 0 {
+                        let _ = writeln!(
+                            notes,
+                            "{place}: {others} of {all} cells are no numbers; they are compared as they stand"
+                        );
+                    }
+                }
+                Comparison::Normal
+                    if accepted != Some(Compare::Normal)
+                        && Comparison::of(table.column(column)) == Comparison::Verbatim =>
+                {
+                    return Err(input(format!(
+                        "{place}: the request ignores case, accents and punctuation, and the cells look like identifiers: different ones would \
+                         count as equal. Have it asked again with --compare verbatim, or accept it with --compare normal."
+                    )));
+                }
+                _ => {}
+            }
         }
-        let kind = if keys.numbers().is_some() { Kind::Numbers } else { Kind::Text };
-        if kind == Kind::Numbers && !self.missing.is_empty() {
-            return Err(input("--missing: is of texts; these keys are numbers, none of which is missing"));
-        }
-        Ok(Own { kind, keys: digests(&keys, &self.missing), stored })
+        Ok(self.own(stored, table, compared.to_vec(), notes))
+    }
+
+    fn own(&self, stored: Stored, table: TextTable, compared: Vec<Comparison>, notes: String) -> Own {
+        let keys = contents(&Keys::Text(table), &self.missing, &compared);
+        let keys = keys.into_iter().map(|content| content.map(|content| key(&content))).collect();
+        Own { compared, keys, notes, stored }
     }
 
     /// The place of the table, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.table
     }
-}
-
-fn digests(keys: &Keys, missing: &[String]) -> Vec<Option<Key>> {
-    contents(keys, missing).into_iter().map(|content| content.map(|content| key(&content))).collect()
 }

@@ -119,7 +119,7 @@ impl Asker for Side {
 }
 
 impl Owner for Side {
-    fn challenge(&mut self, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
+    fn challenge(&mut self, _queries: &Keys, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
         self.sum = 7;
         Ok(Some(Sealed::new(1, 1, vec![self.sum])))
     }

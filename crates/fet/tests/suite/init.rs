@@ -119,3 +119,45 @@ fn what_cannot_be_guessed_is_asked_for() {
     assert_eq!(fs::read_to_string(folder.join("mine.toml")).expect("kept"), "name = \"mine\"\n");
     assert!(!folder.join("experiment.toml").exists());
 }
+
+/// Dates are keys too, and so are columns of which a cell is missing.
+#[test]
+fn dates_and_texts_with_missing_cells_are_keys() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let days = |column: &str| -> String {
+        format!("date,{column}\n")
+            + &(1..=40)
+                .map(|day| format!("2020-{:02}-{:02},{}\n", 1 + day / 20, 1 + day % 20, day * 7 % 11))
+                .collect::<String>()
+    };
+    let people = |column: &str| -> String {
+        let row = |row: usize| {
+            format!(
+                "ann {row},{},{}\n",
+                if row == 7 { String::new() } else { row.to_string() },
+                ["a", "b"][row % 2]
+            )
+        };
+        format!("name,nr,{column}\n") + &(0..40).map(row).collect::<String>()
+    };
+    for (name, text) in
+        [("m1.csv", days("y")), ("m2.csv", days("z")), ("m3.csv", people("y")), ("m4.csv", people("z"))]
+    {
+        fs::write(folder.join(name), text).expect("written");
+    }
+    for (tables, more, parts) in [
+        (["m1.csv", "m2.csv"], &[][..], &["keys = [\"date\"]", "dates = [1]", "near = [30.0]"][..]),
+        (["m1.csv", "m2.csv"], &["--keys=date"], &["dates = [1]"]),
+        (["m3.csv", "m4.csv"], &[], &["keys = [\"name\", \"nr\"]", "key_kind = \"text\""]),
+    ] {
+        let _ = fs::remove_file(folder.join("e.toml"));
+        let output =
+            fet(folder, &[&["init", tables[0], tables[1], "--label=y", "--out=e.toml"], more].concat());
+        assert!(output.status.success(), "{output:?}");
+        let text = fs::read_to_string(folder.join("e.toml")).expect("written");
+        assert!(parts.iter().all(|part| text.contains(part)), "{parts:?} in {text}");
+        let check = fet(folder, &["data", "check", "e.toml"]);
+        assert!(check.status.success(), "{check:?}\n{text}");
+    }
+}

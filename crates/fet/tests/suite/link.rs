@@ -302,3 +302,43 @@ fn a_threshold_that_is_none_is_refused() {
         "{output:?}"
     );
 }
+
+/// Codes are no numbers, and identifiers that are mostly digits are linked.
+#[test]
+fn identifiers_are_linked_as_they_stand() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    let write = |name: &str, text: &str| std::fs::write(path.join(name), text).expect("writable");
+    write("a.csv", "id\n0123\n123\n77\n");
+    write("b.csv", "id\n0123\n123\n99\n");
+    let isbn = |reverse: bool| -> String {
+        let of = |row: usize| {
+            format!("{:09}{}", 31 * row, if row % 11 == 0 { "X".into() } else { (row % 10).to_string() })
+        };
+        let all = (1..=200).map(|row| of(if reverse { 201 - row } else { row }) + "\n");
+        "id\n".to_string() + &all.collect::<String>()
+    };
+    write("c.csv", &isbn(false));
+    write("d.csv", &isbn(true));
+    for linker in ["exact", "psi"] {
+        let linked = |tables: [&str; 2], more: &[&str]| {
+            let output =
+                link(path, &[&tables[..], &["--keys=id", "--linker", linker, "--out=l.csv"], more].concat());
+            assert!(output.status.success(), "{output:?}");
+            let links = std::fs::read_to_string(path.join("l.csv")).expect("the links");
+            let pair = |line: &str| line.rsplit_once(",1,1").map(|(rows, _)| rows.to_string());
+            (links.lines().skip(1).filter_map(pair).collect::<Vec<_>>(), text(&output.stdout))
+        };
+        let (pairs, told) = linked(["a.csv", "b.csv"], &[]);
+        assert_eq!(pairs, ["0,0", "1,1"], "{linker}");
+        assert!(told.contains("key `id` is compared as they stand"), "{told}");
+        assert_eq!(linked(["a.csv", "b.csv"], &["--numbers"]).0.len(), 2, "0123 is 123");
+        assert_eq!(linked(["a.csv", "b.csv"], &["--text", "--set=compare=normal"]).0, ["0,0", "1,1"]);
+        let (pairs, _) = linked(["c.csv", "d.csv"], &[]);
+        assert_eq!(pairs.len(), 200, "{linker}");
+        assert_eq!(pairs[0], "0,199");
+    }
+    // The reader's notes on keys are shown.
+    let output = link(path, &["a.csv", "b.csv", "--keys=id", "--linker=exact", "--numbers", "--out=l.csv"]);
+    assert!(text(&output.stderr).contains("a.csv column `id`: numbers with leading zeros"), "{output:?}");
+}

@@ -417,3 +417,47 @@ fn a_model_has_a_card() {
         assert!(card.contains(part), "{part} in {card}");
     }
 }
+
+/// What the reader could not decide is in the report, and a mark of a missing cell is a value where the owner says so.
+#[test]
+fn a_run_tells_what_was_read_and_keeps_declared_values() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    let mut primary = "k,when,region\n".to_string();
+    let mut secondary = "k,z\n".to_string();
+    for row in 0..60 {
+        let _ =
+            writeln!(primary, "{row},{:02}/{:02}/2024,{}", 1 + row % 12, 1 + row % 7, ["NA", "EU"][row % 2]);
+        let _ = writeln!(secondary, "{row},{}", row % 9);
+    }
+    std::fs::write(path.join("p.csv"), primary).expect("writable");
+    std::fs::write(path.join("s.csv"), secondary).expect("writable");
+    let experiment = |more: &str| {
+        format!(
+            "name = 'c'\nlinker = {{ kind = 'nearest', neighbours = 1 }}\nmethod = {{ kind = 'solo' }}\ntrain = {{ epochs = 1 }}\n\
+             [data]\nkind = 'linked'\ntask = 'binary'\nlabel = 'region'\nprimary = {{ file = 'p.csv', keys = ['k']{more} }}\n\
+             secondaries = [{{ file = 's.csv', keys = ['k'] }}]\n"
+        )
+    };
+    let run = |more: &str, out: &str| {
+        std::fs::write(path.join("e.toml"), experiment(more)).expect("writable");
+        fet(path, &["run", "e.toml", "--out", out])
+    };
+    let refused = run("", "r");
+    let message = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{message}");
+    assert!(message.contains("it is missing") && message.contains("`missing`"), "{message}");
+    for (more, out) in
+        [(", columns = { region = 'category' }", "a"), (", missing = ['-']", "b"), (", missing = ['']", "d")]
+    {
+        let output = run(more, out);
+        assert!(output.status.success(), "{more}: {output:?}");
+        let warnings = report(&path.join(out)).warnings;
+        assert!(
+            warnings
+                .iter()
+                .any(|warning| warning.contains("column `when`") && warning.contains("date:%d/%m/%Y")),
+            "{warnings:?}"
+        );
+    }
+}

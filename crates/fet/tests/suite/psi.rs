@@ -49,7 +49,7 @@ fn tables() -> tempfile::TempDir {
         let (name, town) = (row * 7 % 23, row % 2);
         match row % 9 {
             4 => a += ",,x\n",
-            _ => a += &format!("Pérson {name},Town-{town},x\n"),
+            _ => a += &format!("Pérson {name},Town. {town},x\n"),
         }
     }
     for row in 0..45_usize {
@@ -79,7 +79,8 @@ fn exchange(folder: &Path, form: &str, more: &[&str], name: &str) {
     let (out, own) = (format!("--out={request}"), format!("--secret={secret}"));
     let told = done(folder, &[&ASK[..], &[&want, &out, &own]].concat());
     assert!(
-        told.contains(&format!("asked for {form} of 60 rows")) && told.contains("compared as texts"),
+        told.contains(&format!("asked for {form} of 60 rows"))
+            && told.contains("key `town` is compared as names"),
         "{told}"
     );
     assert!(told.contains("7 rows have empty keys"), "{told}");
@@ -139,9 +140,9 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     let output = fet(path, &["psi", "open", "answer", "--secret=s", "--out=-"]);
     assert!(text(&output.stderr).contains("7 pairs"), "{output:?}");
     assert_eq!(text(&output.stdout), linked(path, "psi", ["numbers.csv", "others.csv"], ["x", "x"], 6));
-    // As texts, 1e0 is not 1, and what counts as missing is equal to nothing.
+    // As texts, 1e0 is not 1, nor is 2.50 2.5, and what counts as missing is equal to nothing.
     for (missing, empty, pairs) in
-        [("--missing=unknown", false, "6 pairs"), ("--missing=x,2", true, "2 pairs")]
+        [("--missing=unknown", false, "4 pairs"), ("--missing=x,2", true, "0 pairs")]
     {
         let secret = format!("--secret={}", &missing[10..]);
         let ask = ["ask", "numbers.csv", "--keys=x", "--text", missing, "--out=r.psi", &secret];
@@ -155,7 +156,7 @@ fn numbers_are_equal_as_numbers_and_links_may_be_an_answer() {
     refused(
         path,
         &["answer", "r.psi", "b.csv", "--keys=place", "--give=links", "--out=x"],
-        "b.csv: the keys of the request are numbers",
+        "b.csv, column `place`: the request compares it as numbers, and no cell is a number",
     );
 }
 
@@ -254,4 +255,67 @@ fn long_numbers_are_compared_as_texts() {
         let equal: Vec<&str> = linked.lines().filter(|line| line.ends_with(",1")).collect();
         assert_eq!(equal, ["1,1,1,1"], "{linker}");
     }
+}
+
+/// The cells of one account are for who has its identifier, in the same letters and signs.
+#[test]
+fn identifiers_are_compared_as_they_stand() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    let wants = ["--want=payload", "--keys=id"];
+    let payload = |primary: &[&str], others: &[&str], more: &[&str]| {
+        let table =
+            |cells: &[&str]| -> String { cells.iter().map(|cell| format!("{cell},of {cell}\n")).collect() };
+        fs::write(path.join("a.csv"), format!("id,x\n{}", table(primary))).expect("writable");
+        fs::write(path.join("b.csv"), format!("id,x\n{}", table(others))).expect("writable");
+        let _ = fs::remove_file(path.join("s"));
+        let told = done(path, &[&["ask", "a.csv", "--out=r.psi", "--secret=s"], &wants[..], more].concat());
+        assert!(told.contains("key `id` is compared "), "{told}");
+        let give = ["--keys=id", "--give=payload", "--payload=x", "--out=b.psi"];
+        done(path, &[&["answer", "r.psi", "b.csv"], &give[..]].concat());
+        done(path, &["open", "b.psi", "--secret=s", "--out=l.csv"]);
+        let links = read(path, "l.csv");
+        links
+            .lines()
+            .skip(1)
+            .map(|line| line.rsplit(',').next().unwrap_or_default().to_string())
+            .collect::<Vec<_>>()
+    };
+    let account = ["001A0000006Vm9r"];
+    assert_eq!(payload(&account, &["001A0000006VM9R", "001A0000006Vm9r"], &[]), ["of 001A0000006Vm9r"]);
+    let mail = ["john-smith@example.org"];
+    assert_eq!(
+        payload(&mail, &["john.smith@example.org", "John-Smith@example.org"], &[]),
+        Vec::<String>::new()
+    );
+    assert_eq!(payload(&["0123", "77"], &["123", "0123", "77.0"], &[]), ["of 0123"]);
+    assert_eq!(
+        payload(&["123", "77"], &["0123", "77.0"], &[]),
+        ["of 77.0"],
+        "numbers, and a code that is none"
+    );
+    assert_eq!(payload(&["77"], &["77.0", "77"], &["--text"]), ["of 77"]);
+    assert_eq!(payload(&["123456789X", "1234567890"], &["1234567890", "123456789x"], &[]), ["of 1234567890"]);
+    assert_eq!(payload(&["M\u{fc}ller"], &["MULLER"], &[]), ["of MULLER"], "names keep their normal form");
+    assert_eq!(payload(&["M\u{fc}ller"], &["MULLER"], &["--compare=verbatim"]), Vec::<String>::new());
+    // The owner agrees, or not, that case does not count.
+    done(path, &["ask", "a.csv", "--keys=id", "--compare=normal", "--out=n.psi", "--secret=n"]);
+    fs::write(path.join("b.csv"), "id,x\na1,1\nA1,2\n").expect("writable");
+    let answer = ["answer", "n.psi", "b.csv", "--keys=id", "--give=links", "--out=n.answer"];
+    refused(path, &answer, "b.csv, column `id`: the request ignores case");
+    done(path, &[&answer[..], &["--compare=normal"]].concat());
+}
+
+/// Who asks about many more rows than there are could list all keys.
+#[test]
+fn a_request_of_too_many_rows_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path();
+    let rows: String = (0..10_001).map(|row| format!("{row}\n")).collect();
+    fs::write(path.join("all.csv"), format!("id\n{rows}")).expect("writable");
+    fs::write(path.join("few.csv"), "id\n5\n7\n").expect("writable");
+    done(path, &["ask", "all.csv", "--keys=id", "--out=r.psi", "--secret=s"]);
+    let answer = ["answer", "r.psi", "few.csv", "--keys=id", "--give=links", "--out=a.psi"];
+    refused(path, &answer, "asks about 10001 rows, and --at-most refuses more than 10000 (this table has 2)");
+    done(path, &[&answer[..], &["--at-most=10001"]].concat());
 }

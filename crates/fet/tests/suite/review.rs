@@ -336,7 +336,11 @@ fn hostile_cells_are_only_shown() {
     assert_eq!(lines.len(), hostile.len());
     assert!(lines.iter().all(|line| sheet.contains(line)), "{lines:?}");
     let decided: String = lines.iter().map(|line| format!("{line},no\n")).collect();
-    write(path, "d.csv", &format!("primary_row,secondary_row,primary_id,secondary_id,decision\n{decided}"));
+    write(
+        path,
+        "d.csv",
+        &format!("primary_row,secondary_row,primary_id,secondary_id,compared,decision\n{decided}"),
+    );
     let told = done(path, &[&link[..], &more, &["--decisions=d.csv"]].concat());
     assert!(told.contains(&format!("decisions: 0 yes, {} no", hostile.len())), "{told}");
 }
@@ -405,7 +409,7 @@ fn decisions_are_never_overwritten() {
     let sheet = read(path, "r/review.csv");
     assert_eq!(sheet.lines().count(), 4);
     assert!(sheet.starts_with(
-        "primary_row,secondary_row,similarity,rank,linked,primary.name,secondary.name,decision\n"
+        "primary_row,secondary_row,compared,similarity,rank,linked,primary.name,secondary.name,decision\n"
     ));
     assert!(
         sheet.contains(",1,yes,anna miller,anna miler,\n") && sheet.contains(",1,no,carla stone,"),
@@ -439,6 +443,39 @@ fn decisions_are_never_overwritten() {
             assert_eq!(mode & 0o077, 0, "{file} is its owner's alone");
         }
     }
+}
+
+/// What was decided about rows is not applied to other rows that have come to their places.
+#[test]
+fn decisions_about_other_cells_are_refused() {
+    let folder = small();
+    let path = folder.path();
+    let link = [&SMALL[..], &["--threshold=0.8"]].concat();
+    done(path, &[&link[..], &["--review=r"]].concat());
+    let decided = read(path, "r/review.csv").replace(",\n", ",yes\n");
+    write(path, "d.csv", &decided);
+    let with = [&link[..], &["--decisions=d.csv"]].concat();
+    let told = done(path, &with);
+    assert!(told.contains("decisions: 3 yes") && !told.contains("numbers alone"), "{told}");
+    let links = read(path, "links.csv");
+    // Sorted the other way round, and one cell corrected.
+    write(path, "a.csv", "id,name\nc,carla stone\nb,bert jones\na,anna miller\n");
+    let error = fet(path, &with);
+    refused(&error, &["d.csv: 2 of 3 decisions are about other cells", "data row 1", "`compared`"]);
+    assert_eq!(read(path, "links.csv"), links, "nothing is written");
+    write(path, "a.csv", &OURS.replace("anna miller", "anna myller"));
+    refused(&fet(path, &with), &["of 3 decisions are about other cells"]);
+    // Ids find the rows again.
+    write(path, "a.csv", OURS);
+    let by_id = [&link[..], &["--id=id"]].concat();
+    done(path, &[&by_id[..], &["--review=s"]].concat());
+    write(path, "e.csv", &read(path, "s/review.csv").replace(",\n", ",yes\n"));
+    write(path, "a.csv", "id,name\nc,carla stone\nb,bert jones\na,anna miller\n");
+    let told = done(path, &[&by_id[..], &["--decisions=e.csv"]].concat());
+    assert!(told.contains("decisions: 3 yes"), "{told}");
+    write(path, "f.csv", "primary_row,secondary_row,decision\n0,0,yes\n");
+    let told = done(path, &[&link[..], &["--decisions=f.csv"]].concat());
+    assert!(told.contains("1 name rows by numbers alone"), "{told}");
 }
 
 /// Numbers are shown as they stand in the tables, and are reviewed too.

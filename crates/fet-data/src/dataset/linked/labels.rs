@@ -26,7 +26,8 @@ pub(super) fn labels(
     let missing = |row: usize| {
         Err(DataError::new(
             table.place(row, label),
-            "must have a label; it is missing (leave out records without one)",
+            "must have a label; it is missing (leave out records without one; if NA or the like is a value here, declare the column in \
+             `columns` as \"category\", or name other marks in `missing`)",
         ))
     };
     match column.values {

@@ -32,8 +32,8 @@ pub struct TableSettings {
     #[schemars(extend("x-rule" = "one character (no quote, no line end), \"tab\" or empty"))]
     #[serde(skip_serializing_if = "String::is_empty")]
     pub delimiter: String,
-    /// What stands for a missing cell, besides the usual marks (an empty cell, NA, N/A, NaN, null, None, ?); empty if only
-    /// those do.
+    /// What stands for a missing cell beside an empty one, in place of the usual marks (NA, N/A, NaN, null, None, ?); empty for those,
+    /// which do not count in a column that `columns` calls a category; [""] for an empty cell alone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<String>,
     /// How columns of numbers are scaled, where `bounds` declares no range of theirs.
@@ -138,10 +138,8 @@ impl TableSettings {
         }
         kinds.extend(self.keys.iter().map(|name| (name.clone(), key.clone())));
         let drop = self.drop.iter().filter(|name| !kept.contains(name)).cloned().collect();
-        let mut options =
-            Options { kinds, drop, delimiter: delimiter(&self.delimiter), ..Options::default() };
-        options.missing.extend(self.missing.iter().cloned());
-        options
+        let missing = self.missing.clone();
+        Options { kinds, drop, missing, delimiter: delimiter(&self.delimiter), ..Options::default() }
     }
 
     /// How columns become numbers.

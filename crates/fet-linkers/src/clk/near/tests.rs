@@ -35,6 +35,51 @@ fn near_numbers_and_dates_are_found() {
     assert!(by_letters < 3 * rows / 4, "{by_letters}");
 }
 
+/// One order for a whole column, at each side by its own cells; what fits both is refused.
+#[test]
+fn a_column_has_one_form_of_dates_and_numbers() {
+    let linked = |primary: &[&str], secondary: &[&str], change: &dyn Fn(&mut ClkSettings)| {
+        let linker = clk(|settings| {
+            (settings.near, settings.dates) = (vec![3.0], vec![1]);
+            change(settings);
+        });
+        let links = link(&linker, &text(1, primary), &text(1, secondary), 1, &|_| ())
+            .map_err(|error| error.to_string())?;
+        Ok::<_, String>((0..primary.len()).map(|row| links.row(row)[0]).collect::<Vec<_>>())
+    };
+    let usual = |_: &mut ClkSettings| ();
+    // 3 April and 4 March: a guess for each cell would link them crosswise.
+    let days = ["03/04/2024", "04/03/2024", "31/12/2024"];
+    let iso = ["2024-04-03", "2024-03-04", "2024-12-31"];
+    assert_eq!(linked(&days, &iso, &usual), Ok(vec![0, 1, 2]));
+    let months = ["04/03/2024", "03/04/2024", "12/31/2024"];
+    assert_eq!(linked(&days, &months, &usual), Ok(vec![0, 1, 2]), "each side by its own cells");
+    let open = &days[..2];
+    let error = linked(open, &iso[..2], &usual).expect_err("two forms fit");
+    assert!(error.contains("key 1 ") && error.contains("`linker.date_order`"), "{error}");
+    let error = linked(&iso[..2], open, &usual).expect_err("two forms fit");
+    assert!(error.contains("own table") && error.contains("`linker.date_order`"), "{error}");
+    let declared = |order| move |settings: &mut ClkSettings| settings.date_order = order;
+    assert_eq!(linked(open, &iso[..2], &declared(Order::DayFirst)), Ok(vec![0, 1]));
+    assert_eq!(linked(open, &iso[..2], &declared(Order::MonthFirst)), Ok(vec![1, 0]));
+    let error = linked(&days, &iso, &declared(Order::MonthFirst)).expect_err("no month has the number 31");
+    assert!(error.contains("key 3 "), "{error}");
+    let error = linked(&["31/12/2024", "12/31/2024"], &iso[..2], &usual).expect_err("both orders");
+    assert!(error.contains("both forms"), "{error}");
+    let numbers = |settings: &mut ClkSettings| (settings.near, settings.dates) = (vec![3.0], Vec::new());
+    assert_eq!(linked(&["1.234", "1,23", "12"], &["1234", "1.23", "12.5"], &numbers), Ok(vec![0, 1, 2]));
+    let error = linked(&["1,234", "12"], &["1234", "12"], &numbers).expect_err("two forms fit");
+    assert!(error.contains("`linker.decimal`"), "{error}");
+    // New records have the form of the run's keys.
+    let linker = clk(|settings| (settings.near, settings.dates) = (vec![3.0], vec![1]));
+    let run = text(1, &months);
+    let forms = run.text().expect("texts").forms();
+    let Keys::Text(new) = text(1, &open[..1]) else { panic!("texts") };
+    let links =
+        link(&linker, &Keys::Text(new.with_forms(forms)), &text(1, &iso), 1, &|_| ()).expect("linkable");
+    assert_eq!(links.row(0), [1], "03/04/2024 is the fourth of March");
+}
+
 #[test]
 fn distances_of_columns_that_have_none_are_refused() {
     let check = |change: &dyn Fn(&mut ClkSettings), expected: &str| {
@@ -79,10 +124,12 @@ fn a_schema_keeps_how_numbers_are_compared() {
     assert_eq!(read, schema);
     let plain = serde_json::to_string(&learn(&ClkSettings::default())).expect("JSON");
     assert!(text.contains("\"near\":5.0") && !plain.contains("near") && !plain.contains("dates"), "{plain}");
-    let table = read.encode(
-        b"a secret of two",
-        &cells(&[["1.50", "1990-02-05"], ["1.95", "6.2.1990"], ["31", "2001-01-01"]]),
-    );
+    let table = read
+        .encode(
+            b"a secret of two",
+            &cells(&[["1.50", "1990-02-05"], ["1.95", "6.2.1990"], ["31", "2001-01-01"]]),
+        )
+        .expect("encodable");
     let common = |a: usize, b: usize| -> u32 {
         table.row(a).iter().zip(table.row(b)).map(|(a, b)| (a & b).count_ones()).sum()
     };

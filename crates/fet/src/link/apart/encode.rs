@@ -88,7 +88,7 @@ pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     } else {
         let schema = parse(path, &text)?;
         let records = texts(table, &columns(&path.display().to_string(), &schema.names(), keys)?)?;
-        let filters = schema.encode(&secret, &records);
+        let filters = schema.encode(&secret, &records).map_err(input)?;
         let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
         if !schema.is_hardened() && 20 * full > filters.rows() {
             told = format!(
@@ -162,6 +162,6 @@ fn parse(path: &Path, text: &str) -> anyhow::Result<LinkageSchema> {
 
 /// The key columns of a table, as texts.
 fn texts(path: &Path, columns: &[String]) -> anyhow::Result<TextTable> {
-    let keys = read_keys(path, columns, KeyKind::Text).map_err(input)?;
+    let (keys, _) = read_keys(path, columns, KeyKind::Text).map_err(input)?;
     keys.text().cloned().ok_or_else(|| input(format!("{}: must have texts as keys", path.display())))
 }

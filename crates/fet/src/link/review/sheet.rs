@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{Asked, Review};
-use crate::link::decisions::{DECISION, IDS, ROWS};
+use crate::link::decisions::{COMPARED, DECISION, IDS, ROWS};
 use crate::link::pairs::quoted;
 
 /// The file: a line for each pair, whose last cell is to be filled in.
@@ -30,6 +30,7 @@ pub(super) fn text(review: &Review<'_>) -> String {
 pub(super) fn header(review: &Review<'_>) -> String {
     ROWS.into_iter()
         .chain(review.ids.is_some().then_some(IDS).into_iter().flatten())
+        .chain([COMPARED])
         .collect::<Vec<_>>()
         .join(",")
 }
@@ -40,6 +41,7 @@ pub(super) fn line(review: &Review<'_>, pair: &Asked) -> String {
     if let Some([primary, secondary]) = review.ids {
         let _ = write!(line, ",{},{}", cell(&primary[pair.row]), cell(&secondary[pair.record as usize]));
     }
+    let _ = write!(line, ",{}", review.cells.digest((pair.row as u32, pair.record)));
     line
 }
 

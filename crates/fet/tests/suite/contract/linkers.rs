@@ -78,7 +78,7 @@ fn sides_built_apart_link_as_one() {
             }
 
             let mut owner = build(&slot).owner(SEED);
-            let challenge = owner.challenge(&records).expect("a challenge or none");
+            let challenge = owner.challenge(&concealed, &records).expect("a challenge or none");
             assert_eq!(challenge.is_some(), about.challenges, "{slot:?}");
             if let Some(challenge) = &challenge {
                 assert!(!shows(challenge.bytes(), &records), "{slot:?} sends a key as it is");
@@ -129,7 +129,7 @@ fn wrong_and_missing_messages_are_refused() {
         if linker.about().challenges {
             let task = LinkTask::new(&concealed, &records);
             assert!(owner.link(&task).is_err(), "{slot:?}: before the challenge");
-            let challenge = owner.challenge(&records).expect("posed").expect("posed");
+            let challenge = owner.challenge(&concealed, &records).expect("posed").expect("posed");
             assert!(owner.link(&task).is_err(), "{slot:?}: without an answer");
             let wrong = owner.link(&LinkTask { answer: Some(&nonsense), ..task });
             assert!(matches!(wrong, Err(LinkError::Message(_))), "{slot:?}: {wrong:?}");

@@ -16,7 +16,9 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     }
     exchange(path, "links", &[], "other");
     done(path, &["ask", "numbers.csv", "--keys=x", "--out=numbers.psi", "--secret=numbers.secret"]);
-    fs::write(path.join("long.csv"), "id\n42\n1234567890123456789\n").expect("writable");
+    fs::write(path.join("codes.csv"), "id\n0042\nA7\n").expect("writable");
+    fs::write(path.join("letters.csv"), "id\nabcdef\n").expect("writable");
+    done(path, &["ask", "letters.csv", "--keys=id", "--out=letters.psi", "--secret=letters.secret"]);
     let bytes = |name: &str| fs::read(path.join(name)).expect("readable");
     let put = |name: &str, bytes: &[u8]| fs::write(path.join(name), bytes).expect("writable");
     // With its checksum again, as somebody has who changes a file with intent.
@@ -35,7 +37,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         put(&format!("short.{name}"), &signed(cut));
     }
     let request = bytes("links.psi");
-    put("old.psi", &[b"fet psi request 0\n", &request[18..]].concat());
+    put("old.psi", &[b"fet psi request 1\n", &request[18..]].concat());
     let mut altered = request.clone();
     altered[body(&request)] ^= 1;
     put("altered.psi", &signed(altered));
@@ -79,7 +81,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     let hundredth =
         labelled::Answer::sealed(elements, &keys, &sealed, header.as_bytes(), &mut rand::rng(), &|_| ());
     let hundredth = hundredth.expect("a request");
-    let first = format!("fet psi answer 1\n{header}\n");
+    let first = format!("fet psi answer 2\n{header}\n");
     let parts = [first.as_bytes(), &hundredth.evaluated, &hundredth.records, &[0; 32]];
     put("hundredth.answer", &signed(parts.concat()));
 
@@ -104,18 +106,22 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
         (ask(&["--out=none/x", "--secret=y"]), "the folder none does not exist"),
         (vec!["ask", "a.csv", "--keys=name,street", "--out=x", "--secret=y"], "street"),
         (
-            vec!["ask", "numbers.csv", "--keys=x", "--missing=1", "--out=x", "--secret=y"],
-            "--missing: is of texts",
-        ),
-        (
             ask(&["--out=other.secret", "--secret=y"]),
             "--out other.secret: holds the secret of a request that waits",
         ),
         (ask(&["--out=leads-to-y", "--secret=y"]), "--out leads-to-y: leads to the file of the secret"),
         (vec!["ask", "gone.csv", "--keys=name", "--out=x", "--secret=y"], "gone.csv"),
         (
-            vec!["answer", "numbers.psi", "long.csv", "--keys=id", give, "--out=x"],
-            "long.csv: the keys of the request are numbers, and id has other cells too, or whole numbers too long",
+            vec!["answer", "numbers.psi", "codes.csv", "--keys=id", give, "--out=x"],
+            "codes.csv, column `id`: the request compares it as numbers, and no cell is a number",
+        ),
+        (
+            vec!["answer", "letters.psi", "codes.csv", "--keys=id", give, "--out=x"],
+            "codes.csv, column `id`: the request ignores case, accents and punctuation, and the cells look like identifiers",
+        ),
+        (
+            answer("links.psi", &[give, "--at-most=59"]),
+            "links.psi: asks about 60 rows, and --at-most refuses more than 59 (this table has 45)",
         ),
         (answer("flipped.links.psi", &[give]), "flipped.links.psi: is damaged"),
         (answer("cut.links.psi", &[give]), "cut.links.psi: is damaged"),

@@ -1,0 +1,138 @@
+//! Forms of text key columns: how a column's cells are compared, decided once for the whole column and never cell by cell.
+
+use fet_tables::{DateOrder, Decided, Decimal};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Comparison of the cells of a text key column for equality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Comparison {
+    /// As they stand, without the white space around them: case, accents, punctuation and leading zeros count.
+    Verbatim,
+    /// As numbers: 77 equals 77.0. A cell that is no number, or begins with a zero, is compared as it stands.
+    Numbers,
+    /// In their normal form: case, accents and punctuation do not count.
+    Normal,
+}
+
+/// The share of a column's cells from which it holds identifiers.
+const IDENTIFIERS: f64 = 0.2;
+/// The letters from which a word without digits is one of a name or an address.
+const WORD: usize = 3;
+/// From here on 64 bits do not hold every whole number (2^53).
+const APART: f64 = 9_007_199_254_740_992.0;
+
+impl Comparison {
+    /// The comparison that fits these cells: as numbers if all are numbers without a leading zero; as they stand if a fifth of them look like
+    /// identifiers (letters with digits, digits, addresses of e-mail); else in their normal form.
+    pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
+        let (mut present, mut numbers, mut identifiers) = (0usize, 0usize, 0usize);
+        for cell in cells {
+            let cell = cell.trim();
+            if cell.is_empty() {
+                continue;
+            }
+            present += 1;
+            numbers += usize::from(number(cell).is_some());
+            identifiers += usize::from(is_identifier(cell));
+        }
+        match present {
+            0 => Self::Normal,
+            _ if numbers == present => Self::Numbers,
+            _ if identifiers as f64 >= IDENTIFIERS * present as f64 => Self::Verbatim,
+            _ => Self::Normal,
+        }
+    }
+
+    /// What it does, in messages.
+    pub fn told(self) -> &'static str {
+        match self {
+            Self::Verbatim => "as they stand (case, accents, punctuation and leading zeros count)",
+            Self::Numbers => "as numbers (77 equals 77.0; 077 is no number)",
+            Self::Normal => "as names (case, accents and punctuation do not count)",
+        }
+    }
+}
+
+/// The number that a cell is: no whole one with a leading zero, and none that 64 bits do not tell from its neighbours.
+pub fn number(cell: &str) -> Option<f64> {
+    let unsigned = cell.strip_prefix(['-', '+']).unwrap_or(cell);
+    if !unsigned.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.') {
+        return None;
+    }
+    let is_code =
+        unsigned.len() > 1 && unsigned.starts_with('0') && unsigned.bytes().all(|byte| byte.is_ascii_digit());
+    if is_code {
+        return None;
+    }
+    cell.parse::<f64>().ok().filter(|number| number.abs() < APART)
+}
+
+/// Whether a cell looks like an identifier: a digit and no word of letters alone, or the signs of an address in a network.
+fn is_identifier(cell: &str) -> bool {
+    if !cell.contains(char::is_whitespace) && (cell.contains(['@', '_']) || cell.contains("://")) {
+        return true;
+    }
+    let is_word = |word: &str| {
+        let word = word.trim_matches(|sign: char| !sign.is_alphanumeric());
+        word.chars().count() >= WORD && word.chars().all(char::is_alphabetic)
+    };
+    cell.contains(char::is_numeric)
+        && !(cell.contains(char::is_whitespace) && cell.split_whitespace().any(is_word))
+}
+
+/// Forms of a text key column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Form {
+    /// How its cells are compared for equality.
+    pub comparison: Comparison,
+    /// The order of day and month in its dates, where its cells decide it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dates: Option<DateOrder>,
+    /// The sign before decimals in its numbers, where its cells decide it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decimal: Option<Decimal>,
+}
+
+impl Form {
+    /// The forms that these cells decide.
+    pub fn of<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> Self {
+        fn settled<T>(decided: Decided<T>) -> Option<T> {
+            if let Decided::As(form) = decided { Some(form) } else { None }
+        }
+        Self {
+            comparison: Comparison::of(cells.clone()),
+            dates: settled(DateOrder::of(cells.clone())),
+            decimal: settled(Decimal::of(cells)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_decides_how_its_cells_are_compared() {
+        let check = |cells: &[&str], expected: Comparison| {
+            assert_eq!(Comparison::of(cells.iter().copied()), expected, "{cells:?}");
+        };
+        check(&["77", "78.0", "-3", "", "1e3"], Comparison::Numbers);
+        check(&["0.5", "0", "-0", "01.6"], Comparison::Numbers);
+        check(&["0123", "123"], Comparison::Verbatim);
+        check(&["9007199254740993", "1"], Comparison::Verbatim);
+        check(&["123456789X", "1234567890"], Comparison::Verbatim);
+        check(&["001A0000006Vm9r"], Comparison::Verbatim);
+        check(&["john-smith@example.org", "ann@example.org"], Comparison::Verbatim);
+        check(&["SW1A 1AA", "B-AB 123"], Comparison::Verbatim);
+        check(&["kLmNoP", "QrStUv", "a1b2c3"], Comparison::Verbatim);
+        check(&["2020-01-01"], Comparison::Verbatim);
+        check(&["Müller", "O'Brien", "smith 2"], Comparison::Normal);
+        check(&["12 Main St.", "Apt. 3, 5 Elm Street"], Comparison::Normal);
+        check(&["Person 7", "person 8"], Comparison::Normal);
+        check(&["inf", "nan"], Comparison::Normal);
+        check(&["", " "], Comparison::Normal);
+    }
+}

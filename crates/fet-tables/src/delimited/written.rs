@@ -1,0 +1,265 @@
+//! What the cells of a column could be beyond plain numbers and ISO dates: dates with day and month first, amounts, times of day.
+//! Surveys of pieces merge into that of the whole, in any order.
+
+use crate::date;
+use crate::options::Kind;
+use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
+
+/// The share of cells from which a column is nearly of a form.
+const NEARLY: f64 = 0.9;
+
+/// Something that is the same in all cells, or is not.
+#[derive(Clone, Debug, PartialEq)]
+enum Shared {
+    Unseen,
+    Same(String),
+    Different,
+}
+
+impl Shared {
+    fn add(&mut self, found: &str) {
+        match self {
+            Self::Unseen => *self = Self::Same(found.to_string()),
+            Self::Same(known) if known == found => {}
+            _ => *self = Self::Different,
+        }
+    }
+
+    fn merge(&mut self, other: &Self) {
+        match other {
+            Self::Unseen => {}
+            Self::Same(found) => self.add(found),
+            Self::Different => *self = Self::Different,
+        }
+    }
+}
+
+/// What was seen in the present cells.
+#[derive(Clone, Debug)]
+pub(super) struct WrittenSurvey {
+    present: u64,
+    dates: u64,
+    order: Evidence,
+    /// The form of a date with `%1` and `%2` for what is first and second: `%1/%2/%Y`.
+    shape: Shared,
+    /// Dates such as 05.03.24.
+    short: u64,
+    amounts: u64,
+    decimal: Evidence,
+    unit: Shared,
+    times: u64,
+    formulas: u64,
+}
+
+impl WrittenSurvey {
+    pub(super) fn new() -> Self {
+        Self {
+            present: 0,
+            dates: 0,
+            order: Evidence::default(),
+            shape: Shared::Unseen,
+            short: 0,
+            amounts: 0,
+            decimal: Evidence::default(),
+            unit: Shared::Unseen,
+            times: 0,
+            formulas: 0,
+        }
+    }
+
+    pub(super) fn look(&mut self, cell: &str) {
+        self.present += 1;
+        let Some(first) = cell.chars().next() else { return };
+        self.formulas += u64::from(first == '=');
+        // Most texts begin with a letter, and are none of these.
+        if first.is_ascii_digit() {
+            if let Some(shape) = shape(cell)
+                && DateOrder::look(cell, &mut self.order)
+            {
+                self.dates += 1;
+                self.shape.add(&shape);
+            }
+            self.short += u64::from(is_short(cell));
+            self.times += u64::from(date::hours(cell).is_some());
+        }
+        let (unit, body) = unit(cell);
+        let starts = |sign: char| sign.is_ascii_digit() || "+-.,(\u{2212}".contains(sign);
+        if body.starts_with(starts) && Decimal::look(cell, &mut self.decimal) {
+            self.amounts += 1;
+            self.unit.add(unit);
+        }
+    }
+
+    pub(super) fn merge(&mut self, other: &Self) {
+        self.present += other.present;
+        self.dates += other.dates;
+        self.order.merge(other.order);
+        self.shape.merge(&other.shape);
+        self.short += other.short;
+        self.amounts += other.amounts;
+        self.decimal.merge(other.decimal);
+        self.unit.merge(&other.unit);
+        self.times += other.times;
+        self.formulas += other.formulas;
+    }
+
+    /// Whether every cell is a date, an amount or a time, in whatever form.
+    pub(super) fn is_known(&self) -> bool {
+        [self.dates, self.short, self.times, self.amounts].into_iter().any(|count| self.all(count))
+    }
+
+    fn all(&self, count: u64) -> bool {
+        self.present > 0 && count == self.present
+    }
+
+    /// The kind that every cell has in one form alone.
+    pub(super) fn kind(&self) -> Option<Kind> {
+        self.date().or_else(|| self.amount())
+    }
+
+    pub(super) fn date(&self) -> Option<Kind> {
+        let Shared::Same(shape) = &self.shape else { return None };
+        let order = match self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]) {
+            Decided::As(order) => order,
+            Decided::Either => DateOrder::DayFirst,
+            Decided::Open | Decided::Both => return None,
+        };
+        let [first, second] = if order == DateOrder::DayFirst { ["%d", "%m"] } else { ["%m", "%d"] };
+        let format = shape.replace("%1", first).replace("%2", second);
+        self.all(self.dates).then_some(Kind::Date { format: Some(format) })
+    }
+
+    pub(super) fn amount(&self) -> Option<Kind> {
+        let form = match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
+            Decided::As(form) => form,
+            Decided::Either => Decimal::Point,
+            Decided::Open | Decided::Both => return None,
+        };
+        (self.all(self.amounts) && self.unit != Shared::Different).then_some(Kind::Amount(form))
+    }
+
+    /// What a person should know of a column that is read as `kind`, or as strings.
+    pub(super) fn note(&self, kind: Option<&Kind>) -> Option<String> {
+        match kind {
+            Some(Kind::Date { format: Some(format) }) => Some(format!(
+                "dates read as date:{format}, the only form that fits all cells; set its kind if it is another"
+            )),
+            Some(Kind::Amount(_)) => {
+                let unit = match &self.unit {
+                    Shared::Same(unit) if unit == "%" => " in per cent (12 % is read as 12)",
+                    Shared::Same(unit) if !unit.is_empty() => " without their unit",
+                    _ => "",
+                };
+                Some(format!(
+                    "amounts read as numbers{unit}, in the form {}; set its kind if it is another",
+                    kind?
+                ))
+            }
+            Some(_) => None,
+            None => self.unread(),
+        }
+    }
+
+    /// Why a column that could be dates, amounts or times is read as strings.
+    fn unread(&self) -> Option<String> {
+        let nearly = |count: u64| count > 0 && count as f64 >= NEARLY * self.present as f64;
+        let formats = |shape: &str| {
+            [["%d", "%m"], ["%m", "%d"]]
+                .map(|[one, two]| format!("date:{}", shape.replace("%1", one).replace("%2", two)))
+        };
+        if self.all(self.dates) {
+            let orders = self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]);
+            return Some(match (&self.shape, orders) {
+                (_, Decided::Both) => {
+                    "some dates have the day first and others the month; correct them".to_string()
+                }
+                (Shared::Same(shape), _) => {
+                    let [one, two] = formats(shape);
+                    let shown = |text: &str| {
+                        text.trim_start_matches("date:")
+                            .replace("%d", "DD")
+                            .replace("%m", "MM")
+                            .replace("%Y", "YYYY")
+                    };
+                    format!(
+                        "dates as {} or {}, which are not told apart; set its kind to {one} or {two}",
+                        shown(&one),
+                        shown(&two)
+                    )
+                }
+                _ => "dates in more than one form; write them in one, as 2024-03-05".to_string(),
+            });
+        }
+        if self.all(self.short) {
+            return Some(
+                "dates with two digits of the year, of which the century is not known; set its kind, as date:%d.%m.%y or date:%m/%d/%y"
+                    .to_string(),
+            );
+        }
+        if self.all(self.times) {
+            return Some(
+                "times of day, or durations, which are read as names; set its kind to time to read hours"
+                    .to_string(),
+            );
+        }
+        if self.all(self.amounts) {
+            return Some(match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
+                Decided::Both => "numbers, some with a point before decimals and others with a comma; write them in one form".to_string(),
+                Decided::Open => "numbers with commas before three digits, which may stand before decimals or thousands; set its kind to \
+                                  number:1,234.5 or number:1.234,5"
+                    .to_string(),
+                _ => "amounts with different units, or with and without one; write them in one unit".to_string(),
+            });
+        }
+        if self.all(self.formulas) {
+            return Some("formulas of a spreadsheet, which are read as names; save their values".to_string());
+        }
+        let counts = [
+            (self.dates, "dates"),
+            (self.short, "dates"),
+            (self.times, "times of day"),
+            (self.amounts, "amounts"),
+        ];
+        let (count, what) = counts.into_iter().find(|(count, _)| nearly(*count))?;
+        Some(format!(
+            "{count} of {} cells are {what}, and the others are not: the column is read as names; correct the others, or name them in `missing` \
+             if they stand for missing values",
+            self.present
+        ))
+    }
+}
+
+/// The form of a date with day and month first, and of the time behind it.
+fn shape(cell: &str) -> Option<String> {
+    let (date, time) = cell.find([' ', 'T']).map_or((cell, ""), |at| cell.split_at(at));
+    let sign = date.chars().find(|sign| !sign.is_ascii_digit()).filter(|sign| "/-.".contains(*sign))?;
+    let groups: Vec<usize> = date.split(sign).map(str::len).collect();
+    if !matches!(groups[..], [1..=2, 1..=2, 4]) {
+        return None;
+    }
+    let time = match time.chars().next() {
+        None => String::new(),
+        Some(between) => {
+            let clock = &time[1..];
+            let parts = clock.split(':').count();
+            let plain = clock.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+            match (plain, parts) {
+                (true, 2) => format!("{between}%H:%M"),
+                (true, 3) => format!("{between}%H:%M:%S"),
+                _ => return None,
+            }
+        }
+    };
+    Some(format!("%1{sign}%2{sign}%Y{time}"))
+}
+
+/// Three pairs of one or two digits, as in 05.03.24.
+fn is_short(cell: &str) -> bool {
+    let Some(sign) = cell.chars().find(|sign| !sign.is_ascii_digit()).filter(|sign| "/-.".contains(*sign))
+    else {
+        return false;
+    };
+    let is_number =
+        |part: &str| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit());
+    cell.split(sign).count() == 3 && cell.split(sign).all(is_number)
+}
