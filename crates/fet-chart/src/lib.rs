@@ -141,6 +141,17 @@ mod tests {
     }
 
     #[test]
+    fn the_scale_of_dots_includes_the_base() {
+        let mark = |mean: f64| Mark { mean, ..Mark::default() };
+        let series: Vec<Series> =
+            [2.2, 8.1].map(|mean| Series { marks: vec![mark(mean)], ..Series::default() }).into();
+        let svg = dots(WIDE, "t", "RMSE", &series, Some(0.0));
+        let (_, base) = svg.split_once(r#"class="base" d="M"#).expect("a base");
+        let x: f64 = base.split(' ').next().expect("a place").parse().expect("a number");
+        assert!((WIDE.names..WIDE.width).contains(&x), "{x} in {svg}");
+    }
+
+    #[test]
     fn amounts_are_not_joined_and_show_zero() {
         let mark = |place: usize| Mark { place, mean: 5.0, ..Mark::default() };
         let series = Series { marks: vec![mark(0), mark(1)], ..Series::default() };

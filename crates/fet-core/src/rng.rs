@@ -133,7 +133,7 @@ impl OwnSeed {
     /// A digest keyed with this seed: equal digests give equal values, and without the seed a value cannot be compared with
     /// a guess.
     pub fn keyed_digest(&self, label: &str, digest: &[u8; 32]) -> [u8; 32] {
-        keyed(&self.bytes, &[b"fet digest", label.as_bytes(), digest])
+        *keyed(&self.bytes[..], &[b"fet digest", label.as_bytes(), digest])
     }
 }
 

@@ -184,7 +184,7 @@ mod tests {
             let refused =
                 [link(&beyond, &largest), link(&largest, &beyond)].map(|links| links.expect_err("refused"));
             assert!(matches!(refused[0], LinkError::Value { row: 1, .. }), "{}", refused[0]);
-            assert!(matches!(refused[1], LinkError::Own { row: 2, .. }), "{}", refused[1]);
+            assert!(matches!(refused[1], LinkError::Own { row: 1, .. }), "{}", refused[1]);
         }
     }
 }

@@ -45,7 +45,7 @@ fn schemas_of_before_encode_as_before() {
             "what it does not say is not written"
         );
         assert_eq!(schema.fingerprint(secret), fingerprint, "{weighting}, {hardening}");
-        let bits = schema.encode(secret, &table);
+        let bits = schema.encode(secret, &table).expect("one form");
         let sum = bits.words().iter().fold(0u64, |sum, word| (sum ^ word).wrapping_mul(0x100_0000_01b3));
         assert_eq!(sum, hash, "{weighting}, {hardening}");
     }

@@ -14,8 +14,8 @@ use fet::experiment_file::{self, ExperimentArguments};
 use fet::parties::{hub, keys, prune, serve, status};
 use fet::run::{InputError, Keep, Log};
 use fet::{
-    account, attack, audit, data, exit, explain, golden, init, ledger, link, list, plot, predict, psi, run, schema,
-    show, threads, train,
+    account, attack, audit, data, exit, explain, golden, init, ledger, link, list, plot, predict, psi,
+    schema, show, threads, train,
 };
 use fet_files::{Notes, answer};
 

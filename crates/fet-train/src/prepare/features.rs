@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fet_core::data::{Bounds, DataError, Features, Form, Keys, Matrix, PartyTable, Standardise, TextTable};
 use fet_tables::prepare::{Change, Departure, FittedRange, Preparation};
-use fet_tables::{Kind, Table, TableError};
+use fet_tables::{Kind, TableError};
 use serde::{Deserialize, Serialize};
 
 use super::refined::RefinedKeys;

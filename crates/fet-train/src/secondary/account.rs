@@ -256,10 +256,10 @@ impl Session {
         let (privacy, account) = (self.privacy.as_ref(), &mut self.account);
         privacy.check_parties(&account.releases, active).map_err(|violation| violation.within("privacy"))?;
         let secret = self.seed.secret("ledger");
-        let hash = Sha256::new().chain_update(secret).chain_update(round.to_le_bytes());
+        let hash = Sha256::new().chain_update(&secret[..]).chain_update(round.to_le_bytes());
         let release = hash.chain_update(attempt.to_le_bytes()).chain_update(content).finalize();
         let sample =
-            Sha256::new().chain_update(b"sample").chain_update(secret).chain_update(sample).finalize();
+            Sha256::new().chain_update(b"sample").chain_update(&secret[..]).chain_update(sample).finalize();
         let digest = ledger::digest(&sample.into(), &release.into());
         let ledger = open(account, &self.store, (&self.settings_hash, self.received.run()))?;
         if ledger.knows(&digest) {

@@ -126,13 +126,11 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
         protection(settings, &plan, linker.as_ref(), aggregator.as_ref(), &split, terms.parties)?;
     let sum = secret_sum(aggregator.as_ref());
     guard::check_policy(&own.policy, settings, terms.rows, privacy.as_ref(), sum, &releases)?;
-    let warnings = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
+    let weaknesses = guarantee::check(&own.policy, settings.privacy.kind(), privacy.as_ref(), &releases)?;
+    let weaknesses = weaknesses.into_iter().chain(solvable_sums(privacy.as_ref(), &releases));
     // The report of a simulation says the same of all its parties.
     if !own.seed.is_simulated() {
-        warnings.into_iter().for_each(|warning| (own.tell)(format!("{}: {warning}", table.name)));
-    }
-    if let Some(problem) = solvable_sums(privacy.as_ref(), &releases) {
-        (own.tell)(format!("{}: {problem}", table.name));
+        weaknesses.for_each(|warning| (own.tell)(format!("{}: {warning}", table.name)));
     }
     let schedule = Schedule::new(settings.seed, &settings.train, &plan, split, terms.parties);
     if let Some(part) = by_statistics(table, terms.standardise).filter(|_| !privacy.is_identity()) {

@@ -318,7 +318,7 @@ impl Session {
         let (mut keys, mut features) =
             (with_nobody(&self.records.scaled.keys), with_nobody(&self.records.scaled.features));
         let mut slots = Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device);
-        if round.is_training() {
+        if message.round.is_training() {
             // A dropout mask is drawn for a place, never for the n-th distinct record: otherwise a record that joins would shift the
             // masks of all others, and change rows that it is no neighbour of.
             (keys, features) = (keys.select(0, slots.clone()), features.select(0, slots));

@@ -10,6 +10,8 @@ use super::{Anchors, Explanation, FILE, PAIRS, Parties};
 
 /// Maximum number of printed columns.
 const PRINTED: usize = 20;
+/// A reminder at the row of keys.
+const UNCHANGED: &str = ", links unchanged";
 /// Maximum number of drawn columns.
 const DRAWN: usize = 15;
 
@@ -37,7 +39,7 @@ impl Explanation {
         });
         let keys = self.keys.iter().map(|keys| Shuffled {
             party: &keys.party,
-            name: format!("{}: all keys, links unchanged", keys.party),
+            name: format!("{}: all keys{UNCHANGED}", keys.party),
             importance: &keys.importance,
         });
         let mut all: Vec<Shuffled<'_>> = columns.chain(keys).collect();
@@ -184,7 +186,9 @@ pub(super) fn picture(found: &Explanation) -> String {
         .into_iter()
         .take(DRAWN)
         .map(|one| {
-            bar(found.number(one.party), one.name, one.importance.mean, Some(one.importance.deviation))
+            // Beside the chart there is less room than in a line of text.
+            let name = one.name.trim_end_matches(UNCHANGED).to_string();
+            bar(found.number(one.party), name, one.importance.mean, Some(one.importance.deviation))
         })
         .collect();
     let x = format!("permutation loss: {} that this model loses when it is shuffled", metric.title());

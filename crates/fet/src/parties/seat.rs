@@ -231,7 +231,7 @@ impl Seat {
             store,
             lifetime: Some(LifetimePlace {
                 folder: self.state.clone(),
-                table: self.checksum.as_ref().map(|checksum| hex(checksum)),
+                table: self.file.as_ref().map(|(_, checksum)| hex(checksum)),
             }),
             model,
             start: None,

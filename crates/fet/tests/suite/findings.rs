@@ -64,7 +64,7 @@ const FINDINGS: &[Finding] = &[
         "one bad cell in a key turned the linker to text",
         "sed -i '5s/^[^,]*/x/' shops.csv; $FET link shops.csv streets.csv --keys=lon,lat --out l.csv",
         2,
-        &["shops.csv", "line 5", "\"x\""],
+        &["shops.csv row 3 (from 0)", "\"x\""],
     ),
     (
         "an unclosed quote cut a table to 20 rows",

@@ -27,6 +27,7 @@ fn own(sets: &[&str]) -> Own {
     let machine = fet::run::machine(&flex());
     let experiment = experiment(sets);
     Own {
+        file: "first.csv".into(),
         table: square(100, Task::Regression).secondaries.swap_remove(0),
         settings: experiment.common(),
         seed: fet_core::rng::OwnSeed::new([7; 32]),
@@ -182,7 +183,7 @@ fn a_request_that_makes_no_sense_is_refused_with_a_reason() {
     check(&[], &[Request::Load(Saved { epoch: 3, tag: [0; 32] })], &["no saved state of epoch 3"]);
     check(&[], &[Request::Answer(fet_core::data::Sealed::new(1, 1, Vec::new()))], &["not posed"]);
     let keys = |parties: &[u32], count: usize| {
-        let key = SignedKey { key: [9; 32], signature: vec![0; 64] };
+        let key = SignedKey { key: [9; 32], age: Default::default(), signature: vec![0; 64] };
         Request::AgreeOnKeys(PublicKeys { parties: parties.to_vec(), keys: vec![key; count] })
     };
     check(&[], &[keys(&[0, 1], 2)], &["before keys were agreed on"]);

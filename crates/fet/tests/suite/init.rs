@@ -126,20 +126,23 @@ fn dates_and_texts_with_missing_cells_are_keys() {
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
     let days = |column: &str| -> String {
-        format!("date,{column}\n")
+        format!("date,of {column},{column}\n")
             + &(1..=40)
-                .map(|day| format!("2020-{:02}-{:02},{}\n", 1 + day / 20, 1 + day % 20, day * 7 % 11))
+                .map(|day| {
+                    format!("2020-{:02}-{:02},{},{}\n", 1 + day / 20, 1 + day % 20, day % 3, day * 7 % 11)
+                })
                 .collect::<String>()
     };
     let people = |column: &str| -> String {
         let row = |row: usize| {
             format!(
-                "ann {row},{},{}\n",
+                "ann {row},{},{},{}\n",
                 if row == 7 { String::new() } else { row.to_string() },
+                row % 3,
                 ["a", "b"][row % 2]
             )
         };
-        format!("name,nr,{column}\n") + &(0..40).map(row).collect::<String>()
+        format!("name,nr,of {column},{column}\n") + &(0..40).map(row).collect::<String>()
     };
     for (name, text) in
         [("m1.csv", days("y")), ("m2.csv", days("z")), ("m3.csv", people("y")), ("m4.csv", people("z"))]

@@ -16,7 +16,7 @@ use fet_train::trainer::{RunError, Trainer};
 
 use crate::support::{experiment, flex, square};
 
-const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=2"];
+const NOISE: [&str; 3] = ["privacy.kind=discrete-gaussian", "privacy.target_epsilon=4.0", "train.epochs=1"];
 const SECURE: &str = "aggregator.kind=secure-average";
 
 /// A run of two parties on machines of their own, whose state is in `states`, to its end.
@@ -24,10 +24,11 @@ fn run(sets: &[&str], states: &Path, policy: &Policy) -> Result<Trainer, RunErro
     let (experiment, machine) = (experiment(sets), fet::run::machine(&flex()));
     let (primary, tables) = divide(square(100, Task::Regression));
     let identity = |number: usize| Identity::from_secret([number as u8 + 1; 32]);
-    let party = |(number, table)| {
+    let party = |(number, table): (usize, fet_core::data::PartyTable)| {
         let state = states.join(number.to_string());
         let own = state.join("party");
         Secondary::new(Own {
+            file: "second.csv".into(),
             table,
             settings: experiment.common(),
             seed: OwnSeed::new([number as u8; 32]),

@@ -38,6 +38,7 @@ fn party(
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&told);
     let party = Secondary::new(Own {
+        file: table.name.clone(),
         table,
         settings: experiment.common(),
         seed: fet_core::rng::OwnSeed::simulated(0, 1),

@@ -56,6 +56,7 @@ fn every_plugin_is_linked_in() {
         "attack: gradient-cosine",
         "attack: gradient-neighbour",
         "attack: gradient-norm",
+        "attack: gradient-reconstruction",
         "attack: gradient-sign",
         "attack: linkage",
         "attack: membership",

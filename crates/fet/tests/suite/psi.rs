@@ -195,7 +195,8 @@ fn a_payload_goes_with_rows_in_common_and_no_others() {
     // Each record is a tag, the longest row's 68 bytes in 128, and what authenticates them; no cell is in it.
     let answer = fs::read(path.join("p.answer")).expect("readable");
     assert_eq!(answer.len() - body(&answer) - 32, 60 * 32 + 45 * (16 + 128 + 16));
-    assert!(!text(&answer).contains("!!"));
+    // Six of them stand in random bytes of this length with probability 10^-10.
+    assert!(!text(&answer).contains("!!!!!!"));
 }
 
 #[test]
@@ -231,7 +232,7 @@ fn a_secret_is_used_up_once_the_count_is_said() {
         .expect("it runs");
     let error = text(&output.stderr);
     assert!(
-        output.status.code() == Some(1) && error.contains("the secret can still open the answer"),
+        output.status.code() == Some(75) && error.contains("the secret can still open the answer"),
         "{output:?}"
     );
     assert!(

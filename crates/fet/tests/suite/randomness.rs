@@ -266,6 +266,7 @@ fn noise_follows_from_the_partys_own_seed() {
             let identity = Identity::from_secret(own);
             let roster = [identity.public(); 2].into();
             Box::new(Secondary::new(Own {
+                file: table.name.clone(),
                 table,
                 settings: experiment.common(),
                 seed,

@@ -103,7 +103,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
         &[],
         |request, reply| {
             if matches!(request, Request::Backward(_)) {
-                Ok(Reply::Joined(Joined { parameters: 0, table: [0; 32] }))
+                Ok(Reply::Joined(Joined { parameters: 0, table: [0; 32], lifetime: None }))
             } else {
                 Ok(reply)
             }

@@ -46,6 +46,9 @@ pub(super) fn labels(
             None => classes_of_numbers(table, label, task, values),
         },
         Values::Category { codes, names } if task != Task::Regression => {
+            if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
+                return missing(row);
+            }
             if task == Task::Binary && names.len() != 2 {
                 let shown: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
                 let problem = format!(
@@ -56,10 +59,7 @@ pub(super) fn labels(
                 );
                 return Err(table.error(problem));
             }
-            match codes.iter().position(|code| *code == MISSING_CODE) {
-                Some(row) => missing(row),
-                None => Ok((codes.into_iter().map(f64::from).collect(), names)),
-            }
+            Ok((codes.into_iter().map(f64::from).collect(), names))
         }
         values => {
             let wanted = match task {

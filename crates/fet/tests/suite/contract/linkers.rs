@@ -25,20 +25,26 @@ fn keys_for(linker: &dyn Linker, rows: usize, columns: usize, round: u64) -> Vec
     kinds.into_iter().filter(|keys| linker.about().takes.fits(keys)).collect()
 }
 
+/// A number of records that the linker accepts for 30 queries: exactly K for each where records belong to rows by their place.
+fn records_for(linker: &dyn Linker) -> usize {
+    let About { by_position, neighbours, .. } = linker.about();
+    if by_position { 30 * neighbours } else { 100 }
+}
+
 #[test]
 fn linkers_sort_stay_in_range_honour_k_and_repeat() {
     for slot in all::<dyn Linker>() {
         for columns in [1, 2, 4] {
             let linker = build(&slot);
             let About { neighbours, similarities: similar, .. } = linker.about();
-            let kinds = keys_for(linker.as_ref(), 30, columns, 1);
+            let (kinds, count) = (keys_for(linker.as_ref(), 30, columns, 1), records_for(linker.as_ref()));
             assert!(!kinds.is_empty(), "{slot:?} takes some keys");
             for (kind, queries) in kinds.iter().enumerate() {
                 let records = |rows, columns| keys_for(linker.as_ref(), rows, columns, 2).swap_remove(kind);
-                let links = link(linker.as_ref(), queries, &records(100, columns)).expect("linkable");
+                let links = link(linker.as_ref(), queries, &records(count, columns)).expect("linkable");
                 assert_eq!((links.rows(), links.neighbours()), (30, neighbours), "{slot:?}");
                 for query in 0..30 {
-                    assert!(links.row(query).iter().all(|&record| record < 100), "{slot:?}");
+                    assert!(links.row(query).iter().all(|&record| (record as usize) < count), "{slot:?}");
                     let similarities = links.similarities(query);
                     assert_eq!(similarities.is_some(), similar, "{slot:?}");
                     assert!(similarities.is_none_or(|all| all.is_sorted_by(|a, b| a >= b)), "{slot:?}");
@@ -49,9 +55,9 @@ fn linkers_sort_stay_in_range_honour_k_and_repeat() {
                     distinct.dedup();
                     assert_eq!(distinct.len(), links.available(), "{slot:?} names no record twice");
                 }
-                let again = link(build(&slot).as_ref(), queries, &records(100, columns));
+                let again = link(build(&slot).as_ref(), queries, &records(count, columns));
                 assert!(again.is_ok_and(|again| again == links), "{slot:?} repeats");
-                assert!(link(linker.as_ref(), queries, &records(100, columns + 1)).is_err(), "{slot:?}");
+                assert!(link(linker.as_ref(), queries, &records(count, columns + 1)).is_err(), "{slot:?}");
                 let few = link(linker.as_ref(), queries, &records(neighbours - 1, columns));
                 assert!(few.is_err(), "{slot:?}: fewer records than K");
             }
@@ -66,7 +72,8 @@ fn sides_built_apart_link_as_one() {
         let linker = build(&slot);
         let about = linker.about();
         for (kind, queries) in keys_for(linker.as_ref(), 30, 2, 1).iter().enumerate() {
-            let records = keys_for(linker.as_ref(), 100, 2, 2).swap_remove(kind);
+            let count = records_for(linker.as_ref());
+            let records = keys_for(linker.as_ref(), count, 2, 2).swap_remove(kind);
             let expected = link(linker.as_ref(), queries, &records).expect("linkable");
 
             let mut asker = build(&slot).asker(SEED);

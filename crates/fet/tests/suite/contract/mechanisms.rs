@@ -288,14 +288,13 @@ fn mechanisms_account_monotonically_and_never_below_the_truth() {
     assert!(guarantees >= 2, "some mechanisms guarantee something");
 }
 
-/// How far apart the sums of neighbouring data sets are for one row: 2C where all parties' blocks turn around, 2C/|A|
-/// where one party's does, and C at least where it may be missing (`fet-privacy`'s statement).
+/// Largest distance between the sums of neighbouring data sets for one row: 2C if all parties' blocks turn around, 2C/|A| if one
+/// party's does (`fet-privacy`'s statement).
 fn sensitivity(guarantee: &Guarantee, active: usize) -> f64 {
     let one = 2.0 * guarantee.clip / active as f64;
     match guarantee.neighbouring {
         Neighbouring::Replace => 2.0 * guarantee.clip,
-        Neighbouring::AddRemove => one.max(guarantee.clip),
-        Neighbouring::Record => one,
+        Neighbouring::AddRemove | Neighbouring::Record => one,
     }
 }
 
