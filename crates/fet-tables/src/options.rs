@@ -13,7 +13,7 @@ use crate::written::Decimal;
 pub const MARKS: [&str; 6] = ["NA", "N/A", "NaN", "null", "None", "?"];
 
 /// How a table is read. The default infers everything.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The kinds of columns by name; the other columns' kinds are inferred.
     pub kinds: BTreeMap<String, Kind>,
@@ -37,22 +37,6 @@ pub struct Options {
     pub identifiers: bool,
     /// Whether cells of columns that are set to text keep the spaces around them.
     pub keep_spaces: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            kinds: BTreeMap::new(),
-            inferred: BTreeSet::new(),
-            missing: Vec::new(),
-            columns: None,
-            drop: Vec::new(),
-            delimiter: None,
-            keep_empty: false,
-            identifiers: false,
-            keep_spaces: false,
-        }
-    }
 }
 
 impl Options {

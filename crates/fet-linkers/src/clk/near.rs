@@ -38,6 +38,9 @@ pub enum Sign {
     Comma,
 }
 
+/// Function that writes a cell in the one form in which cells are compared.
+type Spell = Box<dyn Fn(&str) -> Option<String>>;
+
 /// Which columns hold dates and numbers that are compared by their distance, and the forms that are declared for them.
 pub(super) struct Forms<'a> {
     pub(super) near: &'a [f64],
@@ -68,7 +71,7 @@ impl<'a> Forms<'a> {
         for column in near {
             let given = table.given_forms().get(column);
             let column_cells = || table.column(column);
-            let spell: Box<dyn Fn(&str) -> Option<String>> = if self.dates.contains(&(column + 1)) {
+            let spell: Spell = if self.dates.contains(&(column + 1)) {
                 let declared = match self.order {
                     Order::Auto => None,
                     Order::DayFirst => Some(DateOrder::DayFirst),

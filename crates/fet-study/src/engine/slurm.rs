@@ -189,7 +189,7 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let limited = self.slurm.jobs.is_some();
-        while !waiting.is_empty() && !(limited && self.has_tasks()) && !self.is_stopped() {
+        while !(waiting.is_empty() || self.is_stopped() || (limited && self.has_tasks())) {
             let part = waiting[..self.array_size()?.min(waiting.len())].to_vec();
             match self.submit_array(&part)? {
                 Ok(job) => {

@@ -170,7 +170,7 @@ mod tests {
         ] {
             assert!(there(kept), "{kept}");
         }
-        let _lock = crate::lock::take(&place.path().join("state")).expect("a lock");
+        let _lock = lock::take(&place.path().join("state")).expect("a lock");
         let busy = super::prune(&Arguments { file, older_than: None, dry_run: false }).expect_err("in use");
         assert!(busy.is::<crate::parties::Unreached>(), "{busy}");
     }

@@ -128,9 +128,10 @@ pub(super) fn settings(wait: Duration) -> Settings {
     Settings { patience: limit(wait), ..Settings::default() }
 }
 
-/// The longest time without progress.
+/// Longest time without progress. A `wait` of more than a year counts as a year, because `Instant` cannot represent later times.
 fn limit(wait: Duration) -> Duration {
-    wait.saturating_add(Settings::default().silence)
+    const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);
+    wait.min(LONGEST) + Settings::default().silence
 }
 
 /// A party behind a link.

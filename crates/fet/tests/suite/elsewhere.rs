@@ -115,6 +115,18 @@ fn the_guide_is_followed_by_its_text() {
     }
     // The own status, while the party waits; nobody is told where no process works.
     assert!(said.contains("bank: ") && said.contains("of city: "), "{said}");
+    // A rehearsal gives the bytes of a simulation. Any other run sends the primary's rows in an order of its own secret.
+    let rehearsed = tempfile::tempdir().expect("a folder");
+    let rehearsal = |script: &str, setting: &str| {
+        assert!(script.contains(setting), "{setting} in {script}");
+        script.replace(setting, &format!("{setting}\nrehearsal = true"))
+    };
+    let script = rehearsal(&rehearsal(&script, "run = \"city\""), "state = \"state\"");
+    let (ended, said) = obeyed(&script, rehearsed.path());
+    assert!(ended.success(), "{ended}: {said}");
+    let city = rehearsed.path().join("city");
+    let read =
+        |name: &str| fs::read_to_string(city.join(name)).unwrap_or_else(|e| panic!("{name}: {e}: {said}"));
     // The same in one process, out of the same tables.
     let one = city.join("one");
     fs::create_dir(&one).expect("writable");

@@ -313,7 +313,11 @@ fn identifiers_are_linked_as_they_stand() {
     write("b.csv", "id\n0123\n123\n99\n");
     let isbn = |reverse: bool| -> String {
         let of = |row: usize| {
-            format!("{:09}{}", 31 * row, if row % 11 == 0 { "X".into() } else { (row % 10).to_string() })
+            format!(
+                "{:09}{}",
+                31 * row,
+                if row.is_multiple_of(11) { "X".into() } else { (row % 10).to_string() }
+            )
         };
         let all = (1..=200).map(|row| of(if reverse { 201 - row } else { row }) + "\n");
         "id\n".to_string() + &all.collect::<String>()

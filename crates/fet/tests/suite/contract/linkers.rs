@@ -208,7 +208,7 @@ fn empty_keys_match_nothing() {
         let (Some(floor), true) = (floor, takes.fits(&names(1, 1, 1))) else { continue };
         let Keys::Text(records) = names(100, 2, 2) else { unreachable!("names are texts") };
         let mut cells = records.cells().to_vec();
-        cells[..20].iter_mut().for_each(|cell| *cell = " - ".into());
+        cells[..20].iter_mut().for_each(|cell| *cell = " - ");
         let records = Keys::Text(TextTable::from_cells(2, cells));
         let queries = Keys::Text(TextTable::new(2, vec![String::new(), "...".into()]));
         let links = link(linker.as_ref(), &queries, &records).expect("linkable");
