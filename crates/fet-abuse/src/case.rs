@@ -24,8 +24,6 @@ pub(crate) enum Expect {
     Accepted,
     /// With exit code 0, or as `Refused`.
     Either,
-    /// With exit code 1 and a clear message: the work itself failed.
-    Failed,
     /// With exit code 1 or 2 and a clear message.
     Stopped,
     /// With exit code 0, 1 or 2, and a clear message if not with 0.

@@ -104,7 +104,6 @@ fn code_fault(expect: Expect, code: i32) -> Option<Fault> {
         Expect::Refused => &[2],
         Expect::Accepted | Expect::Quiet => &[0],
         Expect::Either => &[0, 2],
-        Expect::Failed => &[1],
         Expect::Stopped => &[1, 2],
         Expect::Any => &[0, 1, 2],
         // A command that was done before the signal came.

@@ -2,7 +2,7 @@
 
 use crate::case::{Base, Case, Expect, Stdout, Step};
 
-use Expect::{Accepted, Any, Either, Failed, Quiet};
+use Expect::{Accepted, Any, Either, Quiet};
 
 const AREA: &str = "pipe";
 
