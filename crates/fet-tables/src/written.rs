@@ -191,7 +191,7 @@ impl Decimal {
         evidence.add(Self::FORMS.map(|form| form.number(cell)), !cell.contains(','))
     }
 
-    /// The number that `cell` is in this form, with or without a unit ([`unit`]) and signs between groups of three digits.
+    /// The number that `cell` is in this form, with or without a unit ([`unit()`]) and signs between groups of three digits.
     pub fn number(self, cell: &str) -> Option<f64> {
         let (_, body) = unit(cell);
         let (negative, body) = match body.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
