@@ -224,8 +224,8 @@ fn values_outside_a_declaration_are_counted() {
         [
             "column `n`: 1 of 2 rows are outside the declared range [0, 10] (the first is row 1): the model sees the nearer end of \
              the range",
-            "column `c`: 1 of 2 rows have a value that is not among the declared categories (the first is row 1); the model knows \
-             nothing of it",
+            "column `c`: 1 of 2 rows have a value that is not among the declared categories (the first is row 1); the model did \
+             not learn it",
             "column `d`: 1 of 2 rows are outside the declared range [2020-01-01, 2025-01-01] (the first is row 1): the model sees \
              the nearer end of the range",
         ]

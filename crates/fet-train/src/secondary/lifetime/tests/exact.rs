@@ -91,8 +91,7 @@ fn multiplier(run: &Run, active: usize, rows: usize) -> f64 {
     let noise = mechanism.spent(&RELEASES, &[]).guarantee.expect("a guarantee").noise;
     let tight = 2.0 / active as f64;
     let sensitivity = match () {
-        () if run.settings.contains("\"record\"") => tight,
-        () if run.settings.contains("\"add-remove\"") => tight.max(1.0),
+        () if run.settings.contains("\"record\"") || run.settings.contains("\"add-remove\"") => tight,
         () => 2.0,
     };
     noise / (sensitivity * (rows as f64).sqrt())
@@ -185,8 +184,9 @@ fn exact_figures_are_those_of_the_literature() {
         let found = of_gaussian(mu, epsilon);
         assert!((found - 1e-5).abs() < 1e-10, "{mu}: {found:e}");
     }
-    // Without sampling the rounded losses come to a little less.
+    // Without sampling the rounded losses come to a little less: each of the four lies at most two steps below its true value.
     let losses = (0..4).map(|_| Losses::removed(2.0, 1.0)).reduce(|a, b| a.with(&b)).expect("four");
     let (found, exact) = (losses.delta(3.0), of_gaussian(1.0, 3.0));
-    assert!(found < exact && found > 0.9 * exact, "{found:e} {exact:e}");
+    let least = of_gaussian(1.0, 3.0 + 8.0 * STEP);
+    assert!(found < exact && found > least, "{least:e} {found:e} {exact:e}");
 }
