@@ -89,6 +89,9 @@ impl Lines {
             fs::create_dir_all(folder)?;
         }
         let mut file = File::options().write(true).create(true).truncate(false).open(&self.path)?;
+        if !self.torn && file.metadata()?.len() != self.length {
+            return Err(io::Error::other("another process has written to the file since it was read"));
+        }
         if self.length == 0 {
             sync_folder(&self.path)?;
         }

@@ -278,8 +278,11 @@ impl RunLoss {
         })
     }
 
-    /// The same run with another loss.
-    pub(crate) fn with_loss(self, loss: Loss) -> Self {
+    /// The same run with another loss. A loss without a bound stays in the account, as a rehearsal leaves one.
+    pub(crate) fn with_loss(mut self, loss: Loss) -> Self {
+        if matches!(self.loss, Loss::Unbounded { .. }) && loss != self.loss {
+            self.lost.push(self.loss);
+        }
         Self { loss, ..self }
     }
 
@@ -289,9 +292,10 @@ impl RunLoss {
     }
 
     /// The run with a ledger that was opened with this number of records. If earlier releases are not in the ledger, their loss stays
-    /// in the account.
+    /// in the account. That is also so if a session was killed and the ledger has no record of it: it may be an older copy.
     pub(crate) fn with_ledger(mut self, records: u64) -> Self {
-        if !self.loss.is_none() && (records == 0 || records < self.ledger) {
+        let is_older = records == 0 || records < self.ledger || (self.open && records == self.ledger);
+        if !self.loss.is_none() && is_older {
             self.lost.push(std::mem::replace(&mut self.loss, Loss::NONE));
         }
         self.ledger = records;
@@ -309,5 +313,37 @@ pub(crate) fn add(total: &mut Total, loss: &Loss) {
         }
         Loss::Bound { epsilon, delta } => total.add_bound(*epsilon, *delta),
         Loss::Unbounded { .. } => total.add_unbounded(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(open: bool, ledger: u64, loss: Loss) -> RunLoss {
+        RunLoss { open, ledger, loss, ..RunLoss::new("run".into()) }
+    }
+
+    const BOUND: Loss = Loss::Bound { epsilon: 1.0, delta: 0.0 };
+
+    #[test]
+    fn a_run_with_noise_does_not_replace_a_rehearsal() {
+        let rehearsal = Loss::Unbounded { reason: "a rehearsal".into() };
+        let again = run(false, 3, rehearsal.clone()).with_loss(BOUND);
+        assert_eq!((again.loss.clone(), again.lost.clone()), (BOUND, vec![rehearsal]));
+        let mut total = Total::default();
+        again.add_to(&mut total);
+        assert_eq!(total.epsilon(1e-5), f64::INFINITY);
+        assert!(run(false, 3, BOUND).with_loss(Loss::NONE).lost.is_empty(), "a reservation is replaced");
+    }
+
+    #[test]
+    fn a_loss_stays_where_the_ledger_may_be_an_older_copy() {
+        for (open, records, stays) in
+            [(false, 3, false), (false, 2, true), (true, 3, true), (true, 4, false), (false, 0, true)]
+        {
+            let found = run(open, 3, BOUND).with_ledger(records);
+            assert_eq!(found.lost.len(), usize::from(stays), "{open}, {records}");
+        }
     }
 }

@@ -255,6 +255,11 @@ fn object(account: &Account) -> Value {
 
 fn add(arguments: &Add) -> anyhow::Result<String> {
     let Add { noise, releases, rate, age, .. } = *arguments;
+    let state = Account::open(&arguments.place, None)?.state;
+    let Some(_lock) = lock::take(&state)? else {
+        return Err(input(format!("{}: a process uses the state. Stop the party first.", state.display())));
+    };
+    // Read again under the lock: a party that was stopping may have written.
     let mut account = Account::open(&arguments.place, None)?;
     let event = Event { noise, rate, steps: releases };
     fet_privacy::accountant::Account::of(&[event], account.delta)
@@ -262,12 +267,6 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     if releases == 0 {
         return Err(input("--releases must be at least 1; it is 0"));
     }
-    let Some(_lock) = lock::take(&account.state)? else {
-        return Err(input(format!(
-            "{}: a process uses the state. Stop the party first.",
-            account.state.display()
-        )));
-    };
     account.lifetime.add(NoisyReleases { noise, rate, count: releases }, age).map_err(input)?;
     show(&Show { place: arguments.place.clone(), delta: None, json: false })
 }

@@ -43,9 +43,14 @@ impl Known {
     }
 
     /// Remembers the age of a party's account; refuses one that was greater before.
+    ///
+    /// A refused party has aged by the line of the join. The remembered age grows by the same number, so that an old copy does not
+    /// reach it by joining again.
     pub fn see(&mut self, identity: &str, age: Age) -> Result<(), Older> {
         let known = self.ages.get(identity).copied().unwrap_or(0);
         if age.found < known {
+            let known = known.saturating_add(age.now.saturating_sub(age.found));
+            self.ages.insert(identity.to_string(), known);
             return Err(Older { found: age.found, known });
         }
         if age.now > known {

@@ -9,7 +9,7 @@ use crate::lifetime::Known;
 use crate::state_file::StateError;
 
 /// The file of the ages of other parties' lifetime accounts, in the party's own folder.
-const OTHERS: &str = "lifetimes-of-others.json";
+pub(super) const OTHERS: &str = "lifetimes-of-others.json";
 /// The bytes of a signature.
 const SIGNATURE: usize = 64;
 
@@ -73,15 +73,16 @@ impl Session {
         let Some(lifetime) = &self.account.lifetime else { return Ok(()) };
         let path = lifetime.folder().join(OTHERS);
         let failed = |problem: String| StateError::Io { path: path.display().to_string(), problem };
-        let mut known = Known::read(&path).map_err(failed)?;
+        let (mut known, mut seen) = (Known::read(&path).map_err(failed)?, Ok(()));
         let own = self.number as u32 - 1;
         let others = message.parties.iter().zip(&message.keys).filter(|(party, _)| **party != own);
         for (&party, key) in others {
             let identity = format!("{:?}", self.roster[party as usize]);
             let old = |source| SecondaryError::OldAccount { party: party as usize + 1, source };
-            known.see(&identity, key.age).map_err(old)?;
+            seen = seen.and(known.see(&identity, key.age).map_err(old));
         }
-        Ok(known.keep().map_err(|error| failed(error.to_string()))?)
+        known.keep().map_err(|error| failed(error.to_string()))?;
+        seen
     }
 
     /// Takes note that all parties were told the same keys, and keeps the shares of the others' secrets.

@@ -13,8 +13,10 @@ use fet_core::rng::OwnSeed;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
+use super::keys;
 use super::model::Model;
 use super::{SecondaryError, Session};
+use crate::lifetime;
 use crate::state_file::{Learned, StateError, StateFile};
 
 /// Where a party keeps its state.
@@ -166,7 +168,9 @@ impl Store {
                 Err(_)
                     if begun
                         || has_entries_but(folder, |name| {
-                            name.starts_with(&format!("{SEED}.")) || name == PREDICTIONS
+                            // Accounts that are older than the seed, as in a folder for another table.
+                            let accounts = [PREDICTIONS, lifetime::FILE, keys::OTHERS];
+                            name.starts_with(&format!("{SEED}.")) || accounts.contains(&name)
                         }) =>
                 {
                     return Err(wrong("is missing"));

@@ -101,19 +101,19 @@ impl Elsewhere {
     /// Remembers the ages of the parties' lifetime accounts; refuses one that was older before.
     pub(crate) fn see(&self, standings: &[Option<Standing>]) -> anyhow::Result<()> {
         let mut known = Known::read(&self.ages).map_err(input)?;
+        let mut seen = Ok(());
         let joined = self.roster.parties().iter().zip(standings);
         for (party, Standing { age, .. }) in
             joined.filter_map(|(party, standing)| Some((party, (*standing)?)))
         {
-            known
-                .see(&party.identity.to_string(), age)
-                .map_err(|old| input(format!("party \"{}\": {old}", party.name)))?;
+            let outcome = known.see(&party.identity.to_string(), age);
+            seen = seen.and(outcome.map_err(|old| input(format!("party \"{}\": {old}", party.name))));
         }
         if let Err(error) = known.keep() {
             let path = self.ages.display();
             fet_files::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
         }
-        Ok(())
+        seen
     }
 
     /// The same, if they have joined.

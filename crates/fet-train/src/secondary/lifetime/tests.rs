@@ -269,7 +269,9 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     let seen = outside.path().join("seen.json");
     let see = |age: Age| {
         let mut known = Known::read(&seen).expect("readable");
-        known.see("party", age).inspect(|()| known.keep().expect("written"))
+        let outcome = known.see("party", age);
+        known.keep().expect("written");
+        outcome
     };
     let session = |number: u8| {
         let mut joined =
@@ -284,9 +286,31 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     let copy = std::fs::read(&path).expect("there");
     see(session(2)).expect("older than before");
     std::fs::write(&path, copy).expect("written");
-    let old = see(session(3)).expect_err("an old copy");
-    assert!(old.to_string().contains("fet ledger add --age 4"), "{old}");
+    // A party that joins again grows older each time, and is refused each time.
+    let mut known = 4;
+    for number in 3..13 {
+        let mut joined =
+            Session::join(folder.path(), &Run::new(number, EIGHT), &lifetime(0.0)).expect("joined");
+        let old = see(joined.age()).expect_err("an old copy");
+        joined.end();
+        known += 1;
+        assert!(old.to_string().contains(&format!("fet ledger add --age {known}")), "{old}");
+    }
     let mut account = Lifetime::open(folder.path()).expect("sound");
-    account.add(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }, old.known).expect("written");
-    see(session(4)).expect("what was forgotten is added");
+    account.add(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }, known).expect("written");
+    see(session(20)).expect("what was forgotten is added");
+}
+
+/// A party that was refused, or whose account was copied for another table, has an account before it has a seed.
+#[test]
+fn accounts_may_be_older_than_the_seed_and_ledgers_may_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = Store::folder(folder.path().to_path_buf());
+    for file in [FILE, super::super::keys::OTHERS] {
+        std::fs::write(folder.path().join(file), "").expect("written");
+    }
+    store.own_seed(false).expect("a new seed");
+    std::fs::write(folder.path().join("ledger-0123456789abcdef"), "").expect("written");
+    let refused = store.own_seed(false).map(|_| ()).expect_err("the seed was lost").to_string();
+    assert!(refused.contains("is missing"), "{refused}");
 }
