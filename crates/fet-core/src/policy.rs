@@ -51,7 +51,8 @@ pub struct Policy {
     pub least_mask_neighbours: usize,
     /// The least number of primary records, of a run and of each request for predictions.
     pub least_rows: usize,
-    /// Whether it answers requests for rows besides the schedule, as an attack makes them in a simulation.
+    /// Whether it answers requests for rows outside the schedule, as an attack makes them in a simulation. `fet party` refuses it with
+    /// a privacy mechanism, because ε does not count what such requests can select.
     pub probes: bool,
     /// Whether it answers requests for predictions. The parties of a simulation always do.
     pub predictions: bool,

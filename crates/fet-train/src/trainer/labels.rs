@@ -82,6 +82,8 @@ pub(super) fn protect_labels(
     protection.prepare(exposure).map_err(|violation| violation.within("labels"))?;
     // Settings are a table of plain values.
     let settings = toml::to_string(&experiment.labels.settings()).unwrap_or_default();
+    // The number of classes changes the thresholds of an answer.
+    let settings = format!("{settings}classes = {}\n", exposure.classes);
     let PreparedPrimary { labels, objective, file_rows, .. } = prepared;
     let rows: Vec<(usize, usize)> =
         split.train.iter().map(|&row| (row, file_rows.get(row).copied().unwrap_or(row))).collect();

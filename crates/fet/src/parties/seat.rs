@@ -98,6 +98,13 @@ impl Seat {
         };
         let experiment = experiment_file::load_changed(&arguments, own).map_err(input)?;
         super::check_secrets(&experiment, file.rehearsal).map_err(input)?;
+        let noisy = !experiment.privacy.build(&()).map_err(input)?.is_identity();
+        if file.policy.probes && noisy && !file.rehearsal {
+            return Err(input(
+                "`policy.probes` must be false for a run with a privacy mechanism: ε does not count what probes can select. It is true \
+                 only in rehearsals and simulations of attacks",
+            ));
+        }
         let backend = fet_backends::open(&experiment.device).map_err(input)?;
         let common = data_folders(&experiment);
         let places = std::iter::once(folder.to_path_buf()).chain(common.all().iter().cloned());
