@@ -289,7 +289,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     // A party that joins again grows older each time, and is refused each time.
     let mut known = 4;
     for number in 3..13 {
-        let mut joined =
+        let joined =
             Session::join(folder.path(), &Run::new(number, EIGHT), &lifetime(0.0)).expect("joined");
         let old = see(joined.age()).expect_err("an old copy");
         joined.end();
