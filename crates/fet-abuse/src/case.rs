@@ -24,9 +24,9 @@ pub(crate) enum Expect {
     Accepted,
     /// With exit code 0, or as `Refused`.
     Either,
-    /// With exit code 1 or 2 and a clear message.
+    /// With exit code 1 or 2 (75 if the disk is full) and a clear message.
     Stopped,
-    /// With exit code 0, 1 or 2, and a clear message if not with 0.
+    /// With exit code 0, 1 or 2 (75 if the disk is full), and a clear message if not with 0.
     Any,
     /// With this exit code.
     Code(i32),

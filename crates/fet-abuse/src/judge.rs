@@ -60,8 +60,9 @@ fn fault(kind: Kind, what: impl Into<String>) -> Fault {
 }
 
 const BROKEN_PIPE: i32 = 13;
-/// The exit code of a run whose folder another process works on.
-pub(crate) const IN_USE: i32 = 75;
+/// The exit code of a command that may succeed later: another process works on its folder, or a disk is full.
+pub(crate) const TRY_AGAIN: i32 = 75;
+const DISK_FULL: &str = "No space left on device";
 
 /// The faults of a command.
 pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
@@ -74,15 +75,20 @@ pub(crate) fn judge(step: &Step, ended: &Ended, before: &Snapshot, after: &Snaps
     } else if let Some(signal) = ended.signal {
         faults.extend(signalled(step, signal));
     } else if let Some(code) = ended.code {
-        faults.extend(code_fault(step.expect, code));
+        faults.extend(code_fault(step.expect, code, ended.stderr.contains(DISK_FULL)));
         if code == 0 {
             let all = format!("{}\n{}", ended.stdout, ended.stderr);
             if !all.contains(step.says) {
                 faults.push(fault(Kind::WrongAccept, format!("does not say `{}`", step.says)));
             }
             faults.extend(control(&all).map(|what| fault(Kind::Unclear, what)));
-        } else if code <= 2 && !matches!(step.expect, Expect::Code(_)) {
-            let problems = message::problems(&ended.stderr, &step.names);
+        } else if (code <= 2 || code == TRY_AGAIN) && !matches!(step.expect, Expect::Code(_)) {
+            let stderr = if step.command.contains("--log json") {
+                message::of_events(&ended.stderr)
+            } else {
+                ended.stderr.clone()
+            };
+            let problems = message::problems(&stderr, &step.names);
             faults.extend(problems.into_iter().map(|what| fault(Kind::Unclear, what)));
         }
     }
@@ -99,7 +105,11 @@ fn signalled(step: &Step, signal: i32) -> Option<Fault> {
     (!right).then(|| fault(Kind::Abort, format!("ended by signal {signal}")))
 }
 
-fn code_fault(expect: Expect, code: i32) -> Option<Fault> {
+fn code_fault(expect: Expect, code: i32, disk_full: bool) -> Option<Fault> {
+    // A full disk passes, so a command that met one asks to be tried again.
+    if code == TRY_AGAIN && disk_full && matches!(expect, Expect::Stopped | Expect::Any) {
+        return None;
+    }
     let stated: &[i32] = match &expect {
         Expect::Refused => &[2],
         Expect::Accepted | Expect::Quiet => &[0],
@@ -128,7 +138,7 @@ fn words(codes: &[i32]) -> String {
 /// A refusal changes nothing; a failure leaves what was there; and nothing is written but what the command is for.
 fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec<Fault> {
     // Whoever has the folder writes there meanwhile.
-    if step.expect == Expect::Code(IN_USE) {
+    if step.expect == Expect::Code(TRY_AGAIN) {
         return Vec::new();
     }
     let writes = step.writes();
@@ -136,7 +146,7 @@ fn files(step: &Step, ended: &Ended, before: &Snapshot, after: &Snapshot) -> Vec
     let keeps = match (ended.code, step.command.starts_with("run")) {
         (Some(2), _) => false,
         // Where nothing can be said, what was asked for is written nevertheless.
-        (Some(1), run) => run || step.before.contains("exec > /dev/full"),
+        (Some(1 | TRY_AGAIN), run) => run || step.before.contains("exec > /dev/full"),
         (None, _) => ended.hung || ended.signal.is_some(),
         _ => true,
     };

@@ -18,6 +18,19 @@ const JARGON: &[&str] = &[
 const LINES: usize = 3;
 const LENGTH: usize = 1200;
 
+/// Standard error of a command with `--log json`, with its errors as a command without it prints them. A line
+/// that is no JSON stays, so that it counts as one message more.
+pub(crate) fn of_events(stderr: &str) -> String {
+    let line = |line: &str| match serde_json::from_str::<serde_json::Value>(line) {
+        Ok(event) if event["event"] == "error" => {
+            format!("fet: {}\n", event["message"].as_str().unwrap_or_default())
+        }
+        Ok(_) => String::new(),
+        Err(_) => format!("error: no JSON: {line}\n"),
+    };
+    stderr.lines().map(line).collect()
+}
+
 /// What is unclear in what stands on standard error of a command that refused or failed.
 pub(crate) fn problems(stderr: &str, names: &str) -> Vec<String> {
     let mut found = Vec::new();

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context;
 
 /// The files of the primary that must be equal.
-const OF_PRIMARY: [&str; 3] = ["report.json", "predictions.csv", "model.safetensors"];
+pub(crate) const OF_PRIMARY: [&str; 3] = ["report.json", "predictions.csv", "model.safetensors"];
 
 /// The ways in which a run differs: `out` is the primary's folder, `models` the model of each other party.
 pub(crate) fn differences(

@@ -246,11 +246,15 @@ impl Lifetime {
     }
 
     /// Adds releases that the account does not know: those of ledgers of former versions, or those that an old copy of the
-    /// account has forgotten. The account becomes older than `age`, the one that others remember.
+    /// account has forgotten. Releases with noise 0 have no bound. The account becomes older than `age`, the one that others
+    /// remember.
     pub fn add(&mut self, releases: NoisyReleases, age: u64) -> Result<(), StateError> {
         let age = self.age.max(age) + 1;
         let mut run = RunLoss::new(format!("added-{age}"));
-        run.loss = Loss::Gaussian { releases: vec![releases], values: 0.0 };
+        run.loss = match releases.noise > 0.0 {
+            true => Loss::Gaussian { releases: vec![releases], values: 0.0 },
+            false => Loss::Unbounded { reason: "releases without noise".into() },
+        };
         self.append(Kind::Add, &run, self.unknown_ledgers(), age)
     }
 }

@@ -40,7 +40,8 @@ pub struct Show {
 pub struct Add {
     /// The party's own file, or its `state` folder.
     pub place: PathBuf,
-    /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a run.
+    /// Standard deviation of the noise, in units of the sensitivity: `noise_multiplier` in the report of a run. 0 for a run without
+    /// noise or a rehearsal, whose ε has no bound.
     #[arg(long)]
     pub noise: f64,
     /// The number of releases: `releases` in the report of a run.
@@ -261,9 +262,11 @@ fn add(arguments: &Add) -> anyhow::Result<String> {
     };
     // Read again under the lock: a party that was stopping may have written.
     let mut account = Account::open(&arguments.place, None)?;
-    let event = Event { noise, rate, steps: releases };
-    fet_privacy::accountant::Account::of(&[event], account.delta)
-        .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
+    if noise != 0.0 {
+        let event = Event { noise, rate, steps: releases };
+        fet_privacy::accountant::Account::of(&[event], account.delta)
+            .map_err(|error| input(format!("--noise, --rate or --releases: {error}")))?;
+    }
     if releases == 0 {
         return Err(input("--releases must be at least 1; it is 0"));
     }

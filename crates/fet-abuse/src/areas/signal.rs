@@ -6,7 +6,7 @@ use rand::RngExt;
 use rustix::process::Signal;
 
 use crate::case::{Base, Case, Expect, Send, Step};
-use crate::judge::IN_USE;
+use crate::judge::TRY_AGAIN;
 use fet_testing::mutate;
 
 use Expect::{Accepted, Code, Signalled};
@@ -73,10 +73,10 @@ pub(crate) fn cases(seed: u64) -> Vec<Case> {
         (
             "the folder is in use: run",
             "run long.toml --out out --set train.epochs=60000",
-            Code(IN_USE),
+            Code(TRY_AGAIN),
             "out",
         ),
-        ("the folder is in use: other settings", "run long.toml --out out", Code(IN_USE), "out"),
+        ("the folder is in use: other settings", "run long.toml --out out", Code(TRY_AGAIN), "out"),
     ] {
         let step = Step::new(command, expect).prepare(taken).names(names);
         let stopped = Case::new(AREA, name, Base::Reference).step(step);

@@ -80,7 +80,7 @@ const SPARSE: &[(&str, Expect, &str)] = &[
     ("+1 99999999999999999999999:1", Refused, "line 1"),
     ("nan 1:0.5", Refused, "line 1"),
     ("inf 1:0.5", Refused, "line 1"),
-    ("1e300 1:0.5", Refused, "row 1"),
+    ("1e300 1:0.5", Refused, "row 0"),
     ("yes 1:0.5", Refused, "line 1"),
     ("3 1:0.5", Refused, "class|label|sparse.svm"),
     (" +1 1:0.5", Either, "line 1"),

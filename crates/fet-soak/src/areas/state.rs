@@ -157,9 +157,17 @@ fn resumed(
     judge(&world, &ended, well, &mut verdict)?;
     world.check(&mut parties, &mut verdict)?;
     if ended.code != Some(0) && !ended.hung {
-        // It is said what to do: to start again.
+        // The message says what to do: start again; and where an account was lost, add what it has forgotten.
         std::fs::remove_dir_all(world.of("primary").join("out"))?;
-        let again = world.run(kit.patience(60))?;
+        let mut again = world.run(kit.patience(60))?;
+        if let Some((_, rest)) = again.stderr.split_once("fet ledger add --age ") {
+            let age = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+            parties[0].kill();
+            let added = ["ledger", "add", "party.toml", "--noise", "0", "--releases", "1", "--age", age];
+            kit.asked(&world.of("p1"), &added)?;
+            parties[0] = world.party("p1")?;
+            again = world.run(kit.patience(60))?;
+        }
         if again.code == Some(0) {
             world.compare(&mut verdict)?;
         } else {

@@ -19,7 +19,7 @@ pub struct Known {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "its lifetime account has {found} records, and had {known} before: its state folder is an old copy, which has forgotten \
-     releases. Its operator must put back the newest copy, or add what was released since with `fet ledger add --age {known}`"
+     releases. Its operator must put back the newest copy, or add what was released since with `fet ledger add --age {known}` (see its `--help`)"
 )]
 pub struct Older {
     /// Records when it was about to join.

@@ -246,6 +246,11 @@ fn ledgers_of_former_versions_must_be_added() {
     account.add(NoisyReleases { noise: 4.0, rate: 1.0, count: 50 }, 0).expect("written");
     assert!(account.unknown_ledgers().is_empty() && account.total().epsilon(DELTA) > 6.0);
     Session::join(folder.path(), &run, &lifetime(30.0)).expect("they are in the account");
+    account = Lifetime::open(folder.path()).expect("sound");
+    account.add(NoisyReleases { noise: 0.0, rate: 1.0, count: 1 }, 0).expect("written");
+    assert_eq!(account.total().epsilon(DELTA), f64::INFINITY);
+    let refused = Session::join(folder.path(), &run, &lifetime(30.0)).err().expect("refused").to_string();
+    assert!(refused.contains("lifetime_epsilon"), "{refused}");
 }
 
 #[test]
@@ -289,8 +294,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     // A party that joins again grows older each time, and is refused each time.
     let mut known = 4;
     for number in 3..13 {
-        let joined =
-            Session::join(folder.path(), &Run::new(number, EIGHT), &lifetime(0.0)).expect("joined");
+        let joined = Session::join(folder.path(), &Run::new(number, EIGHT), &lifetime(0.0)).expect("joined");
         let old = see(joined.age()).expect_err("an old copy");
         joined.end();
         known += 1;
