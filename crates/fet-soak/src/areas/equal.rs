@@ -267,6 +267,11 @@ pub(super) fn cases() -> Vec<Case> {
             }
         }
         world.compare(&mut verdict)?;
+        let status = kit.asked(&world.of("p1"), &["status", "party.toml"])?;
+        if !status.contains("lifetime account: ε = ") {
+            verdict
+                .fault(Kind::Unclear, format!("`fet status` of a party shows no lifetime account: {status}"));
+        }
         world.check(&mut parties, &mut verdict)?;
         Ok(verdict)
     };

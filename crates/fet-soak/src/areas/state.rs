@@ -42,7 +42,7 @@ pub(super) fn cases() -> Vec<Case> {
     let changed = |&(name, change, well): &(&'static str, Change, bool)| {
         let run =
             move |kit: &Kit, folder: &Path, rng: &mut ChaCha8Rng| resumed(kit, folder, change, well, rng);
-        Case::new(AREA, name, run).seeded()
+        Case::new(AREA, name, run).seeded().short(name == "a party's state is lost")
     };
     let more = [
         Case::new(AREA, "another seed after a finished run", |kit, folder, _| after(kit, folder, false))
@@ -152,9 +152,14 @@ fn resumed(
     let world = World::new(kit, folder, experiment(), true, 5)?;
     half(&world, rng.random_range(2..7))?;
     change(&world, rng)?;
+    let forgets = !world.of("p1").join("state").exists();
     let mut parties = world.parties()?;
     let ended = world.run(kit.patience(60))?;
     judge(&world, &ended, well, &mut verdict)?;
+    if forgets && !ended.stderr.contains("fet ledger add --age ") {
+        let what = format!("the primary accepts an account that has forgotten releases: {}", ended.stderr);
+        verdict.fault(Kind::WrongCode, what);
+    }
     world.check(&mut parties, &mut verdict)?;
     if ended.code != Some(0) && !ended.hung {
         // The message says what to do: start again; and where an account was lost, add what it has forgotten.
