@@ -33,7 +33,7 @@ fn outputs(arena: &mut dyn Arena, run: Run) -> Result<(Outputs, Box<dyn Trained>
     Ok((found, trained))
 }
 
-/// A party's features, which an attack has as numbers ([`fet_train::data::in_numbers`]).
+/// A party's features, which an attack has as numbers ([`fet_federation::data::in_numbers`]).
 fn numbers(table: &PartyTable) -> Result<&Matrix<f32>, AttackError> {
     let rule = "must be one whose tables hold numbers alone for this attack";
     table

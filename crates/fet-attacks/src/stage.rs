@@ -10,10 +10,10 @@ use fet_core::experiment::Experiment;
 use fet_core::message::{Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::registry::{Slot, Violation};
-use fet_train::privacy::without_noise;
-use fet_train::secondary::SecondaryError;
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{Machine, RunError, Trainer};
+use fet_federation::privacy::without_noise;
+use fet_federation::secondary::SecondaryError;
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::{Machine, RunError, Trainer};
 
 /// Refuses an attack that does not fit the experiment, before anything trains.
 pub fn check(stage: &Stage<'_>, slot: &Slot<dyn Attack>) -> Result<(), AttackError> {

@@ -16,7 +16,7 @@ use fet_core::method::{
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_train::model::{Init, KeyEncoding};
+use fet_components::model::{Init, KeyEncoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

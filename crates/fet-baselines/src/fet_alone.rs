@@ -11,7 +11,7 @@ use fet_core::method::{
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::Learner;
-use fet_train::methods::FetSettings;
+use fet_components::methods::FetSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

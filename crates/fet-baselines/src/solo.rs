@@ -12,7 +12,7 @@ use fet_core::method::{
 use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_train::model::{Init, Inputs, KeyEncoding, Perceptron};
+use fet_components::model::{Init, Inputs, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -6,7 +6,7 @@ use fet_core::method::SecondaryContext;
 use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Slot, Violation};
-use fet_train::model::{Init, KeyEncoding, Perceptron};
+use fet_components::model::{Init, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -14,8 +14,8 @@ use anyhow::{Context, Result, bail, ensure};
 use fet::memory::peak_memory;
 use fet_bench::Workload;
 use fet_chart::{Mark, Panel, Picture, Series, Size};
-use fet_train::simulation::Simulation;
-use fet_train::trainer::{RunError, StepReport};
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::{RunError, StepReport};
 use serde::{Deserialize, Serialize};
 
 /// Steps of which the median is taken.

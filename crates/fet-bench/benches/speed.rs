@@ -9,8 +9,8 @@ use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_mai
 use fet_bench::Workload;
 use fet_core::linker::{Linker, link};
 use fet_core::registry::Slot;
-use fet_train::simulation::Simulation;
-use fet_train::trainer::StepReport;
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::StepReport;
 
 fn training(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("training");

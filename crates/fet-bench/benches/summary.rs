@@ -14,8 +14,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use fet::memory::peak_memory;
 use fet_bench::{Workload, distinct_neighbours, operations};
-use fet_train::simulation::Simulation;
-use fet_train::trainer::{Phases, StepReport};
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::{Phases, StepReport};
 use serde::{Deserialize, Serialize};
 
 /// Portions of which the median is taken, after one that warms up.

@@ -1,7 +1,7 @@
 //! The `Aggregator` slot: combines the active parties' representations into one.
 //!
 //! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines the parts,
-//! or it sees only their secure sum. Plug-ins are in `aggregators/` of `fet-train`.
+//! or it sees only their secure sum. Plug-ins are in `aggregators/` of `fet-components`.
 
 use burn::tensor::Tensor;
 

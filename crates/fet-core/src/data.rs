@@ -2,7 +2,7 @@
 //! parties hold) and `Source` (one labelled table).
 //!
 //! Readers and splitters live in `fet-data`, typed columns in `fet-tables`; preparation for a model and the
-//! train/validation/test split are in `fet-train`.
+//! train/validation/test split are in `fet-federation`.
 //! Nothing here reads a file.
 
 mod columns;

@@ -2,7 +2,7 @@
 //!
 //! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] turns it into an `Encoder`
 //! and keeps the autograd graph, cut at the party's boundary, between forward and backward. To add one, copy
-//! `encoders/transformer.rs` of `fet-train`.
+//! `encoders/transformer.rs` of `fet-components`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};

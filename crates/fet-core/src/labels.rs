@@ -3,7 +3,7 @@
 //! A secondary receives a gradient for every row, and the gradient of a row points to its label. A protection changes
 //! the training labels once, before training, or the gradients, each time before they are sent; and it says what that is
 //! worth. It concerns the primary alone: no other party computes with it or has to agree to it, so it is not among the
-//! common settings. Plug-ins are in `labels/` of `fet-train`.
+//! common settings. Plug-ins are in `labels/` of `fet-components`.
 
 pub use fet_records::LabelPrivacy;
 

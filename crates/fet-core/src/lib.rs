@@ -3,7 +3,7 @@
 //! The slots are traits: [`linker::Linker`], and with the feature `tensor`, which adds Burn, `encoder::Encoder`,
 //! `aggregator::Aggregator`, `privacy::PrivacyMechanism`, `labels::LabelProtection`, `method::Method` and `attack::Attack`.
 //! Without that feature the crate compiles without Burn, which linkers, datasets and sources do not need. It implements
-//! no plug-in, trains nothing and reads no file: `fet-train`, `fet-linkers`, `fet-data`, `fet-baselines` and `fet-attacks` do.
+//! no plug-in, trains nothing and reads no file: `fet-federation`, `fet-linkers`, `fet-data`, `fet-baselines` and `fet-attacks` do.
 //!
 //! # Glossary
 //!

@@ -15,6 +15,7 @@
 //! To add a linker, copy `nearest.rs` of `fet-linkers`, or see `examples/custom-linker` for one in a separate crate.
 
 mod about;
+mod cache;
 mod check;
 mod error;
 mod links;
@@ -23,6 +24,7 @@ use crate::data::{Keys, Sealed};
 use crate::registry::{Plugin, SlotKind};
 
 pub use about::{About, Reveals};
+pub use cache::{CACHE_VARIABLE, Cached};
 pub use check::{APART, check_apart, check_either, check_numbers, check_shapes, check_text};
 pub use error::LinkError;
 pub use links::Links;

@@ -1,7 +1,7 @@
 //! A party as the primary sees it: a request in, a reply or a refusal out.
 //!
 //! A party may be in this process, behind the codec, or on another machine; this trait hides which. The crate
-//! `fet-train` implements parties.
+//! `fet-federation` implements parties.
 
 use serde::{Deserialize, Serialize};
 

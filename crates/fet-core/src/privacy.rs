@@ -2,12 +2,12 @@
 //! run.
 //!
 //! A mechanism combines a function and its privacy map: neither is useful without the other. Statement and proof are in
-//! the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-train`.
+//! the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-components`.
 
 mod account;
 mod loss;
 
-use burn::tensor::Tensor;
+use burn::tensor::{Bool, Tensor};
 
 use crate::registry::{Plugin, SlotKind, Violation};
 use crate::rng::ChaCha8Rng;
@@ -186,3 +186,14 @@ impl SlotKind for dyn PrivacyMechanism {
 }
 
 inventory::collect!(Plugin<dyn PrivacyMechanism>);
+
+/// Returns true for each row whose block has no finite L2 norm, because it holds NaN, infinity or values that are too large.
+/// Clipping replaces such a block by zeros.
+///
+/// # Shapes
+/// - `representation`: [B, K, H]; the result: [B, 1]
+pub fn unbounded_blocks(representation: &Tensor<3>) -> Tensor<2, Bool> {
+    let [rows, _, _] = representation.dims();
+    let flat = representation.clone().reshape([rows as i32, -1]);
+    flat.powi_scalar(2).sum_dim(1).is_finite().bool_not()
+}

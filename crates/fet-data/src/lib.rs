@@ -3,7 +3,7 @@
 //! There are two slots. A [`fet_core::data::Source`] is one labelled table (digits, idx, libsvm, csv, probes); a dataset
 //! (`dataset/`) is the data of several parties: real tables (`linked`), or one source split by columns (`split`). To
 //! add either, copy the most similar file of its folder and add one `mod` line. Scaling, the training split and linkage
-//! happen in `fet-train`.
+//! happen in `fet-federation`.
 //!
 //! A binary references these plug-ins by `use fet_data as _;`: inventory drops a crate that nothing references.
 

@@ -8,7 +8,6 @@
 
 mod aligned;
 mod blind;
-mod cache;
 mod clk;
 mod edit;
 mod equal;
@@ -36,7 +35,6 @@ use fet_linkage::neighbours::Neighbours;
 use fet_linkage::text::normalise;
 
 pub use aligned::AlignedSettings;
-pub use cache::{CACHE_VARIABLE, Cached};
 pub use clk::{ClkSettings, Harden, LinkageSchema, Order, Scoring, Sign, Weighting};
 pub use edit::EditSettings;
 pub use equal::{Compare, comparisons, contents};

@@ -54,7 +54,7 @@ fn check_law(
 #[test]
 fn random_splits_are_those_that_fet_always_made() {
     for (rows, seed) in [(10, 0), (37, 7), (999, 3), (1_000, 7)] {
-        // As in fet-train/src/schedule/split.rs.
+        // As in fet-federation/src/schedule/split.rs.
         let (test, validation) = (rows / 5, rows / 10);
         let mut order: Vec<usize> = (0..rows).collect();
         order.shuffle(&mut stream(seed));

@@ -135,7 +135,7 @@ mod tests {
     }
 
     /// 1,000 seeded questions: no answer is below the exact loss, computed by integration. Releases without sampling are as one of less
-    /// noise; with sampling one release is asked about, and several in `fet-train` (`secondary/lifetime`).
+    /// noise; with sampling one release is asked about, and several in `fet-federation` (`secondary/lifetime`).
     #[test]
     fn no_answer_is_below_the_exact_loss() {
         let mut random = fet_scores::ChaCha8Rng::seed_from_u64(36);

@@ -135,8 +135,8 @@ fn one(
 }
 
 fn load(experiment: &Experiment) -> anyhow::Result<VerticalData> {
-    let data = fet_train::data::read(experiment, &data_folders(experiment)).map_err(input)?;
-    fet_train::data::in_numbers(data).map_err(input)
+    let data = fet_federation::data::read(experiment, &data_folders(experiment)).map_err(input)?;
+    fet_federation::data::in_numbers(data).map_err(input)
 }
 
 fn failed(error: AttackError) -> anyhow::Error {

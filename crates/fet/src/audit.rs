@@ -21,7 +21,7 @@ use fet_privacy::accountant::gaussian;
 use fet_privacy::audit::one_run::Guesses;
 use fet_privacy::audit::{chosen_threshold, epsilon_lower_bound, mu_lower_bound};
 use fet_records::Learning;
-use fet_train::trainer::Machine;
+use fet_federation::trainer::Machine;
 use rand::RngExt;
 use serde::Serialize;
 
@@ -97,8 +97,8 @@ pub type Owner<'a> = &'a dyn Fn(PartyTable) -> PartyTable;
 /// Audits an experiment on its own data.
 pub fn audit(experiment: &Experiment, settings: &Settings) -> anyhow::Result<Audit> {
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
-    let data = fet_train::data::read(experiment, &data_folders(experiment)).map_err(input)?;
-    let data = fet_train::data::in_numbers(data).map_err(input)?;
+    let data = fet_federation::data::read(experiment, &data_folders(experiment)).map_err(input)?;
+    let data = fet_federation::data::in_numbers(data).map_err(input)?;
     audit_on(experiment, &data, settings, &machine(&backend), &|table| table)
 }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use fet_core::experiment::Experiment;
 use fet_records::{Estimate, Guarantee, Metric, Report, Value};
 use fet_scores::conformal::{COVERAGE, Conformal};
-use fet_train::trainer::Trainer;
+use fet_federation::trainer::Trainer;
 
 /// The card of a run, as Markdown.
 pub(crate) fn card(

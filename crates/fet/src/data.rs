@@ -9,9 +9,9 @@ use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
 use fet_tables::prepare::{Preparation, Rules};
 use fet_tables::{Kind, Options, Table, shortened, summary};
-use fet_train::data::{divided, read};
-use fet_train::prepare::{Preparing, by_statistics};
-use fet_train::schedule;
+use fet_federation::data::{divided, read};
+use fet_federation::prepare::{Preparing, by_statistics};
+use fet_federation::schedule;
 
 use crate::experiment_file::data_folders;
 use crate::input::input;

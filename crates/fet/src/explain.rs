@@ -16,9 +16,9 @@ use fet_core::rng::{Purpose, stream};
 use fet_scores::importance::{Importance, permutation_importance};
 use fet_scores::shapley::{Shapley, shapley};
 use fet_scores::{Direction, Metric, Predictions};
-use fet_train::data::{divided, read};
-use fet_train::schedule;
-use fet_train::trainer::{NewRecords, SavedModel};
+use fet_federation::data::{divided, read};
+use fet_federation::schedule;
+use fet_federation::trainer::{NewRecords, SavedModel};
 use serde::Serialize;
 
 use crate::experiment_file::data_folders;

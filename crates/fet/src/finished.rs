@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
 use fet_records::{Identity, Report};
-use fet_train::secondary::Finished;
-use fet_train::simulation::Start;
-use fet_train::trainer::SavedModel;
+use fet_federation::secondary::Finished;
+use fet_federation::simulation::Start;
+use fet_federation::trainer::SavedModel;
 
 use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
 use crate::input::{InputError, of_json};

@@ -1,7 +1,7 @@
 //! Invalid input of the command, and the device that it computes on.
 
 use fet_backends::Backend;
-use fet_train::trainer::Machine;
+use fet_federation::trainer::Machine;
 
 /// The input of a command is invalid: exit code 2.
 #[derive(Debug, thiserror::Error)]

@@ -24,7 +24,8 @@ use fet_core::data::Keys;
 use fet_core::linker::{About, Linker, Links, link_between};
 use fet_core::memory;
 use fet_core::registry::Slot;
-use fet_linkers::{CACHE_VARIABLE, Cached, comparisons};
+use fet_core::linker::{CACHE_VARIABLE, Cached};
+use fet_linkers::comparisons;
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};

@@ -26,7 +26,7 @@ use fet_core::registry::Violation;
 use fet_core::schema;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
-use fet_train::trainer::RunError;
+use fet_federation::trainer::RunError;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

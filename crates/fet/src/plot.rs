@@ -15,8 +15,8 @@ use anyhow::Context;
 use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
 use fet_records::Report;
-use fet_train::prepare::Preparing;
-use fet_train::trainer::SavedModel;
+use fet_federation::prepare::Preparing;
+use fet_federation::trainer::SavedModel;
 
 use crate::finished::FinishedRun;
 use crate::folder::{self, MODEL, PARTIES};
@@ -82,7 +82,7 @@ impl Run {
         };
         let mut model = Parameters::default();
         let mut add = |party: &str, file: &str| -> Result<(), InputError> {
-            let own = fet_train::checkpoint::parameters(&bytes(file)?)
+            let own = fet_federation::checkpoint::parameters(&bytes(file)?)
                 .map_err(|error| bad(format!("{file}: {error}")))?;
             for segment in own.segments() {
                 let values = &own.values()[segment.range.clone()];

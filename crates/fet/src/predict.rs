@@ -15,9 +15,9 @@ use fet_core::experiment::Experiment;
 use fet_core::linker::Links;
 use fet_core::party::Party;
 use fet_tables::{Format, Kind, Options, Table};
-use fet_train::prepare::{NEW_ROWS, warnings};
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{Machine, SavedModel, Trainer};
+use fet_federation::prepare::{NEW_ROWS, warnings};
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::{Machine, SavedModel, Trainer};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;

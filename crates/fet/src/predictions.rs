@@ -7,7 +7,7 @@ use fet_core::data::{Column, Task};
 use fet_core::objective::Objective;
 use fet_scores::conformal::Conformal;
 use fet_tables::{Table, Values};
-use fet_train::trainer::Trainer;
+use fet_federation::trainer::Trainer;
 
 /// The column that says which row of its file a prediction is for: counted from 0, the header not counted, as links count rows.
 pub(crate) const ROW: &str = "row";

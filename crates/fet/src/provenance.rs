@@ -12,7 +12,7 @@ use fet_core::data::Folders;
 use fet_core::experiment::Experiment;
 use fet_files::{hex, sha256, sha256_of_file};
 use fet_records::{Identity, RESULTS_VERSION};
-use fet_train::schedule::Split;
+use fet_federation::schedule::Split;
 use serde_json::Value;
 
 use crate::experiment_file::resolved;

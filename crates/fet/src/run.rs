@@ -17,9 +17,9 @@ use anyhow::{Context, bail};
 use fet_core::experiment::{Experiment, Randomness, TrainSettings};
 use fet_files::{Journal, PAYLOAD};
 use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
-use fet_train::simulation::Simulation;
-use fet_train::trainer::{RunError, SavedModel, StepReport, Trainer};
-use fet_train::{checkpoint, report};
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::{RunError, SavedModel, StepReport, Trainer};
+use fet_federation::{checkpoint, report};
 
 use crate::attack;
 use crate::card;

@@ -6,7 +6,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use fet_records::{EpochReport, Event, Metric, Rows, Spent};
-use fet_train::trainer::StepReport;
+use fet_federation::trainer::StepReport;
 
 use crate::parties::network::Network;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -8,7 +8,7 @@ use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
-use fet_train::model::{Init, Perceptron};
+use fet_components::model::{Init, Perceptron};
 
 use super::{FedSimSettings, Merge};
 

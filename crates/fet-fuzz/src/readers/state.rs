@@ -6,8 +6,8 @@ use fet_core::data::{Keys, Matrix};
 use fet_core::linker::{Linker, Links, link_between};
 use fet_core::parameters::Parameters;
 use fet_core::registry::Slot;
-use fet_linkers::Cached;
-use fet_train::state_file::StateFile;
+use fet_core::linker::Cached;
+use fet_federation::state_file::StateFile;
 use serde_json::{Value, json};
 
 use super::outcome;

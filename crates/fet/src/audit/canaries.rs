@@ -106,7 +106,7 @@ impl Canaries {
     }
 }
 
-/// The features of a table, which an audit has as numbers ([`fet_train::data::in_numbers`]).
+/// The features of a table, which an audit has as numbers ([`fet_federation::data::in_numbers`]).
 fn numbers(table: &PartyTable) -> &Matrix<f32> {
     table.features.numbers().expect("an audit reads tables of numbers")
 }

@@ -17,9 +17,9 @@ use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
-use fet_train::privacy::without_noise;
-use fet_train::secondary::{Own, Secondary, Store, linking_seed};
-use fet_train::trainer::Machine;
+use fet_federation::privacy::without_noise;
+use fet_federation::secondary::{Own, Secondary, Store, linking_seed};
+use fet_federation::trainer::Machine;
 
 use super::tape::{Tape, Transcript};
 

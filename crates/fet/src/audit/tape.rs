@@ -9,7 +9,7 @@ use fet_core::message::{Reply, Request, Round};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::PrivacyMechanism;
 use fet_privacy::secure_sum::{Opening, total, unmask};
-use fet_train::secret_sum;
+use fet_federation::secret_sum;
 
 /// Everything that a party was asked and answered, in order.
 pub(super) type Tape = Arc<Mutex<Vec<(Request, Reply)>>>;

@@ -14,10 +14,10 @@ use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_scores::Fractions;
-use fet_train::prepare::PrimaryData;
-use fet_train::schedule;
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{StepReport, Trainer};
+use fet_federation::prepare::PrimaryData;
+use fet_federation::schedule;
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::{StepReport, Trainer};
 
 use super::file::{GoldenError, GoldenFile};
 use super::model::{compare, gradient_floor, parameters};

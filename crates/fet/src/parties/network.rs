@@ -11,7 +11,7 @@ use fet_core::message::Standing;
 use fet_core::party::Party;
 use fet_core::rng::OwnSeed;
 use fet_net::{CallError, Caller, Keys, Local, Peer};
-use fet_train::lifetime::Known;
+use fet_federation::lifetime::Known;
 
 use super::remote::{self, Link, Remote};
 use super::roster::Roster;

@@ -11,8 +11,8 @@ use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_files::{hex, sha256_of_file};
 use fet_privacy::identity::PublicIdentity;
-use fet_train::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
-use fet_train::trainer::Machine;
+use fet_federation::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
+use fet_federation::trainer::Machine;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -170,7 +170,7 @@ impl Seat {
                     "`state` must be another folder: {} holds what was released with noise of another table than {file}. Copy {} \
                      into the `party` folder of the new one: the account of all runs is about the people in the table",
                     state.display(),
-                    self.state.join(fet_train::lifetime::FILE).display()
+                    self.state.join(fet_federation::lifetime::FILE).display()
                 ));
             }
             let short = |sum: &str| sum.chars().take(8).collect::<String>();

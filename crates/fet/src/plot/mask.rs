@@ -12,9 +12,9 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
-use fet_train::model::{DynamicMask, Init};
-use fet_train::prepare::{PreparedParty, for_model};
-use fet_train::schedule;
+use fet_components::model::{DynamicMask, Init};
+use fet_federation::prepare::{PreparedParty, for_model};
+use fet_federation::schedule;
 
 use super::Run;
 use crate::experiment_file::data_folders;
@@ -48,9 +48,9 @@ struct Row {
 fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])> {
     let experiment = &run.experiment;
     let folders = data_folders(experiment);
-    let data = fet_train::data::read(experiment, &folders)
+    let data = fet_federation::data::read(experiment, &folders)
         .map_err(|error| input(format!("{}: {error}", run.name)))?;
-    let (primary, secondaries) = fet_train::data::divided(experiment, data)?;
+    let (primary, secondaries) = fet_federation::data::divided(experiment, data)?;
     let split = schedule::split(&primary.parts, primary.table.rows(), experiment.seed)?;
     let rows: Vec<usize> = split.test.iter().copied().take(ROWS).collect();
     let table = secondaries.into_iter().nth(party - 1).context("the data have no such party")?;
@@ -62,7 +62,7 @@ fn rows(run: &Run, party: usize) -> anyhow::Result<(Vec<Row>, [&'static str; 2])
     let linked = if linker.about().independent { rows.clone() } else { (0..asked.rows()).collect() };
     let queries = asked.select_rows(&linked);
     let places: Vec<usize> = rows.iter().filter_map(|row| linked.iter().position(|r| r == row)).collect();
-    let seed = fet_train::secondary::linking_seed(experiment.seed, party);
+    let seed = fet_federation::secondary::linking_seed(experiment.seed, party);
     let links = link(linker.as_ref(), &queries, &prepared.raw_keys, seed, &|_| ())?;
     let (positions, columns) = (links.neighbours(), prepared.scaled.keys.columns());
     let scaled: Vec<f32> = places

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use fet_backends::Backend;
 use fet_core::experiment::Experiment;
-use fet_train::checkpoint::{self, CheckpointError};
-use fet_train::data::{divided, read_primary, reordered};
-use fet_train::federation::PartyError;
-use fet_train::simulation::Simulation;
-use fet_train::trainer::{Machine, RunError, Trainer};
+use fet_federation::checkpoint::{self, CheckpointError};
+use fet_federation::data::{divided, read_primary, reordered};
+use fet_federation::federation::PartyError;
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::{Machine, RunError, Trainer};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;

@@ -13,7 +13,7 @@ use fet::run::{Keep, Log, Outcome, run};
 use fet_core::data::Folders;
 use fet_core::experiment::{Experiment, set};
 use fet_core::registry::SettingsError;
-use fet_train::simulation::Simulation;
+use fet_federation::simulation::Simulation;
 
 fn experiment(sets: &[&str]) -> Result<Experiment, SettingsError> {
     let base = [

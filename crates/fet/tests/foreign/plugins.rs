@@ -20,7 +20,7 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
-use fet_train::model::{Init, Perceptron};
+use fet_components::model::{Init, Perceptron};
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

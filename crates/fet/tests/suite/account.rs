@@ -6,11 +6,11 @@ use std::sync::Arc;
 use fet_core::data::{Matrix, Task, VerticalData};
 use fet_core::message::{Backward, Block, Forward, LinkKeys, Reply, Request, Round};
 use fet_core::party::{Failure, Party};
-use fet_train::checkpoint;
-use fet_train::prepare::divide;
-use fet_train::secondary::Secondary;
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{RunError, Trainer};
+use fet_federation::checkpoint;
+use fet_federation::prepare::divide;
+use fet_federation::secondary::Secondary;
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::{RunError, Trainer};
 
 use crate::support::{Vanishing, experiment, flex, losses, square};
 
@@ -338,7 +338,7 @@ fn a_failed_attempt_at_linking_is_final() {
         let settings = experiment.common().to_toml();
         let terms = fet_core::message::Terms {
             protocol: fet_core::message::PROTOCOL_VERSION,
-            results: fet_train::report::RESULTS_VERSION,
+            results: fet_federation::report::RESULTS_VERSION,
             settings_hash: fet_files::sha256(settings.as_bytes()),
             settings,
             name: party.name().to_string(),

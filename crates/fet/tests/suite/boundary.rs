@@ -7,11 +7,11 @@ use fet_core::data::Task;
 use fet_core::message::{Answer, LARGEST_FRAME, Reply, Request, Round, decode, encode};
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::privacy::Tally;
-use fet_train::checkpoint;
-use fet_train::prepare::divide;
-use fet_train::secondary::Secondary;
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::Trainer;
+use fet_federation::checkpoint;
+use fet_federation::prepare::divide;
+use fet_federation::secondary::Secondary;
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::Trainer;
 
 use crate::support::{Vanishing, experiment, flex, losses, model, square, watched};
 

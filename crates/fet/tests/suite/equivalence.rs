@@ -15,7 +15,7 @@ use fet_core::experiment::Experiment;
 use fet_core::method::Method;
 use fet_core::parameters::Parameters;
 use fet_core::registry::{Slot, plugins};
-use fet_train::trainer::StepReport;
+use fet_federation::trainer::StepReport;
 
 use crate::support::{devices, experiment, model, open, square};
 
@@ -91,7 +91,7 @@ fn check(task: Task, sets: &[&str]) {
 }
 
 #[test]
-fn fet_trains_alike() {
+fn fet_federations_alike() {
     for task in [Task::Regression, Task::Binary, Task::Multiclass] {
         check(task, &[]);
         // Everything on the device, the blocks of the secondaries too.

@@ -10,9 +10,9 @@ use fet_core::message::{
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_privacy::identity::Identity;
-use fet_train::secondary::{Own, Secondary, Store};
-use fet_train::simulation::Watched;
-use fet_train::trainer::Trainer;
+use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::simulation::Watched;
+use fet_federation::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, square, square_of, watched};
 
@@ -49,7 +49,7 @@ fn terms(sets: &[&str]) -> Terms {
     let settings = experiment(sets).common().to_toml();
     Terms {
         protocol: fet_core::message::PROTOCOL_VERSION,
-        results: fet_train::report::RESULTS_VERSION,
+        results: fet_federation::report::RESULTS_VERSION,
         settings_hash: fet_files::sha256(settings.as_bytes()),
         settings,
         name: "first".to_string(),
@@ -68,7 +68,7 @@ fn a_table_of_sealed_keys_joins_no_run() {
     let keys = fet_core::data::Sealed::new(table.rows(), 2, vec![0; 2 * table.rows()]);
     let table = fet_core::data::PartyTable { keys: fet_core::data::Keys::Sealed(keys), ..table };
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-    let tell: fet_train::secondary::Tell = {
+    let tell: fet_federation::secondary::Tell = {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };
@@ -356,7 +356,7 @@ fn refuses_or_warns_of_sums_without_noise_that_differ_by_a_party() {
     const DROPOUT: &str = "method.party_dropout=0.3";
     let join = |sets: &[&str]| {
         let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-        let tell: fet_train::secondary::Tell = {
+        let tell: fet_federation::secondary::Tell = {
             let heard = Arc::clone(&heard);
             Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
         };
@@ -464,7 +464,7 @@ fn join(sets: &[&str]) -> (Result<Reply, Failure>, String) {
         [&["privacy.kind=discrete-gaussian", "privacy.noise=200", "privacy.neighbouring=record"], sets]
             .concat();
     let heard = Arc::new(Mutex::new(Vec::<String>::new()));
-    let tell: fet_train::secondary::Tell = {
+    let tell: fet_federation::secondary::Tell = {
         let heard = Arc::clone(&heard);
         Arc::new(move |warning| heard.lock().expect("no panic").push(warning))
     };

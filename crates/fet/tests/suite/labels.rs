@@ -9,7 +9,7 @@ use fet_core::experiment::Experiment;
 use fet_core::message::{Reply, Request};
 use fet_core::party::{Failure, Party};
 use fet_core::rng::{OwnSeed, Purpose, stream};
-use fet_train::trainer::Trainer;
+use fet_federation::trainer::Trainer;
 
 use crate::attacks::record;
 use crate::command::TINY;
@@ -79,7 +79,7 @@ fn rows_leave_in_an_order_that_tells_no_labels() {
     let mut data = square(200, Task::Regression);
     data.labels.sort_by(f64::total_cmp);
     data.aside.rows = (1000..1200).collect();
-    let reorder = |seed: u8| fet_train::data::reordered(data.clone(), &OwnSeed::new([seed; 32]));
+    let reorder = |seed: u8| fet_federation::data::reordered(data.clone(), &OwnSeed::new([seed; 32]));
     let (sent, again, other) = (reorder(1), reorder(1), reorder(2));
     assert_eq!(sent.labels, again.labels);
     assert_ne!(sent.labels, other.labels);

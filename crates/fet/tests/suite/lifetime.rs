@@ -10,9 +10,9 @@ use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
 use fet_privacy::identity::Identity;
-use fet_train::prepare::divide;
-use fet_train::secondary::{LifetimePlace, Own, Secondary, Store};
-use fet_train::trainer::{RunError, Trainer};
+use fet_federation::prepare::divide;
+use fet_federation::secondary::{LifetimePlace, Own, Secondary, Store};
+use fet_federation::trainer::{RunError, Trainer};
 
 use crate::support::{experiment, flex, square};
 
@@ -113,7 +113,7 @@ fn a_run_without_a_mechanism_leaves_no_bound() {
 fn another_party_of_secure_sums_refuses_an_old_copy() {
     let states = tempfile::tempdir().expect("a folder");
     let sets = |seed: &'static str| [&NOISE[..], &[SECURE, seed]].concat();
-    let account = states.path().join("1/party").join(fet_train::lifetime::FILE);
+    let account = states.path().join("1/party").join(fet_federation::lifetime::FILE);
     run(&sets("seed=0"), states.path(), &Policy::default()).expect("a run");
     let copy = std::fs::read(&account).expect("there");
     run(&sets("seed=1"), states.path(), &Policy::default()).expect("a run");

@@ -4,7 +4,7 @@ use fet_core::data::{Keys, PartyTable, Task, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::message::{Forward, LinkKeys, Request, Round};
 use fet_core::party::Party;
-use fet_train::trainer::Trainer;
+use fet_federation::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, model, open, square};
 
@@ -27,7 +27,7 @@ fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
     (squared.sum::<f64>() / labels.len() as f64).sqrt()
 }
 
-fn trained(experiment: &Experiment, data: &VerticalData) -> (Trainer, Vec<fet_train::simulation::Watched>) {
+fn trained(experiment: &Experiment, data: &VerticalData) -> (Trainer, Vec<fet_federation::simulation::Watched>) {
     let (mut trainer, parties) = open(experiment, data.clone(), &flex());
     while !trainer.is_done() {
         losses(&mut trainer);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fet_core::data::{Task, VerticalData};
 use fet_core::party::Party;
 use fet_core::privacy::Spent;
-use fet_train::trainer::Trainer;
+use fet_federation::trainer::Trainer;
 use serde_json::Value;
 
 use crate::command::{TINY, fet};

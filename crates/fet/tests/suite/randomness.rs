@@ -10,10 +10,10 @@ use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_privacy::identity::Identity;
 use fet_records::Randomness;
-use fet_train::prepare::divide;
-use fet_train::secondary::{Own, Secondary, Store};
-use fet_train::simulation::Simulation;
-use fet_train::trainer::Trainer;
+use fet_federation::prepare::divide;
+use fet_federation::secondary::{Own, Secondary, Store};
+use fet_federation::simulation::Simulation;
+use fet_federation::trainer::Trainer;
 
 use crate::support::{experiment, flex, losses, report, square, trainer};
 

@@ -8,8 +8,8 @@ use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::method::Method;
 use fet_core::registry::plugins;
-use fet_train::checkpoint;
-use fet_train::simulation::Simulation;
+use fet_federation::checkpoint;
+use fet_federation::simulation::Simulation;
 use serde_json::Value;
 
 use crate::support::{devices, experiment, flex, losses, report, square, trainer};

@@ -6,7 +6,7 @@ use fet_core::message::{
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party, Refusal};
-use fet_train::simulation::Watched;
+use fet_federation::simulation::Watched;
 
 use crate::support::{experiment, flex, square, watched};
 

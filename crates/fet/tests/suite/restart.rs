@@ -6,9 +6,9 @@ use fet_core::data::{Features, VerticalData};
 use fet_core::message::{Backward, Block, Epoch, Forward, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_privacy::accountant::{Account, Event};
-use fet_train::checkpoint;
-use fet_train::simulation::Watched;
-use fet_train::trainer::{RunError, Trainer};
+use fet_federation::checkpoint;
+use fet_federation::simulation::Watched;
+use fet_federation::trainer::{RunError, Trainer};
 
 use crate::account::{NOISE, kill, many, plain, refused, session, step};
 

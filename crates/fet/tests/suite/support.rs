@@ -13,9 +13,9 @@ use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
 use fet_records::{Cost, Report};
 use fet_testing::left_out;
-use fet_train::prepare::divide;
-use fet_train::simulation::{Simulation, Watched};
-use fet_train::trainer::{RunError, StepReport, Trainer};
+use fet_federation::prepare::divide;
+use fet_federation::simulation::{Simulation, Watched};
+use fet_federation::trainer::{RunError, StepReport, Trainer};
 use rand::RngExt;
 
 /// Every device that this build has and this machine can open.

@@ -10,7 +10,7 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
 use fet_core::rng::{Purpose, stream};
-use fet_train::model::{Attention, Init};
+use fet_components::model::{Attention, Init};
 use rand::RngExt;
 
 use crate::support::devices;

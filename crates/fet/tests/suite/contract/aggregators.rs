@@ -9,7 +9,7 @@ use fet_privacy::secure_sum::{
     Attempt, CollectError, Commitment, Member, Message, Opening, Parties, Recovered, SumId, Units, Word,
     collect, total, unmask,
 };
-use fet_train::secret_sum;
+use fet_federation::secret_sum;
 
 use super::{all, random, rng};
 use crate::support::{devices, flex};

@@ -144,7 +144,7 @@ fn clipping_is_differentiated_through_the_norm() {
         let device = backend.device.clone().autodiff();
         let weights = random([3, 4, 5], 51, &backend.device);
         let input: Tensor<3> = random([3, 4, 5], 52, &device).require_grad();
-        let clip = |x: Tensor<3>| fet_train::mechanisms::clip_blocks(x, 0.5);
+        let clip = |x: Tensor<3>| fet_components::mechanisms::clip_blocks(x, 0.5);
         let value = |x: Tensor<3>| {
             let values = host(clip(x) * weights.clone());
             values.iter().map(|&v| f64::from(v)).sum::<f64>()

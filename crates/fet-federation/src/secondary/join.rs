@@ -3,13 +3,12 @@
 use fet_core::aggregator::SecureSum;
 use fet_core::data::DataError;
 use fet_core::encoder::Encoder;
-use fet_core::linker::Linker;
+use fet_core::linker::{Cached, Linker};
 use fet_core::message::{Joined, LARGEST_FRAME, PROTOCOL_VERSION, Reply, Terms};
 use fet_core::method::SecondaryContext;
 use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Selection};
 use fet_core::rng::{Purpose, stream};
-use fet_linkers::Cached;
 
 use super::account::Account;
 use super::evaluated::Evaluated;

@@ -7,7 +7,6 @@ mod none;
 mod settings;
 
 pub use clip::clip_blocks;
-pub(crate) use clip::unbounded_blocks;
 pub use noise::{DiscreteGaussianSettings, GaussianSettings};
 pub use none::NoneSettings;
 pub use settings::NoiseSettings;

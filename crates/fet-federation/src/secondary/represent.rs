@@ -6,6 +6,7 @@ use fet_core::encoder::{Listed, NeighbourBatch};
 use fet_core::message::{Backward, Forward, Reply, Round};
 use fet_core::model::Pass;
 use fet_core::parameters::host;
+use fet_core::privacy::unbounded_blocks;
 use fet_core::rng::{Purpose, stream};
 
 use super::guard::Asked;
@@ -14,7 +15,6 @@ use super::selection::{Places, select};
 use super::{Bounded, Chosen, Of, Pending, SecondaryError, Session};
 use crate::gather::gather;
 use crate::lanes::filled;
-use crate::mechanisms::unbounded_blocks;
 
 /// Representations and their shape, [B, K, H].
 type Encoded = (Vec<f32>, [usize; 3]);
@@ -147,7 +147,7 @@ impl Session {
     /// Counts the blocks that the bounding makes zeros because they hold NaN or infinity; the party's operator hears of the
     /// first, and of all at the end.
     fn count_unbounded(&mut self, encoded: &Tensor<3>) {
-        let found = unbounded_blocks(encoded);
+        let found = host(unbounded_blocks(encoded).float()).iter().filter(|&&one| one > 0.0).count();
         if found > 0 && self.blanked == 0 {
             (self.tell)(format!(
                 "{found} of {} blocks hold NaN or infinity and are sent as zeros: the model diverged, or a record holds \

@@ -1,0 +1,268 @@
+//! A cache of links on disk, addressed by keys, linker, settings and seed.
+//!
+//! Off unless the environment variable [`CACHE_VARIABLE`] names a folder. A file's name is the hash of all inputs of
+//! its links; its content repeats that hash and ends with a checksum. A file that is damaged, truncated or for other
+//! inputs is detected, recomputed and replaced. Files are written atomically. Linkers that pose a challenge are not
+//! cached: their messages never repeat. A file holds links and similarities in the clear: it belongs to the party that
+//! links.
+//!
+//! The hash covers the queries as the primary encodes them, and a digest of the data holder's secret, so that links under an old
+//! secret of either side are not reused. No file holds the secret.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::data::Keys;
+use crate::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
+
+/// The environment variable that names the folder of the cache.
+pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
+
+/// The format of the files; it is part of the hash.
+const FORMAT: &str = concat!("fet links 5 ", env!("CARGO_PKG_VERSION"));
+
+/// A linker whose owner checks a folder before it links.
+pub struct Cached {
+    inner: Box<dyn Linker>,
+    /// Kind and settings, as in the report.
+    settings: String,
+    /// The environment variables that these say hold secrets.
+    secrets: Vec<String>,
+    folder: PathBuf,
+}
+
+impl Cached {
+    /// `inner`, with a cache if the environment names a folder.
+    pub fn from_environment(inner: Box<dyn Linker>, settings: &toml::Table) -> Box<dyn Linker> {
+        match std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
+            Some(folder) => Box::new(Self::new(inner, settings, PathBuf::from(folder))),
+            None => inner,
+        }
+    }
+
+    /// `inner`, which was built from `settings`, with a cache in `folder`.
+    pub fn new(inner: Box<dyn Linker>, settings: &toml::Table, folder: PathBuf) -> Self {
+        Self { inner, settings: settings.to_string(), secrets: secrets(settings), folder }
+    }
+}
+
+/// Every `secret_env` of the settings, those of inner linkers included.
+fn secrets(settings: &toml::Table) -> Vec<String> {
+    let own = settings.get("secret_env").and_then(toml::Value::as_str).filter(|name| !name.is_empty());
+    let inner = settings.values().filter_map(toml::Value::as_table).flat_map(secrets);
+    own.map(str::to_string).into_iter().chain(inner).collect()
+}
+
+impl Linker for Cached {
+    fn about(&self) -> About {
+        self.inner.about()
+    }
+
+    fn asker(&self, seed: u64) -> Box<dyn Asker> {
+        self.inner.asker(seed)
+    }
+
+    fn owner(&self, seed: u64) -> Box<dyn Owner> {
+        let inner = self.inner.owner(seed);
+        // An owner that asks back links by messages of this run, which no file of another run can stand for.
+        if self.inner.about().challenges {
+            return inner;
+        }
+        let (settings, folder) = (self.settings.clone(), self.folder.clone());
+        let mut secrets = Sha256::new_with_prefix("fet links, secrets");
+        for name in &self.secrets {
+            let value = Zeroizing::new(std::env::var(name).unwrap_or_default());
+            secrets.update((value.len() as u64).to_le_bytes());
+            secrets.update(value.as_bytes());
+        }
+        let secret = secrets.finalize().into();
+        Box::new(Searched { inner, settings, secret, seed, folder, warnings: Vec::new() })
+    }
+}
+
+struct Searched {
+    inner: Box<dyn Owner>,
+    settings: String,
+    /// Digest of the data holder's secrets that the settings name.
+    secret: [u8; 32],
+    seed: u64,
+    folder: PathBuf,
+    warnings: Vec<String>,
+}
+
+impl Owner for Searched {
+    fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+        let key = self.key(task);
+        let name = fet_files::hex(&key);
+        let path = self.folder.join(format!("{name}.links"));
+        match fet_files::read(&path) {
+            Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
+                Ok(links) => {
+                    (task.progress)(links.rows());
+                    return Ok(links);
+                }
+                Err(problem) => self.warnings.push(format!("{} {problem}; linked anew", path.display())),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                self.warnings.push(format!("{} cannot be read ({error}); linked anew", path.display()));
+            }
+        }
+        let links = self.inner.link(task)?;
+        if let Err(error) = fet_files::write(&path, &to_bytes(&key, &links)) {
+            let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
+            self.warnings.push(warning);
+        }
+        Ok(links)
+    }
+
+    fn warnings(&mut self) -> Vec<String> {
+        let mut all = std::mem::take(&mut self.warnings);
+        all.extend(self.inner.warnings());
+        all
+    }
+}
+
+impl Searched {
+    fn key(&self, task: &LinkTask<'_>) -> [u8; 32] {
+        let LinkTask { queries, records, .. } = *task;
+        let mut hash = Sha256::new();
+        let estimate = task.estimate.map_or(Vec::new(), |estimate| estimate.to_le_bytes().to_vec());
+        let new_rows = [u8::from(task.new_rows)];
+        let seed = self.seed.to_le_bytes();
+        for part in [FORMAT.as_bytes(), self.settings.as_bytes(), &seed, &estimate, &self.secret, &new_rows] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        for keys in [queries, records] {
+            digest(keys, &mut hash);
+        }
+        hash.finalize().into()
+    }
+}
+
+fn digest(keys: &Keys, hash: &mut Sha256) {
+    for number in [keys.rows(), keys.columns()] {
+        hash.update((number as u64).to_le_bytes());
+    }
+    match keys {
+        Keys::Numbers(keys) => {
+            hash.update(b"numbers");
+            keys.values().iter().for_each(|x| hash.update(x.to_le_bytes()));
+        }
+        Keys::Text(keys) => {
+            hash.update(b"text");
+            for cell in keys.cells() {
+                hash.update((cell.len() as u64).to_le_bytes());
+                hash.update(cell);
+            }
+        }
+        Keys::Sealed(keys) => {
+            hash.update(b"sealed");
+            hash.update(keys.bytes());
+        }
+    }
+}
+
+/// The content of a file between the hash of its inputs and its checksum.
+#[derive(Serialize, Deserialize)]
+struct Content {
+    neighbours: usize,
+    available: usize,
+    indices: Vec<u32>,
+    similarities: Option<Vec<f32>>,
+    estimate: Option<f64>,
+}
+
+fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
+    let content = Content {
+        neighbours: links.neighbours(),
+        available: links.available(),
+        indices: links.all_indices().to_vec(),
+        similarities: links.all_similarities().map(<[f32]>::to_vec),
+        estimate: links.estimate(),
+    };
+    let mut bytes = key.to_vec();
+    bytes.extend(postcard::to_allocvec(&content).expect("numbers and lists have a form in postcard"));
+    bytes.extend(Sha256::digest(&bytes));
+    bytes
+}
+
+/// Returns the links of a file, or the reason why the file is invalid.
+fn from_bytes(
+    key: &[u8; 32],
+    bytes: &[u8],
+    (queries, records): (usize, usize),
+) -> Result<Links, &'static str> {
+    let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
+    if Sha256::digest(content)[..] != sum[..] {
+        return Err("does not have the checksum that it states: it is damaged");
+    }
+    let Some((stated, body)) = content.split_first_chunk::<32>() else { return Err("is too short") };
+    if stated != key {
+        return Err("is of other keys or settings than its name says");
+    }
+    let Ok((content, [])) = postcard::take_from_bytes::<Content>(body) else { return Err("holds no links") };
+    let Content { neighbours, available, indices, similarities, estimate } = content;
+    let sound = (1..=neighbours).contains(&available)
+        && queries.checked_mul(neighbours) == Some(indices.len())
+        && indices.iter().all(|&index| (index as usize) < records)
+        && similarities.as_ref().is_none_or(|similarities| similarities.len() == indices.len());
+    if !sound {
+        return Err("holds no links");
+    }
+    let links = match similarities {
+        Some(similarities) => Links::new(neighbours, available, indices, similarities),
+        None => Links::without_similarities(neighbours, available, indices),
+    };
+    Ok(links.with_estimate(estimate))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Matrix;
+    use crate::data::KeyKind;
+    use crate::linker::{Reveals, link_between};
+
+    /// Links every query to the first record.
+    struct First;
+
+    impl Linker for First {
+        fn about(&self) -> About {
+            About::new(1, KeyKind::Numbers, Reveals { secondary: "nothing", primary: "nothing", eavesdropper: "nothing" })
+        }
+
+        fn owner(&self, _: u64) -> Box<dyn Owner> {
+            Box::new(Self)
+        }
+    }
+
+    impl Owner for First {
+        fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
+            Ok(Links::without_similarities(1, 1, vec![0; task.queries.rows()]))
+        }
+    }
+
+    #[test]
+    fn reuses_no_links_after_the_secret_has_changed() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let settings: toml::Table = toml::from_str(
+            "kind = 'noisy'\nleak = 1.0\ninner = { kind = 'clk', neighbours = 1, secret_env = 'FET_CACHE' }",
+        )
+        .expect("TOML");
+        assert_eq!(secrets(&settings), ["FET_CACHE"]);
+        let keys = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
+        // The settings stay the same. PATH stands for a secret: every environment has it.
+        for variables in [&["PATH"][..], &[], &["PATH"]] {
+            let mut linker = Cached::new(Box::new(First), &settings, folder.path().to_path_buf());
+            linker.secrets = variables.iter().map(|name| name.to_string()).collect();
+            let (mut asker, mut owner) = (linker.asker(1), linker.owner(1));
+            link_between(asker.as_mut(), owner.as_mut(), &keys, &keys, &|_| ()).expect("linkable");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+}

@@ -1,0 +1,24 @@
+//! Training over parties: the primary's trainer, secondary parties, and the messages between them.
+//!
+//! [`secondary`] is one secondary party, [`federation`] is the group of parties as the primary sees it, [`trainer`] is the
+//! primary's training loop, and [`simulation`] runs all parties in one process.
+//!
+//! The crate depends on no plug-in. It finds components in the registry of `fet-core`, so that it runs any linker, method,
+//! aggregator or mechanism that the program links in.
+
+pub mod checkpoint;
+pub mod data;
+pub mod federation;
+mod gather;
+mod lanes;
+pub mod lifetime;
+pub mod prepare;
+pub mod privacy;
+pub mod report;
+pub mod schedule;
+pub mod secondary;
+pub mod secret_sum;
+pub mod simulation;
+pub mod state_file;
+pub mod table_digest;
+pub mod trainer;
