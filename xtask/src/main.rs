@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Site => site::site(),
     };
     outcome.unwrap_or_else(|error| {
-        fet_files::note!("xtask: {error:#}");
+        fet_io::note!("xtask: {error:#}");
         ExitCode::from(if error.is::<Failed>() { 1 } else { 2 })
     })
 }

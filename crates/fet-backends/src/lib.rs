@@ -140,6 +140,6 @@ fn libtorch(name: &str) -> Result<Device, BackendError> {
 
 fn unknown(name: &str) -> BackendError {
     let known = NAMES.map(|name| format!("\"{name}\"")).join(", ");
-    let hint = fet_files::did_you_mean(name, NAMES);
+    let hint = fet_io::did_you_mean(name, NAMES);
     BackendError::Unknown { name: name.to_string(), known, hint }
 }

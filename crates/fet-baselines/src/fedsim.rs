@@ -7,16 +7,16 @@
 
 mod model;
 
+use fet_components::model::{Init, KeyEncoding};
 use fet_core::aggregator::Aggregator;
 use fet_core::encoder::Encoder;
-use fet_core::memory::MOST_WIDTH;
 use fet_core::method::{
     Method, Neighbours, Plan, Primary, PrimaryContext, PrimaryModel, SecondaryContext, Slots,
 };
+use fet_core::model::MOST_WIDTH;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::PrivacyMechanism;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_components::model::{Init, KeyEncoding};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -4,6 +4,7 @@
 //! between `fet` and `fet-alone` is the contribution of the other parties.
 
 use burn::tensor::{Device, Tensor};
+use fet_components::methods::FetSettings;
 use fet_core::encoder::Encoder;
 use fet_core::method::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, SecondaryContext, TrainOutcome,
@@ -11,7 +12,6 @@ use fet_core::method::{
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::trainable::Learner;
-use fet_components::methods::FetSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -3,16 +3,16 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
+use fet_components::model::{Init, Inputs, KeyEncoding, Perceptron};
 use fet_core::encoder::Encoder;
-use fet_core::memory::MOST_WIDTH;
 use fet_core::method::{
     Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
 };
+use fet_core::model::MOST_WIDTH;
 use fet_core::model::Pass;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
-use fet_components::model::{Init, Inputs, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

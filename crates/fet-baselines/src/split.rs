@@ -1,12 +1,12 @@
 //! Shared part of the SplitNN methods: local models that see features, and keys only in encoded form.
 
+use fet_components::model::{Init, KeyEncoding, Perceptron};
 use fet_core::encoder::{Encoder, EncoderContext};
-use fet_core::memory::MOST_WIDTH;
 use fet_core::method::SecondaryContext;
+use fet_core::model::MOST_WIDTH;
 use fet_core::model::ModelShape;
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Slot, Violation};
-use fet_components::model::{Init, KeyEncoding, Perceptron};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -11,11 +11,11 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet::memory::peak_memory;
 use fet_bench::Workload;
 use fet_chart::{Mark, Panel, Picture, Series, Size};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{RunError, StepReport};
+use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
 /// Steps of which the median is taken.

@@ -12,10 +12,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use fet::memory::peak_memory;
 use fet_bench::{Workload, distinct_neighbours, operations};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Phases, StepReport};
+use fet_io::memory::peak_memory;
 use serde::{Deserialize, Serialize};
 
 /// Portions of which the median is taken, after one that warms up.

@@ -10,7 +10,7 @@ use crate::data::{Matrix, Task, VerticalData};
 use crate::message::{Block, Reply, Request, Round};
 use crate::registry::{Plugin, SlotKind, Violation};
 
-pub use fet_records::{AttackRecord, Attacker, Measure, Target};
+pub use fet_eval::records::{AttackRecord, Attacker, Measure, Target};
 
 /// An attack on a run.
 ///

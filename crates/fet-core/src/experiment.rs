@@ -29,7 +29,7 @@ use crate::schema;
 
 pub use changes::{overlay, set, syntax};
 pub use common::CommonSettings;
-pub use fet_records::Randomness;
+pub use fet_eval::records::Randomness;
 pub use scores::ScoreSettings;
 pub use split::{PART, SplitKind, SplitSettings};
 pub use train::{Batches, Kernels, NeighboursShown, TrainSettings, Weighting, WeightingRule, Wire};

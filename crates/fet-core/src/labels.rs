@@ -5,7 +5,7 @@
 //! worth. It concerns the primary alone: no other party computes with it or has to agree to it, so it is not among the
 //! common settings. Plug-ins are in `labels/` of `fet-components`.
 
-pub use fet_records::LabelPrivacy;
+pub use fet_eval::records::LabelPrivacy;
 
 use crate::data::Task;
 use crate::objective::Objective;

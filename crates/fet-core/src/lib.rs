@@ -40,7 +40,6 @@ pub mod labels;
 #[cfg(feature = "tensor")]
 pub mod learning_rate;
 pub mod linker;
-pub mod memory;
 pub mod message;
 #[cfg(feature = "tensor")]
 pub mod method;

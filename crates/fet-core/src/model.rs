@@ -4,6 +4,11 @@ mod pass;
 
 pub use pass::Pass;
 
+/// Maximum width of a layer that settings may ask for: its square does not overflow, and is then compared with the free memory.
+pub const MOST_WIDTH: usize = 1 << 20;
+/// Maximum number of blocks or layers of one kind that settings may ask for.
+pub const MOST_BLOCKS: usize = 1_000;
+
 /// Settings shared by all parties' models of one method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelShape {

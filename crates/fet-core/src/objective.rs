@@ -4,7 +4,7 @@
 
 mod tensor;
 
-pub use fet_scores::{Direction, Metric};
+pub use fet_eval::{Direction, Metric};
 
 use serde::{Deserialize, Serialize};
 
@@ -34,11 +34,11 @@ impl Objective {
     }
 
     /// The task as scores know it.
-    pub fn scored(&self) -> fet_scores::Task {
+    pub fn scored(&self) -> fet_eval::Task {
         match self.task {
-            Task::Regression => fet_scores::Task::Regression,
-            Task::Binary => fet_scores::Task::Binary,
-            Task::Multiclass => fet_scores::Task::Multiclass { classes: self.outputs },
+            Task::Regression => fet_eval::Task::Regression,
+            Task::Binary => fet_eval::Task::Binary,
+            Task::Multiclass => fet_eval::Task::Multiclass { classes: self.outputs },
         }
     }
 

@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 use crate::schema::{self, MEANINGS};
 
 pub use error::{SettingsError, Violation};
-pub use fet_scores::did_you_mean;
+pub use fet_eval::did_you_mean;
 pub use slot::Slot;
 
 /// A trait that plug-ins implement, and the context for building one.

@@ -43,7 +43,7 @@ pub(crate) fn open(
     setting: &str,
 ) -> Result<(PathBuf, Box<dyn Read>), DataError> {
     let path = locate(folders, file, setting)?;
-    let opened = fet_files::open(&path)
+    let opened = fet_io::open(&path)
         .map_err(|error| DataError::new(path.display(), format!("cannot be opened ({error})")))?;
     let reader: Box<dyn Read> = if path.extension().is_some_and(|extension| extension == "gz") {
         Box::new(BufReader::with_capacity(1 << 18, MultiGzDecoder::new(BufReader::new(opened))))

@@ -7,7 +7,7 @@
 use fet_core::message::{CodecError, Reply, Request, Round};
 use fet_core::party::{Failure, Party, Refusal};
 
-pub use fet_records::Traffic;
+pub use fet_eval::records::Traffic;
 
 /// All secondary parties.
 pub struct Federation {

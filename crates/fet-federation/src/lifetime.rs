@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use fet_core::message::Age;
 use fet_core::privacy::{Learning, Loss, Neighbouring, NoisyReleases};
-use fet_files::{Lines, LinesError};
+use fet_io::{Lines, LinesError};
 use fet_privacy::accountant::{Event, Total};
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! The trainer's parts of a report; the records themselves are in `fet-records`.
+//! The trainer's parts of a report; the records themselves are in `fet-eval`.
 
-pub use fet_records::{
+pub use fet_eval::records::{
     Best, Cost, DataRecord, PartyTraffic, Program, RESULTS_VERSION, Report, Rows, TableDigest,
 };
 
@@ -9,7 +9,7 @@ use crate::trainer::Trainer;
 /// The bytes to and from each secondary.
 pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
     let federation = trainer.federation();
-    let of = |(index, traffic): (usize, &fet_records::Traffic)| PartyTraffic {
+    let of = |(index, traffic): (usize, &fet_eval::records::Traffic)| PartyTraffic {
         party: federation.name(index).to_string(),
         sent: traffic.sent,
         received: traffic.received,
@@ -21,7 +21,7 @@ pub fn traffic_by_party(trainer: &Trainer) -> Vec<PartyTraffic> {
 pub fn tables(trainer: &Trainer) -> Vec<TableDigest> {
     let of = |(index, digest): (usize, &Option<[u8; 32]>)| TableDigest {
         party: trainer.federation().name(index).to_string(),
-        digest: digest.as_ref().map(|digest| fet_files::hex(digest)),
+        digest: digest.as_ref().map(|digest| fet_io::hex(digest)),
     };
     trainer.progress().tables.secondaries.iter().enumerate().map(of).collect()
 }

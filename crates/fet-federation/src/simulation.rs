@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fet_core::data::{Folders, PartyTable, VerticalData};
 use fet_core::experiment::{Experiment, Randomness, Wire};
-use fet_core::memory;
 use fet_core::message::{Reply, Request};
 use fet_core::party::{AsBytes, Failure, Party};
 use fet_core::policy::Policy;
 use fet_core::registry::Violation;
 use fet_core::rng::OwnSeed;
+use fet_io::memory;
 use fet_privacy::identity::Identity;
 
 use crate::data::{divided, read};

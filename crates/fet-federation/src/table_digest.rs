@@ -36,7 +36,7 @@ pub fn of_primary(data: &PrimaryData) -> [u8; 32] {
 
 /// The first digits of a digest, for messages.
 pub(crate) fn short(digest: &[u8; 32]) -> String {
-    fet_files::hex(&digest[..4])
+    fet_io::hex(&digest[..4])
 }
 
 struct Hash(Sha256);

@@ -37,8 +37,8 @@ use fet_core::parameters::Parameters;
 use fet_core::privacy::{PrivacyMechanism, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
 
+use fet_eval::class_weights::ClassWeights;
 use fet_privacy::secure_sum::CollectError;
-use fet_scores::class_weights::ClassWeights;
 
 use crate::federation::Federation;
 use crate::prepare::{PreparedParty, Uniform};
@@ -53,7 +53,7 @@ pub use self::progress::{Progress, StepReport, Tables};
 pub use self::saved::SavedModel;
 pub use self::scores::Evaluated;
 pub use self::setup::Beginning;
-pub use fet_records::EpochReport;
+pub use fet_eval::records::EpochReport;
 
 /// A run in progress.
 pub struct Trainer {

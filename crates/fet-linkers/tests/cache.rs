@@ -40,8 +40,7 @@ fn links_are_kept_found_and_mended() {
         flipped[whole.len() / 2] ^= 1;
         let other = cached(kind, &folder.path().join("other"));
         link(&other, &keys, &keys, 2);
-        let other =
-            fs::read(files(&folder.path().join("other")).pop().expect("a file")).expect("readable");
+        let other = fs::read(files(&folder.path().join("other")).pop().expect("a file")).expect("readable");
         for bad in [flipped, whole[..whole.len() - 5].to_vec(), Vec::new(), other] {
             fs::write(&file, bad).expect("writable");
             let (again, warnings) = link(&linker, &keys, &keys, 1);

@@ -150,7 +150,7 @@ impl Caller {
             self.wait_for(self.end.settings.silence, report)?;
             self.refuse_too_large(request)?;
         }
-        let goes_on = self.pending.take().is_some_and(|digest| digest == fet_files::sha256(request));
+        let goes_on = self.pending.take().is_some_and(|digest| digest == fet_io::sha256(request));
         if !goes_on {
             self.number += 1;
             self.end.forget();
@@ -160,7 +160,7 @@ impl Caller {
         let answer = self.exchange(request, report);
         self.doing = Doing::Idle;
         if matches!(answer, Err(CallError::Lost { .. } | CallError::Altered { .. })) {
-            self.pending = Some(fet_files::sha256(request));
+            self.pending = Some(fet_io::sha256(request));
         }
         answer
     }

@@ -138,7 +138,7 @@ impl Keys {
         let mut text = Zeroizing::new(b"fet-net secret\0".to_vec());
         text.extend_from_slice(self.0.as_bytes());
         text.extend_from_slice(purpose.as_bytes());
-        Zeroizing::new(fet_files::sha256(&text))
+        Zeroizing::new(fet_io::sha256(&text))
     }
 
     /// The signature of the relay's challenge.

@@ -21,7 +21,7 @@ struct Counted {
 }
 
 fn expected(request: &[u8], largest: usize) -> Vec<u8> {
-    let digest = fet_files::sha256(request);
+    let digest = fet_io::sha256(request);
     let mut answer = digest.to_vec();
     let mut random = rand_chacha::ChaCha8Rng::from_seed(digest);
     let size = random.random_range(0..=largest);

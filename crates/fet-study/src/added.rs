@@ -6,7 +6,7 @@
 use super::grid::Grid;
 use super::statistics::paired::{Comparison, correct};
 use super::summary::{Row, Verdict, pairs, verdict};
-use fet_records::Metric;
+use fet_eval::Metric;
 
 /// What the other parties add to one variant.
 #[derive(Debug)]

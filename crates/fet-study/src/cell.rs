@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_records::{Answer, Identity};
+use fet_eval::records::{Answer, Identity};
 use serde_json::Value;
 
 use super::fet::{Base, Fet, Variation};
@@ -88,7 +88,7 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
 /// The address of a cell: 16 hexadecimal digits of the SHA-256 of its identity, as JSON.
 fn address(identity: &Identity) -> Result<String> {
     let text = serde_json::to_string(identity).context("an identity is plain data")?;
-    Ok(fet_files::hex(&fet_files::sha256(text.as_bytes())[..8]))
+    Ok(fet_io::hex(&fet_io::sha256(text.as_bytes())[..8]))
 }
 
 /// The folders of a study's cells by the addresses at the end of their names.

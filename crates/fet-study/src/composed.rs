@@ -3,7 +3,7 @@
 //! Runs without sampling compose exactly, as Gaussian mechanisms: μ² adds up. Where a run relies on sampling, ε and δ add up instead.
 //! Each run counts, also one that makes the same releases as another.
 
-use fet_records::{Guarantee, Report};
+use fet_eval::records::{Guarantee, Report};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 /// The largest ε that is printed in digits.

@@ -22,7 +22,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use fet_records::{AttackRecord, Attacker, Direction, Metric, Target};
+use fet_eval::records::{AttackRecord, Attacker, Target};
+use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
 use super::cell::Cell;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_records::{Answer, Question};
+use fet_eval::records::{Answer, Question};
 
 use crate::output::{Failed, shell_quoted};
 

@@ -118,8 +118,8 @@ fn yes() -> bool {
 impl File {
     /// Reads and checks a file.
     pub(crate) fn read(path: &Path) -> Result<Self> {
-        let text = fet_files::read_to_string(path).with_context(|| {
-            let hint = if path.exists() { String::new() } else { fet_files::similar_experiment(path) };
+        let text = fet_io::read_to_string(path).with_context(|| {
+            let hint = if path.exists() { String::new() } else { fet_io::similar_experiment(path) };
             format!("cannot read {}{hint}", path.display())
         })?;
         Self::parse(&text).with_context(|| path.display().to_string())

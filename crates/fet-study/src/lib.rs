@@ -160,7 +160,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         "--poll: must be from 0.1 to 3600 seconds, but is {}",
         arguments.poll
     );
-    let file = fet_files::experiment(&arguments.file);
+    let file = fet_io::experiment(&arguments.file);
     let grid = Grid::read(&file, &scope)?;
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
     let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
@@ -181,7 +181,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         return Ok(ExitCode::SUCCESS);
     }
     if !done.is_empty() {
-        fet_files::note!("{} of {} cells were done", done.len(), cells.len());
+        fet_io::note!("{} of {} cells were done", done.len(), cells.len());
     }
     if arguments.report || missing.is_empty() {
         return conclude(arguments, &grid, &cells, &done, &folder);
@@ -195,7 +195,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     let done = finished(&cells);
     match outcome {
         Outcome::Interrupted => {
-            fet_files::note!(
+            fet_io::note!(
                 "interrupted: {} of {} cells are done; the same command resumes",
                 done.len(),
                 cells.len()
@@ -230,7 +230,7 @@ fn say_unreadable(missing: &[&Cell]) {
     let unreadable: Vec<_> =
         missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
     if let Some((title, problem)) = unreadable.first() {
-        fet_files::note!(
+        fet_io::note!(
             "{} of the missing cells have a report that cannot be read; the first is {title}: {problem}",
             unreadable.len()
         );
@@ -294,9 +294,9 @@ fn conclude(
         }
     }
     if failed > 0 {
-        fet_files::note!("{failed} of {} cells failed; the same command tries them again:", cells.len());
+        fet_io::note!("{failed} of {} cells failed; the same command tries them again:", cells.len());
         for (cell, failure) in &summary.failures {
-            fet_files::note!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
+            fet_io::note!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
         }
         return Ok(ExitCode::from(1));
     }

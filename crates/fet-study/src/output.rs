@@ -33,7 +33,7 @@ pub fn shell_quoted(text: &str) -> String {
 
 /// Writes `text` to `path` atomically; the error names the file.
 pub fn write(path: &Path, text: &str) -> Result<()> {
-    fet_files::write(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+    fet_io::write(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

@@ -3,13 +3,13 @@
 //! A metric of each seed stays as it is: how it is averaged and shown is for `write`. Matrices, curves and histograms are
 //! those of all seeds.
 
-use fet_records::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
+use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
 use super::results::Finished;
 use super::row::Row;
 use super::statistics::mean;
 
-/// The number of bins of a calibration curve, equal steps from 0 to 1, as `fet-scores` makes them.
+/// The number of bins of a calibration curve, equal steps from 0 to 1, as `fet-eval` makes them.
 pub(crate) const CALIBRATION_BINS: usize = 15;
 /// The number of bins that the histograms of all seeds are brought to.
 const RESIDUAL_BINS: usize = 30;

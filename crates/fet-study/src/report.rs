@@ -1,13 +1,13 @@
 //! The report of a cell: its place, whether it is valid, and how an invalid one is handled.
 //!
 //! A report is valid only if its experiment, its data and its version of results are those of the cell. The record
-//! itself is in `fet-records`.
+//! itself is in `fet-eval`.
 
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use fet_records::{Identity, LabelPrivacy, Report, Spent};
+use fet_eval::records::{Identity, LabelPrivacy, Report, Spent};
 
 use super::cell::Cell;
 

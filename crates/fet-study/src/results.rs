@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use fet_records::{Estimate, Measure, Metric, Report};
+use fet_eval::records::{Measure, Report};
+use fet_eval::{Estimate, Metric};
 
 use super::cell::Cell;
 use super::report::{epsilon, label_epsilon};
@@ -158,11 +159,12 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use fet_records::{
-        AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Evaluation, Identity, LabelPrivacy,
-        Program, Rows, Spent, Target, Traffic,
+    use fet_eval::Evaluation;
+    use fet_eval::records::{
+        AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Identity, LabelPrivacy, Program, Rows,
+        Spent, Target, Traffic,
     };
-    use fet_scores::{ChaCha8Rng, Predictions, SeedableRng, Task};
+    use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
     use serde_json::json;
 
     use super::*;
@@ -236,7 +238,7 @@ pub(crate) mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(0);
         let mut evaluation = Evaluation::of(metric, &rows, &rows, None, &mut rng);
         let mut scores = std::collections::BTreeMap::from(evaluation.test);
-        scores.insert(metric, fet_records::Value::Value(test));
+        scores.insert(metric, fet_eval::Value::Value(test));
         evaluation.test = scores.try_into().expect("whole");
         if let Estimate::Interval(interval) = &mut evaluation.interval {
             (interval.estimate, interval.lower, interval.upper) = (test, test - 0.25, test + 0.25);

@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::collections::HashMap;
 
-use fet_records::{AttackRecord, Metric};
+use fet_eval::Metric;
+use fet_eval::records::AttackRecord;
 
 use super::added::Added;
 use super::cell::Cell;
@@ -286,7 +287,7 @@ pub(crate) fn verdict(metric: Metric, comparison: Option<&Comparison>) -> Verdic
 #[cfg(test)]
 pub(crate) mod tests {
     use super::super::grid::Scope;
-    use fet_records::Report;
+    use fet_eval::records::Report;
 
     use super::super::results::tests::{ACCURACY, RMSE, finished};
     use super::*;

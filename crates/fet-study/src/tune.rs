@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_records::Answer;
-use fet_scores::{ChaCha8Rng, SeedableRng};
+use fet_eval::records::Answer;
+use fet_eval::{ChaCha8Rng, SeedableRng};
 
 use super::cell::{self, Cell};
 use super::composed::Composed;
@@ -108,7 +108,7 @@ struct Candidate {
 /// The exit code is 0 if every rung was run, 1 if no candidate came through one, and 130 if it was interrupted. An error that
 /// is [`output::Failed`](crate::output::Failed) means exit code 1; any other means that the input is at fault.
 pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
-    let path = fet_files::experiment(&arguments.file);
+    let path = fet_io::experiment(&arguments.file);
     let file = File::read(&path)?;
     let place = path.display().to_string();
     let tune = search(&file, arguments).context(place.clone())?;
@@ -138,7 +138,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
         let (rung, folder) = match search.rung(number, &left, &mut composed)? {
             Ended::Ranked(rung, folder) => (rung, folder),
             Ended::Interrupted => {
-                fet_files::note!(
+                fet_io::note!(
                     "interrupted in rung {} of {}; the same command resumes",
                     number + 1,
                     tune.rungs
@@ -146,7 +146,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 return Ok(ExitCode::from(130));
             }
             Ended::Nothing(problem) => {
-                fet_files::note!("no candidate could be run; the first problem: {problem}");
+                fet_io::note!("no candidate could be run; the first problem: {problem}");
                 return Ok(ExitCode::from(1));
             }
         };
@@ -221,7 +221,7 @@ impl Search<'_> {
         done.iter().for_each(|result| composed.add(&result.report));
         let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
         for (cell, failure) in &failures {
-            fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);
+            fet_io::note!("{} is out of the search: {}", cell.title(), failure.problem);
         }
         let epochs = left.iter().map(|own| self.tune.epochs(own.epochs, number)).collect();
         let mut rung = Rung { epochs, scores: Vec::new() };
@@ -342,10 +342,10 @@ fn drawn(
         }
     }
     if twice > 0 {
-        fet_files::note!("{twice} of {} candidates were drawn twice, and run once", tune.candidates);
+        fet_io::note!("{twice} of {} candidates were drawn twice, and run once", tune.candidates);
     }
     if let Some(error) = refused.first() {
-        fet_files::note!(
+        fet_io::note!(
             "{} of {} candidates are refused and left out; the first: {error}",
             refused.len(),
             tune.candidates

@@ -7,7 +7,7 @@ use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use fet_records::{Event, Report};
+use fet_eval::records::{Event, Report};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl View {
         match &self.bars {
             // If the terminal is gone, the message is lost.
             Some((bars, _)) => drop(bars.println(text)),
-            None => fet_files::note!("{text}"),
+            None => fet_io::note!("{text}"),
         }
     }
 

@@ -8,7 +8,7 @@ mod tune;
 use std::fs;
 use std::time::Instant;
 
-use fet_records::Report;
+use fet_eval::records::Report;
 use serde_json::Value;
 use study::{Outcome, STUDY, Study, check};
 

@@ -95,7 +95,7 @@ impl Format {
 /// The first bytes of a file and whether they are those of compressed ones.
 pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let mut start = Vec::new();
-    fet_files::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
+    fet_io::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
     let compressed = is_gzip(&start) || is_zstd(&start);
     Ok((start, compressed))
 }

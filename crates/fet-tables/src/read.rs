@@ -23,7 +23,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     // A pipe can be read only once.
     if !path.metadata().map_err(unreadable)?.is_file() {
         return from_bytes(
-            format::bytes_of(fet_files::open(path).map_err(unreadable)?, &file)?,
+            format::bytes_of(fet_io::open(path).map_err(unreadable)?, &file)?,
             &file,
             named,
             options,
@@ -36,7 +36,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
             return with_notes(notes, arrow::read_parquet(&Source::Path(path), &file, options));
         }
     }
-    from_bytes(format::bytes_of(fet_files::open(path).map_err(unreadable)?, &file)?, &file, named, options)
+    from_bytes(format::bytes_of(fet_io::open(path).map_err(unreadable)?, &file)?, &file, named, options)
 }
 
 /// Reads the table in `bytes`, which are those of the file `path` at one time, in the same forms, plain or compressed.

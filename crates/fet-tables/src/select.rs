@@ -1,6 +1,6 @@
 //! Which columns of a file are read, for all formats.
 
-use fet_files::did_you_mean;
+use fet_io::did_you_mean;
 
 use crate::date;
 use crate::error::{TableError, shortened};

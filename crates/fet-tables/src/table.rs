@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use fet_files::did_you_mean;
+use fet_io::did_you_mean;
 
 use crate::error::TableError;
 use crate::options::Kind;

@@ -138,7 +138,7 @@ mod tests {
     /// noise; with sampling one release is asked about, and several in `fet-federation` (`secondary/lifetime`).
     #[test]
     fn no_answer_is_below_the_exact_loss() {
-        let mut random = fet_scores::ChaCha8Rng::seed_from_u64(36);
+        let mut random = fet_eval::ChaCha8Rng::seed_from_u64(36);
         for number in 0..1000 {
             let sampled = number % 4 == 3;
             let steps = if sampled { 1 } else { random.random_range(1..2000) };

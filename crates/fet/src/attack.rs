@@ -36,18 +36,18 @@ pub fn attack(
     let all = slots.len();
     for (slot, number) in slots.iter().zip(1..) {
         let began = Instant::now();
-        fet_files::note!("attack {number}/{all}  {}", slot.kind());
+        fet_io::note!("attack {number}/{all}  {}", slot.kind());
         match one(experiment, &backend, data.clone(), slot, stop) {
             Ok(record) => {
                 let seconds = began.elapsed().as_secs_f64();
                 let runs =
                     if record.runs == 1 { "1 run".to_string() } else { format!("{} runs", record.runs) };
-                fet_files::note!("attack {number}/{all}  {}  {runs}, {seconds:.1} s", slot.kind());
+                fet_io::note!("attack {number}/{all}  {}  {runs}, {seconds:.1} s", slot.kind());
                 found(&record)?;
             }
             // Of all attacks, those that are for other tasks are left out.
             Err(AttackError::Refused(why)) if !sole => {
-                fet_files::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
+                fet_io::note!("attack {number}/{all}  {}  left out: {why}", slot.kind());
             }
             Err(error) => return Err(failed(error)),
         }

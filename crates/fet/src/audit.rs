@@ -17,11 +17,11 @@ use fet_core::data::{PartyTable, VerticalData};
 use fet_core::experiment::Experiment;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{Purpose, stream};
+use fet_eval::records::Learning;
+use fet_federation::trainer::Machine;
 use fet_privacy::accountant::gaussian;
 use fet_privacy::audit::one_run::Guesses;
 use fet_privacy::audit::{chosen_threshold, epsilon_lower_bound, mu_lower_bound};
-use fet_records::Learning;
-use fet_federation::trainer::Machine;
 use rand::RngExt;
 use serde::Serialize;
 

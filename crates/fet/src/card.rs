@@ -4,8 +4,9 @@
 use std::fmt::Write;
 
 use fet_core::experiment::Experiment;
-use fet_records::{Estimate, Guarantee, Metric, Report, Value};
-use fet_scores::conformal::{COVERAGE, Conformal};
+use fet_eval::conformal::{COVERAGE, Conformal};
+use fet_eval::records::{Guarantee, Report};
+use fet_eval::{Estimate, Metric, Value};
 use fet_federation::trainer::Trainer;
 
 /// The card of a run, as Markdown.

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use fet_core::data::{Features, Keys, PartyTable, Standardise, Task};
 use fet_core::experiment::Experiment;
 use fet_core::message::Parts;
-use fet_tables::prepare::{Preparation, Rules};
-use fet_tables::{Kind, Options, Table, shortened, summary};
 use fet_federation::data::{divided, read};
 use fet_federation::prepare::{Preparing, by_statistics};
 use fet_federation::schedule;
+use fet_tables::prepare::{Preparation, Rules};
+use fet_tables::{Kind, Options, Table, shortened, summary};
 
 use crate::experiment_file::data_folders;
 use crate::input::input;
@@ -195,7 +195,7 @@ pub fn check(experiment: &Experiment) -> anyhow::Result<String> {
     // What a run would refuse beyond its tables; the parties tell how many records have no link.
     let backend = fet_backends::open(&experiment.device).map_err(input)?;
     let trainer = run::trainer(experiment, &backend, None)?;
-    trainer.warnings().iter().for_each(|warning| fet_files::note!("warning: {warning}"));
+    trainer.warnings().iter().for_each(|warning| fet_io::note!("warning: {warning}"));
     Ok(text)
 }
 

@@ -31,7 +31,7 @@ pub struct ExperimentArguments {
 #[non_exhaustive]
 pub enum FileError {
     /// The file cannot be read.
-    #[error("{}: {source}{}", path.display(), if path.exists() { String::new() } else { fet_files::similar_experiment(path) })]
+    #[error("{}: {source}{}", path.display(), if path.exists() { String::new() } else { fet_io::similar_experiment(path) })]
     Io {
         /// The file.
         path: PathBuf,
@@ -74,7 +74,7 @@ pub(crate) fn load_changed(
     arguments: &ExperimentArguments,
     change: impl FnOnce(&mut toml::Table) -> Result<(), String>,
 ) -> Result<Experiment, FileError> {
-    let path = fet_files::experiment(&arguments.file);
+    let path = fet_io::experiment(&arguments.file);
     let mut table = read(&path)?;
     let refused = |source| FileError::Settings { path: path.clone(), source };
     for assignment in &arguments.sets {
@@ -132,7 +132,7 @@ fn read(path: &Path) -> Result<toml::Table, FileError> {
 fn parse(path: &Path) -> Result<toml::Table, FileError> {
     let path = path.to_path_buf();
     let text =
-        fet_files::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
+        fet_io::read_to_string(&path).map_err(|source| FileError::Io { path: path.clone(), source })?;
     let mut table: toml::Table =
         toml::from_str(&text).map_err(|source| FileError::Syntax { path, source: Box::new(source) })?;
     table.remove("ablation");

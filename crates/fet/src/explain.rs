@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use fet_core::data::{Matrix, PartyTable, Task};
 use fet_core::rng::{Purpose, stream};
-use fet_scores::importance::{Importance, permutation_importance};
-use fet_scores::shapley::{Shapley, shapley};
-use fet_scores::{Direction, Metric, Predictions};
+use fet_eval::importance::{Importance, permutation_importance};
+use fet_eval::shapley::{Shapley, shapley};
+use fet_eval::{Direction, Metric, Predictions};
 use fet_federation::data::{divided, read};
 use fet_federation::schedule;
 use fet_federation::trainer::{NewRecords, SavedModel};
@@ -157,7 +157,7 @@ pub fn explain(arguments: &Arguments) -> anyhow::Result<String> {
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fet_files::write(path, bytes).map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
+    fet_io::write(path, bytes).map_err(|error| anyhow::anyhow!("cannot write {}: {error}", path.display()))
 }
 
 /// The test rows of a run, their labels, and a constant prediction for them.
@@ -401,7 +401,7 @@ fn of(run: &FinishedRun, model: &SavedModel, arguments: &Arguments) -> anyhow::R
     let control =
         arguments.control.as_deref().map(|path| control(path, run, &tested, arguments.rows)).transpose()?;
     let mut served = Served::new(run, model, &data_folders(&run.experiment))?;
-    served.warnings.iter().for_each(|warning| fet_files::note!("warning: {warning}"));
+    served.warnings.iter().for_each(|warning| fet_io::note!("warning: {warning}"));
     let new = served.trainer.link_new(tested.table.clone()).map_err(input)?;
     let here = new.parties();
     let tables = if here.is_empty() { Vec::new() } else { served.secondaries()? };

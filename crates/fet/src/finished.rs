@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fet_core::experiment::Experiment;
-use fet_records::{Identity, Report};
+use fet_eval::records::{Identity, Report};
 use fet_federation::secondary::Finished;
 use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
@@ -98,12 +98,12 @@ impl FinishedRun {
 
 /// Where the run in `folder` found its data files, beside those of `FET_DATA`.
 fn data_folder(folder: &Path) -> Option<PathBuf> {
-    fet_files::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
+    fet_io::read_to_string(&folder.join(DATA_FOLDER)).ok().map(PathBuf::from)
 }
 
 fn file(folder: &Path, name: &str) -> Result<Vec<u8>, InputError> {
     let path = folder.join(name);
-    fet_files::read(&path).map_err(|error| {
+    fet_io::read(&path).map_err(|error| {
         if !folder.join(REPORT).exists() && folder.join(CHECKPOINT).exists() {
             return InputError(format!(
                 "{}: this run is not finished; the command that began it goes on with it",

@@ -61,7 +61,7 @@ pub fn init(arguments: &Arguments) -> anyhow::Result<String> {
     if to_standard {
         return Ok(text);
     }
-    fet_files::write(out, text.as_bytes())?;
+    fet_io::write(out, text.as_bytes())?;
     let out = out.display();
     Ok(format!(
         "written: {out}\nlook it over, then `fet data check {out}`, `fet run {out}` and `fet explain` its run\n"

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use chrono::DateTime;
 use fet_core::privacy::{Learning, Loss, NoisyReleases};
-use fet_privacy::accountant::{Event, Total, gaussian};
 use fet_federation::lifetime::{Lifetime, RunLoss};
+use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
 use crate::input::input;

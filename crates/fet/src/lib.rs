@@ -20,7 +20,6 @@ pub mod ledger;
 pub mod link;
 pub mod list;
 mod lock;
-pub mod memory;
 mod output;
 pub mod parties;
 pub mod plot;

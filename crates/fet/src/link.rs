@@ -22,17 +22,17 @@ use std::time::Instant;
 use anyhow::Context;
 use fet_core::data::Keys;
 use fet_core::linker::{About, Linker, Links, link_between};
-use fet_core::memory;
-use fet_core::registry::Slot;
 use fet_core::linker::{CACHE_VARIABLE, Cached};
+use fet_core::registry::Slot;
+use fet_io::memory;
 use fet_linkers::comparisons;
 
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
 use self::progress::Progress;
 use crate::input::input;
-use crate::memory::peak_memory;
 use crate::output;
+use fet_io::memory::peak_memory;
 
 /// `fet link`: of two tables, or one of its commands.
 #[derive(Debug, Clone, clap::Args)]
@@ -221,7 +221,7 @@ fn search(linker: &dyn Linker, primary: &Keys, secondary: &Keys, seed: u64) -> a
     })?;
     let seconds = start.elapsed().as_secs_f64();
     for warning in owner.warnings() {
-        fet_files::note!("warning: {warning}");
+        fet_io::note!("warning: {warning}");
     }
     Ok((links, seconds))
 }

@@ -29,7 +29,7 @@ pub(crate) fn take(folder: &Path) -> anyhow::Result<Option<File>> {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
-            fet_files::note!(
+            fet_io::note!(
                 "warning: {} cannot be locked here; do not start the same run twice",
                 folder.display()
             );
@@ -50,7 +50,7 @@ pub(crate) fn is_held(folder: &Path) -> bool {
 /// Removes what killed processes left in the folder, and the file of a lock that is still held, once the run is complete: from then on the
 /// report protects it.
 pub(crate) fn leave(folder: &Path) {
-    fet_files::sweep(folder);
+    fet_io::sweep(folder);
     // A file that cannot be removed does no harm.
     let _ = std::fs::remove_file(folder.join(LOCK));
 }

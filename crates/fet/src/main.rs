@@ -17,7 +17,7 @@ use fet::{
     account, attack, audit, data, exit, explain, golden, init, ledger, link, list, plot, predict, psi,
     schema, show, threads, train,
 };
-use fet_files::{Notes, answer};
+use fet_io::{Notes, answer};
 
 /// Vertical federated learning on fuzzily linked data: the Federated Transformer and its baselines.
 ///
@@ -185,7 +185,7 @@ fn main() -> ExitCode {
 
 /// Prints why, and ends with the exit code of invalid input.
 fn refused(why: &str) -> ExitCode {
-    fet_files::note!("fet: {}", short(why));
+    fet_io::note!("fet: {}", short(why));
     ExitCode::from(2)
 }
 
@@ -197,7 +197,7 @@ fn work() -> ExitCode {
             return match answer(&told.render().to_string()) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => {
-                    fet_files::note!("fet: standard output: {error}");
+                    fet_io::note!("fet: standard output: {error}");
                     ExitCode::from(exit::code(&error.into()))
                 }
             };
@@ -205,9 +205,9 @@ fn work() -> ExitCode {
         Err(error) => {
             // What could not be read may have asked for JSON.
             if asks_for_json(std::env::args_os()) {
-                fet_files::choose_notes(Notes::Json);
+                fet_io::choose_notes(Notes::Json);
             }
-            fet_files::note!("{}", short(error.render().to_string().trim_end()));
+            fet_io::note!("{}", short(error.render().to_string().trim_end()));
             return ExitCode::from(2);
         }
     };
@@ -221,7 +221,7 @@ fn work() -> ExitCode {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Default::default());
     // A run ends after its step, a party after its answer; anything else at once, and leaves no part of a file.
     if !matches!(arguments.command, Command::Run { .. } | Command::Party(_)) {
-        let _ = ctrlc::set_handler(|| fet_files::leave(130));
+        let _ = ctrlc::set_handler(|| fet_io::leave(130));
     }
     if matches!(arguments.command, Command::Run { parties: None, .. }) {
         threads::take_part();
@@ -229,7 +229,7 @@ fn work() -> ExitCode {
     match obey(arguments.command) {
         Ok(code) => code,
         Err(error) => {
-            fet_files::note!("fet: {}", short(&format!("{error:#}")));
+            fet_io::note!("fet: {}", short(&format!("{error:#}")));
             ExitCode::from(exit::code(&error))
         }
     }
@@ -242,7 +242,7 @@ fn choose_notes(command: &Command) {
         Command::Party(arguments) if arguments.command.is_none() => arguments.log,
         _ => return,
     };
-    fet_files::choose_notes(match log {
+    fet_io::choose_notes(match log {
         Log::Human => Notes::Timed,
         Log::Json => Notes::Json,
     });
@@ -346,7 +346,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
         Command::Psi(command) => said(&psi::run(&command)?),
         Command::Predict(arguments) => {
             for warning in predict::predict(&arguments)? {
-                fet_files::note!("warning: {warning}");
+                fet_io::note!("warning: {warning}");
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -397,7 +397,7 @@ fn obey(command: Command) -> anyhow::Result<ExitCode> {
 /// Says what was done: beside the answer, where the links are on standard output.
 fn said((told, beside): &(String, bool)) -> anyhow::Result<ExitCode> {
     match beside {
-        true => fet_files::note!("{}", told.trim_end()),
+        true => fet_io::note!("{}", told.trim_end()),
         false => answer(told)?,
     }
     Ok(ExitCode::SUCCESS)
@@ -414,7 +414,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
 /// A message of a length that somebody reads.
 fn short(message: &str) -> String {
     const LONGEST: usize = 1_500;
-    let plain = fet_files::plain(message);
+    let plain = fet_io::plain(message);
     match plain.char_indices().nth(LONGEST) {
         Some((end, _)) => format!("{}…", &plain[..end]),
         None => plain,

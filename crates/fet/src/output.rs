@@ -44,7 +44,7 @@ pub(crate) fn check_as<'a>(
         return refuse("this is a folder; name a file".to_string());
     }
     let same = |path: &PathBuf| matches!((path.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    if let Err(error) = fet_files::check_writable(out) {
+    if let Err(error) = fet_io::check_writable(out) {
         return refuse(format!("this cannot be written ({error})"));
     }
     if inputs.into_iter().any(same) {

@@ -24,9 +24,9 @@ use std::time::Duration;
 use fet_core::experiment::{Experiment, syntax};
 use fet_core::registry::Violation;
 use fet_core::schema;
+use fet_federation::trainer::RunError;
 use fet_net::Keys;
 use fet_net::nats::{Hub, NatsError};
-use fet_federation::trainer::RunError;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ use crate::input::input;
 /// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
 pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {
     let bad = |problem: String| input(format!("{}: {problem}", path.display()));
-    let text = fet_files::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    let text = fet_io::read_to_string(path).map_err(|error| bad(error.to_string()))?;
     let table: toml::Table = toml::from_str(&text).map_err(|error| bad(syntax(&error)))?;
     schema::check(&table, &schema::of::<T>()).map_err(|error| bad(error.to_string()))?;
     table.try_into().map_err(|error: toml::de::Error| bad(syntax(&error)))
@@ -154,10 +154,7 @@ fn common_data(experiment: &Experiment) -> Option<String> {
     let text = (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())?;
     match text.len() {
         ..=LONGEST => Some(text),
-        _ => Some(format!(
-            "settings with the checksum {}",
-            fet_files::hex(&fet_files::sha256(text.as_bytes()))
-        )),
+        _ => Some(format!("settings with the checksum {}", fet_io::hex(&fet_io::sha256(text.as_bytes())))),
     }
 }
 
@@ -190,5 +187,5 @@ fn confirmation(experiment: &Experiment) -> Option<String> {
     let name = secret_env(&experiment.linker.settings()).filter(|name| !name.is_empty())?;
     let secret = std::env::var_os(name)?;
     let text = [b"fet linkers' common secret\0".as_slice(), secret.as_encoded_bytes()].concat();
-    Some(fet_files::hex(&fet_files::sha256(&text)))
+    Some(fet_io::hex(&fet_io::sha256(&text)))
 }

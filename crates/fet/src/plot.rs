@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use fet_core::experiment::Experiment;
 use fet_core::parameters::Parameters;
-use fet_records::Report;
+use fet_eval::records::Report;
 use fet_federation::prepare::Preparing;
 use fet_federation::trainer::SavedModel;
 
@@ -52,7 +52,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     for (name, svg) in files {
         let path = out.join(name);
         let is_new = !path.exists();
-        if let Err(error) = fet_files::write(&path, svg.as_bytes()) {
+        if let Err(error) = fet_io::write(&path, svg.as_bytes()) {
             withdraw(&written, (!was_there).then_some(out));
             return Err(error).with_context(|| format!("cannot write {}", path.display()));
         }
@@ -78,7 +78,7 @@ impl Run {
         let bad = |problem: String| InputError(format!("{}: {problem}", folder.display()));
         let bytes = |name: &str| {
             let path = folder.join(name);
-            fet_files::read(&path).map_err(|error| InputError(format!("{}: {error}", path.display())))
+            fet_io::read(&path).map_err(|error| InputError(format!("{}: {error}", path.display())))
         };
         let mut model = Parameters::default();
         let mut add = |party: &str, file: &str| -> Result<(), InputError> {
@@ -98,7 +98,7 @@ impl Run {
                 add(&format!("party{number}"), &file)?;
             } else {
                 let folder = folder.display();
-                fet_files::note!(
+                fet_io::note!(
                     "warning: {folder}: party {number} left no {file}; it is drawn without this party"
                 );
             }

@@ -14,10 +14,10 @@ use fet_core::data::{Column, Columns, DatasetContext, Features, Folders, PartyTa
 use fet_core::experiment::Experiment;
 use fet_core::linker::Links;
 use fet_core::party::Party;
-use fet_tables::{Format, Kind, Options, Table};
 use fet_federation::prepare::{NEW_ROWS, warnings};
 use fet_federation::simulation::{Simulation, Watched};
 use fet_federation::trainer::{Machine, SavedModel, Trainer};
+use fet_tables::{Format, Kind, Options, Table};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
@@ -172,7 +172,7 @@ impl Served {
         }
         let dataset = dataset(experiment, folders)?;
         let machine = machine(&backend);
-        let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
+        let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
         let simulation = Simulation { tell, ..Simulation::new(experiment, &machine) };
         let secondaries = dataset.secondaries().map_err(input)?;
         let gone = model.gone().to_vec();
@@ -392,5 +392,5 @@ fn write(out: &Path, table: &Table) -> anyhow::Result<()> {
     }
     let mut bytes = Vec::new();
     fet_tables::write_csv(&mut bytes, table)?;
-    Ok(fet_files::answer(&String::from_utf8_lossy(&bytes))?)
+    Ok(fet_io::answer(&String::from_utf8_lossy(&bytes))?)
 }

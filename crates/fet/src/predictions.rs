@@ -5,9 +5,9 @@ use std::path::Path;
 use anyhow::Context;
 use fet_core::data::{Column, Task};
 use fet_core::objective::Objective;
-use fet_scores::conformal::Conformal;
-use fet_tables::{Table, Values};
+use fet_eval::conformal::Conformal;
 use fet_federation::trainer::Trainer;
+use fet_tables::{Table, Values};
 
 /// The column that says which row of its file a prediction is for: counted from 0, the header not counted, as links count rows.
 pub(crate) const ROW: &str = "row";

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 
 use fet_core::data::Folders;
 use fet_core::experiment::Experiment;
-use fet_files::{hex, sha256, sha256_of_file};
-use fet_records::{Identity, RESULTS_VERSION};
+use fet_eval::records::{Identity, RESULTS_VERSION};
 use fet_federation::schedule::Split;
+use fet_io::{hex, sha256, sha256_of_file};
 use serde_json::Value;
 
 use crate::experiment_file::resolved;

@@ -15,11 +15,11 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use fet_core::experiment::{Experiment, Randomness, TrainSettings};
-use fet_files::{Journal, PAYLOAD};
-use fet_records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
+use fet_eval::records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{RunError, SavedModel, StepReport, Trainer};
 use fet_federation::{checkpoint, report};
+use fet_io::{Journal, PAYLOAD};
 
 use crate::attack;
 use crate::card;
@@ -29,11 +29,11 @@ use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICT
 pub use crate::input::{InputError, machine};
 use crate::input::{input, of_json};
 use crate::lock;
-use crate::memory::peak_memory;
 use crate::parties::network::Elsewhere;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
+use fet_io::memory::peak_memory;
 
 pub use self::begin::{party_error, trainer};
 pub use crate::watch::Log;
@@ -117,7 +117,7 @@ pub fn run_among(
     };
     let rehearsal = elsewhere.is_some_and(Elsewhere::is_rehearsal).then_some(REHEARSAL);
     if let Some(rehearsal) = rehearsal {
-        fet_files::note!("warning: {rehearsal}");
+        fet_io::note!("warning: {rehearsal}");
     }
     let mut warned = warn(&trainer, 0);
     // Nothing is written before this point: a run that cannot start leaves no files.
@@ -206,9 +206,7 @@ pub fn run_among(
     if !keeps {
         remove(&folder.join(CHECKPOINT))?;
         if let Err(error) = trainer.forget() {
-            fet_files::note!(
-                "warning: the run is complete, but its saved states could not be removed: {error}"
-            );
+            fet_io::note!("warning: the run is complete, but its saved states could not be removed: {error}");
         }
     }
     lock::leave(folder);
@@ -222,7 +220,7 @@ pub fn run_among(
 /// Shows the trainer's warnings but for the first `shown`; returns how many there are.
 fn warn(trainer: &Trainer, shown: usize) -> usize {
     for warning in &trainer.warnings()[shown..] {
-        fet_files::note!("warning: {warning}");
+        fet_io::note!("warning: {warning}");
     }
     trainer.warnings().len()
 }
@@ -268,7 +266,7 @@ fn there(path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     match path.symlink_metadata() {
         // Where the folder is none, the first that is written says so.
         Err(error) if [ErrorKind::NotFound, ErrorKind::NotADirectory].contains(&error.kind()) => Ok(None),
-        _ => fet_files::read(path).map(Some),
+        _ => fet_io::read(path).map(Some),
     }
 }
 
@@ -315,7 +313,7 @@ fn resume(trainer: &mut Trainer, identity: &serde_json::Value, folder: &Path) ->
                 let problem = format!("it is of epoch {done}, and `train.epochs` is {epochs}");
                 bail!(unusable(&path, problem));
             }
-            fet_files::note!("continuing after epoch {done}");
+            fet_io::note!("continuing after epoch {done}");
             Ok(seconds)
         }
         Err(error) => bail!(unusable(&path, error)),
@@ -395,7 +393,7 @@ pub fn report_of(
 }
 
 fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
-    fet_files::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+    fet_io::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn remove(path: &Path) -> anyhow::Result<()> {

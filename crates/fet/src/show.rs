@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, ErrorKind, Write};
 
-use fet_records::{Answer, Identity, Question};
+use fet_eval::records::{Answer, Identity, Question};
 
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::input::{input, of_json};

@@ -23,7 +23,7 @@ pub fn stopped_by_signals() -> anyhow::Result<Arc<AtomicBool>> {
     let ask = move || {
         // Whoever asks again does not want to wait for the step, or for a party that computes.
         if asked.swap(true, Ordering::Relaxed) {
-            fet_files::leave(130);
+            fet_io::leave(130);
         }
     };
     ctrlc::set_handler(ask).context("cannot listen for Ctrl-C")?;
@@ -45,7 +45,7 @@ pub fn train(
     let elsewhere =
         parties.map(|(roster, key)| Elsewhere::new(roster, key, Purpose::Run, &stop)).transpose()?;
     let interrupted = || {
-        fet_files::note!(
+        fet_io::note!(
             "interrupted; what epochs were finished is saved in {}, and the same command resumes the run",
             folder.display()
         );
@@ -58,7 +58,7 @@ pub fn train(
             Err(error) => match run::party_error(&error) {
                 Some(party) if party.is_restart() && restarts < MOST_RESTARTS => {
                     restarts += 1;
-                    fet_files::note!("{party}; the run goes back to its last finished epoch");
+                    fet_io::note!("{party}; the run goes back to its last finished epoch");
                 }
                 Some(party) if party.is_unreached() && stop.load(Ordering::Relaxed) => return interrupted(),
                 Some(party) if party.is_unreached() || party.is_restart() => {
@@ -81,22 +81,22 @@ pub fn train(
                     "test rows"
                 };
                 match score.is_finite() {
-                    true => fet_files::note!("{} on the {rows}", metric.phrase(score)),
-                    false => fet_files::note!("warning: {} is not defined on the {rows}", metric.title()),
+                    true => fet_io::note!("{} on the {rows}", metric.phrase(score)),
+                    false => fet_io::note!("warning: {} is not defined on the {rows}", metric.title()),
                 }
             }
-            fet_files::note!("done: {}", report.display());
+            fet_io::note!("done: {}", report.display());
         }
-        Outcome::WasDone(report) => fet_files::note!("was already done: {}", report.display()),
+        Outcome::WasDone(report) => fet_io::note!("was already done: {}", report.display()),
         Outcome::Interrupted(folder) => {
-            fet_files::note!(
+            fet_io::note!(
                 "interrupted; the finished epochs are saved in {}, and the same command resumes the run",
                 folder.display()
             );
             return Ok(ExitCode::from(130));
         }
         Outcome::Elsewhere(folder) => {
-            fet_files::note!(
+            fet_io::note!(
                 "fet: another process works on the run in {}; wait for it, or stop it",
                 folder.display()
             );

@@ -1,11 +1,12 @@
-//! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_records::Event`).
+//! Shows the progress of a run: a bar on a terminal, plain lines elsewhere, or JSON lines (`fet_eval::records::Event`).
 //!
 //! It computes nothing; `run` provides the content.
 
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use fet_records::{EpochReport, Event, Metric, Rows, Spent};
+use fet_eval::Metric;
+use fet_eval::records::{EpochReport, Event, Rows, Spent};
 use fet_federation::trainer::StepReport;
 
 use crate::parties::network::Network;
@@ -41,7 +42,7 @@ impl<'a> Watch<'a> {
         match log {
             Log::Json => watch.tell(&Event::Start { epochs, metric, rows }),
             Log::Human => {
-                fet_files::note!(
+                fet_io::note!(
                     "{} training, {} validation, {} test rows",
                     rows.train,
                     rows.validation,
@@ -113,7 +114,7 @@ impl<'a> Watch<'a> {
             Log::Human => {
                 let test =
                     report.test.map_or_else(String::new, |test| format!("  best so far, test {test:.4}"));
-                fet_files::note!(
+                fet_io::note!(
                     "epoch {:>3}/{}  loss {:.5}  validation {} {:.4}{test}  {seconds:.1} s{}",
                     report.epoch,
                     self.epochs,
@@ -135,8 +136,8 @@ impl<'a> Watch<'a> {
         if self.log == Log::Human {
             let epsilon =
                 spent.epsilon.map_or("no bound on ε".to_string(), |epsilon| format!("ε = {epsilon:.4}"));
-            fet_files::note!("privacy of the secondaries' records: {epsilon}, δ = {}", spent.delta);
-            guarantee.collusion().iter().for_each(|collusion| fet_files::note!("{collusion}"));
+            fet_io::note!("privacy of the secondaries' records: {epsilon}, δ = {}", spent.delta);
+            guarantee.collusion().iter().for_each(|collusion| fet_io::note!("{collusion}"));
         }
     }
 
@@ -152,7 +153,7 @@ impl<'a> Watch<'a> {
     fn tell(&mut self, event: &Event) {
         // A path that is not UTF-8 cannot be written.
         let Ok(line) = serde_json::to_string(event) else { return };
-        if let Err(error) = fet_files::answer(&format!("{line}\n")) {
+        if let Err(error) = fet_io::answer(&format!("{line}\n")) {
             self.untold.get_or_insert(error);
         }
     }

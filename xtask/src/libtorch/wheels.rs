@@ -285,8 +285,8 @@ fn find(folder: &Path, wheel: &Wheel) -> Result<Option<PathBuf>> {
 }
 
 fn sha256(path: &Path) -> Result<String> {
-    let sum = fet_files::sha256_of_file(path).with_context(|| format!("cannot read {}", path.display()))?;
-    Ok(fet_files::hex(&sum))
+    let sum = fet_io::sha256_of_file(path).with_context(|| format!("cannot read {}", path.display()))?;
+    Ok(fet_io::hex(&sum))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use burn::module::{Module, Param};
 use burn::tensor::ops::ConvOptions;
 use burn::tensor::{Int, Tensor, TensorData, activation, module};
+use fet_components::model::{Init, Perceptron};
 use fet_core::data::Task;
 use fet_core::method::{Memory, PrimaryBatch, PrimaryNetwork};
 use fet_core::model::Pass;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
-use fet_components::model::{Init, Perceptron};
 
 use super::{FedSimSettings, Merge};
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::{Embedding, Init, Perceptron};
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
-use fet_core::memory::MOST_WIDTH;
+use fet_core::model::MOST_WIDTH;
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Violation};
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use self::fused::FusedTransformer;
 use crate::model::{BlockChain, DynamicMask, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext, LocalModel, NeighbourBatch, Network};
-use fet_core::memory::MOST_BLOCKS;
+use fet_core::model::MOST_BLOCKS;
 use fet_core::model::Pass;
 use fet_core::registry::{Plugin, Recipe, Violation};
 

@@ -11,11 +11,11 @@ use serde::{Deserialize, Serialize};
 use self::fused::FusedDecoder;
 use crate::model::{Decoder, DecoderShape, Embedding, Init, padding_mask};
 use fet_core::encoder::{Encoder, EncoderContext};
-use fet_core::memory::{MOST_BLOCKS, MOST_WIDTH};
 use fet_core::method::{
     Averaged, Memory, Method, Plan, Primary, PrimaryBatch, PrimaryContext, PrimaryModel, PrimaryNetwork,
     SecondaryContext,
 };
+use fet_core::model::{MOST_BLOCKS, MOST_WIDTH};
 use fet_core::model::{ModelShape, Pass};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};

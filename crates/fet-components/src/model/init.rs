@@ -5,8 +5,8 @@ use burn::tensor::{Device, Tensor, TensorData};
 use rand::RngExt;
 use rand_distr::{Distribution, Normal};
 
-use fet_core::memory;
 use fet_core::rng::ChaCha8Rng;
+use fet_io::memory;
 
 /// Makes parameters on a device from a host stream.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl<'a> Init<'a> {
     }
 }
 
-/// Refuses parameters that do not fit beside their gradients and moments ([`fet_core::memory`]).
+/// Refuses parameters that do not fit beside their gradients and moments ([`fet_io::memory`]).
 fn claim(shape: &[usize]) {
     let count = shape.iter().fold(1u128, |count, &length| count.saturating_mul(length as u128));
     memory::claim(count, 4 * size_of::<f32>() as u128);

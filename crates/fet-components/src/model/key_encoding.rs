@@ -4,7 +4,7 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
-use fet_core::memory::MOST_WIDTH;
+use fet_core::model::MOST_WIDTH;
 use fet_core::registry::Violation;
 
 use super::{FourierEncoding, GridEncoding, Init};

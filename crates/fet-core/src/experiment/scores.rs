@@ -1,6 +1,6 @@
 //! The settings of scores: which metric selects the epoch, what is scored by group, and how often intervals hold the truth.
 
-use fet_scores::Metric;
+use fet_eval::Metric;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The settings of the split: which of the primary's records are trained on, validated on and tested on.
 
-use fet_scores::Fractions;
+use fet_eval::Fractions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

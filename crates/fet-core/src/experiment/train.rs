@@ -1,7 +1,7 @@
 //! The settings of training: the length of a run, batch sizes, and how things are computed.
 
-use fet_records::Randomness;
-use fet_scores::class_weights::ClassWeights;
+use fet_eval::class_weights::ClassWeights;
+use fet_eval::records::Randomness;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -96,9 +96,9 @@ struct Searched {
 impl Owner for Searched {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let key = self.key(task);
-        let name = fet_files::hex(&key);
+        let name = fet_io::hex(&key);
         let path = self.folder.join(format!("{name}.links"));
-        match fet_files::read(&path) {
+        match fet_io::read(&path) {
             Ok(bytes) => match from_bytes(&key, &bytes, (task.queries.rows(), task.records.rows())) {
                 Ok(links) => {
                     (task.progress)(links.rows());
@@ -112,7 +112,7 @@ impl Owner for Searched {
             }
         }
         let links = self.inner.link(task)?;
-        if let Err(error) = fet_files::write(&path, &to_bytes(&key, &links)) {
+        if let Err(error) = fet_io::write(&path, &to_bytes(&key, &links)) {
             let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
             self.warnings.push(warning);
         }
@@ -224,8 +224,8 @@ fn from_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Matrix;
     use crate::data::KeyKind;
+    use crate::data::Matrix;
     use crate::linker::{Reveals, link_between};
 
     /// Links every query to the first record.
@@ -233,7 +233,11 @@ mod tests {
 
     impl Linker for First {
         fn about(&self) -> About {
-            About::new(1, KeyKind::Numbers, Reveals { secondary: "nothing", primary: "nothing", eavesdropper: "nothing" })
+            About::new(
+                1,
+                KeyKind::Numbers,
+                Reveals { secondary: "nothing", primary: "nothing", eavesdropper: "nothing" },
+            )
         }
 
         fn owner(&self, _: u64) -> Box<dyn Owner> {

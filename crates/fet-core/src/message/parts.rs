@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use fet_scores::Fractions;
+use fet_eval::Fractions;
 use serde::{Deserialize, Serialize};
 
 /// Which of the primary's records are in which part. All parties have it: the schedule follows from it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-pub use fet_records::{Guarantee, Learning, Neighbouring, Randomness, Spent};
+pub use fet_eval::records::{Guarantee, Learning, Neighbouring, Randomness, Spent};
 use serde::{Deserialize, Serialize};
 
 /// What a run releases if it loses no party, known before it begins: the noise is calibrated to it.

@@ -1,6 +1,6 @@
 //! Checks a table against a schema, before it is read: the first fault, in words for whoever wrote the table.
 
-use fet_scores::did_you_mean;
+use fet_eval::did_you_mean;
 use serde_json::Value;
 use toml::Value as Toml;
 

@@ -186,7 +186,7 @@ impl Stored {
         let path = locate(&Folders::default(), &path.display().to_string(), "file")?;
         let unreadable =
             |error| DataError::new(path.display().to_string(), format!("cannot be read: {error}"));
-        let bytes = fet_files::read(&path).map_err(unreadable)?;
+        let bytes = fet_io::read(&path).map_err(unreadable)?;
         Ok(Self { path, bytes })
     }
 

@@ -5,8 +5,8 @@
 use std::path::Path;
 
 use fet_core::data::{DataError, DatasetContext, Folders, Labelled, Matrix, Source, Task};
-use fet_core::memory;
 use fet_core::registry::{Plugin, Recipe, Violation};
+use fet_io::memory;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -9,9 +9,9 @@
 use std::collections::HashSet;
 
 use fet_core::data::{DataError, DatasetContext, Labelled, Matrix, Source, Task};
-use fet_core::memory;
 use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use fet_core::rng::{Purpose, stream};
+use fet_io::memory;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use schemars::{JsonSchema, Schema, SchemaGenerator};

@@ -32,7 +32,7 @@ impl Known {
     /// Reads the ages from a file; none where there is no file.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: String| format!("{}: {error}", path.display());
-        let ages = match fet_files::read(path) {
+        let ages = match fet_io::read(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
             bytes => {
                 let bytes = bytes.map_err(|error| failed(error.to_string()))?;
@@ -61,6 +61,6 @@ impl Known {
 
     /// Writes the ages into the file.
     pub fn keep(&self) -> std::io::Result<()> {
-        fet_files::write(&self.path, format!("{}\n", serde_json::json!(self.ages)).as_bytes())
+        fet_io::write(&self.path, format!("{}\n", serde_json::json!(self.ages)).as_bytes())
     }
 }

@@ -5,11 +5,11 @@ use fet_core::data::{Column, DataError};
 use fet_core::experiment::{SplitKind, SplitSettings};
 use fet_core::message::Parts;
 use fet_core::rng::{Purpose, stream};
-use fet_scores::split::{Part, codes, folds, quantile_strata};
-use fet_scores::{Fractions, SplitError, Strategy};
+use fet_eval::split::{Part, codes, folds, quantile_strata};
+use fet_eval::{Fractions, SplitError, Strategy};
 use fet_tables::{MISSING_CODE, MISSING_DATE, Values};
 
-pub use fet_scores::Split;
+pub use fet_eval::Split;
 
 /// How many bins of a number are strata.
 const STRATA: usize = 10;

@@ -91,7 +91,7 @@ fn agree(own: &Own, terms: &Terms) -> Result<Parts, SecondaryError> {
     if let Some((field, ours, theirs)) = settings.difference(&terms.settings) {
         return Err(differs(&field, theirs, ours));
     }
-    if fet_files::sha256(terms.settings.as_bytes()) != terms.settings_hash {
+    if fet_io::sha256(terms.settings.as_bytes()) != terms.settings_hash {
         return Err(differs(
             "settings_hash",
             "another hash than that of its settings",
@@ -230,7 +230,7 @@ impl Parts {
             number: terms.number,
             parties: terms.parties,
             rows: terms.rows,
-            settings_hash: fet_files::sha256(text.as_bytes()),
+            settings_hash: fet_io::sha256(text.as_bytes()),
             common: received::common(&text, terms),
             received: Received::new(&text, terms),
             settings,

@@ -20,7 +20,7 @@ mod record;
 use std::collections::HashSet;
 use std::path::Path;
 
-use fet_files::{Journal, JournalError, PAYLOAD};
+use fet_io::{Journal, JournalError, PAYLOAD};
 
 use self::counted::Counted;
 pub(super) use self::counted::Counting;
@@ -67,7 +67,7 @@ impl Ledger {
         boot: [u8; 16],
     ) -> Result<Self, StateError> {
         let name = run_name(settings_hash);
-        let run = fet_files::sha256(&[name.as_slice(), terms].concat());
+        let run = fet_io::sha256(&[name.as_slice(), terms].concat());
         let mut ledger = Self {
             journal: None,
             path: String::new(),
@@ -80,7 +80,7 @@ impl Ledger {
             counted: Counted::new(counting),
         };
         let Some(folder) = folder else { return Ok(ledger) };
-        let path = folder.join(format!("ledger-{}", fet_files::hex(&name[..8])));
+        let path = folder.join(format!("ledger-{}", fet_io::hex(&name[..8])));
         ledger.path = path.display().to_string();
         let (journal, records) = Journal::open(&path).map_err(|error| match error {
             JournalError::Damaged(_) => ledger.damaged(format!("is damaged: {error}")),
@@ -246,12 +246,12 @@ impl Drop for Ledger {
 
 /// A run's name, by which its ledger and the lifetime account know it.
 fn run_name(settings_hash: &[u8; 32]) -> [u8; 32] {
-    fet_files::sha256(&[b"fet ledger".as_slice(), settings_hash, &RESULTS_VERSION.to_le_bytes()].concat())
+    fet_io::sha256(&[b"fet ledger".as_slice(), settings_hash, &RESULTS_VERSION.to_le_bytes()].concat())
 }
 
 /// The same in the form that is in the file's name.
 pub(super) fn short_name(settings_hash: &[u8; 32]) -> String {
-    fet_files::hex(&run_name(settings_hash)[..8])
+    fet_io::hex(&run_name(settings_hash)[..8])
 }
 
 /// What tells one start of the machine from another; zeros where it is unknown.
@@ -260,7 +260,7 @@ fn boot() -> [u8; 16] {
     if id.is_empty() {
         return [0; 16];
     }
-    fet_files::sha256(&id).first_chunk().copied().unwrap_or_default()
+    fet_io::sha256(&id).first_chunk().copied().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) struct Joining<'a> {
 impl<'a> Joining<'a> {
     /// The run with these settings.
     pub(super) fn new(own: &'a Own, place: &'a LifetimePlace, privacy: &dyn PrivacyMechanism) -> Self {
-        let hash = fet_files::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
+        let hash = fet_io::sha256(own.settings.of_state(privacy).to_toml().as_bytes());
         let about = About {
             mechanism: own.settings.privacy.kind().to_string(),
             neighbouring: None,

@@ -115,8 +115,7 @@ pub(super) fn forward(message: &Forward) -> [u8; 32] {
 
 /// A digest of the terms that are the same for all parties.
 pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
-    let hash =
-        Sha256::new().chain_update(b"fet terms, 2").chain_update(fet_files::sha256(settings.as_bytes()));
+    let hash = Sha256::new().chain_update(b"fet terms, 2").chain_update(fet_io::sha256(settings.as_bytes()));
     let hash = hash.chain_update(RESULTS_VERSION.to_le_bytes());
     let hash = hash.chain_update((terms.parties as u64).to_le_bytes());
     let hash = hash.chain_update((terms.rows as u64).to_le_bytes());

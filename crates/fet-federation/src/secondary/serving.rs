@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(store.predictions().expect("none yet"), 0);
         store.keep_predictions(42).expect("written");
         assert_eq!(store.predictions().expect("a number"), 42);
-        fet_files::write(&folder.path().join("party/predictions"), b"many").expect("written");
+        fet_io::write(&folder.path().join("party/predictions"), b"many").expect("written");
         let error = store.predictions().expect_err("no number").to_string();
         assert!(error.contains("must hold one number"), "{error}");
     }

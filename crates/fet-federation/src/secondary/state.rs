@@ -137,8 +137,8 @@ impl Session {
                 for epoch in epochs(folder) {
                     let _ = fs::remove_file(folder.join(file_name(epoch)));
                 }
-                fet_files::sweep(folder);
-                fet_files::sweep(own);
+                fet_io::sweep(folder);
+                fet_io::sweep(own);
             }
         }
     }
@@ -156,7 +156,7 @@ impl Store {
         if let Self::Folder { own: folder, .. } = self {
             let path = folder.join(SEED);
             let wrong = |rule: &str| StateError::Seed { path: path.display().to_string(), rule: rule.into() };
-            match fet_files::read(&path) {
+            match fet_io::read(&path) {
                 Ok(bytes) => {
                     let bytes = Zeroizing::new(bytes);
                     return OwnSeed::from_file(&bytes).ok_or_else(|| wrong("is damaged"));
@@ -186,13 +186,13 @@ impl Store {
     pub fn keep_seed(&self, seed: &OwnSeed) -> Result<(), StateError> {
         let (Self::Folder { own: folder, .. }, Some(bytes)) = (self, seed.to_file()) else { return Ok(()) };
         let path = folder.join(SEED);
-        match fet_files::read(&path).map(Zeroizing::new) {
+        match fet_io::read(&path).map(Zeroizing::new) {
             Ok(found) if *found == *bytes => Ok(()),
             Ok(_) => {
                 let rule = "holds another seed than this session began with".to_string();
                 Err(StateError::Seed { path: path.display().to_string(), rule })
             }
-            Err(_) => fet_files::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),
+            Err(_) => fet_io::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),
         }
     }
 
@@ -201,7 +201,7 @@ impl Store {
         let Self::Folder { own: folder, .. } = self else { return Ok(0) };
         let path = folder.join(PREDICTIONS);
         let wrong = |rule: String| StateError::Predictions { path: path.display().to_string(), rule };
-        match fet_files::read_to_string(&path) {
+        match fet_io::read_to_string(&path) {
             Ok(text) => text.trim().parse().map_err(|_| wrong("must hold one number".into())),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(0),
             Err(error) => Err(wrong(format!("cannot be read ({error})"))),
@@ -213,7 +213,7 @@ impl Store {
         let Self::Folder { own: folder, .. } = self else { return Ok(()) };
         let path = folder.join(PREDICTIONS);
         fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
-        fet_files::write_private(&path, format!("{rows}\n").as_bytes())
+        fet_io::write_private(&path, format!("{rows}\n").as_bytes())
             .map_err(|error| StateError::io(&path, error))
     }
 
@@ -228,7 +228,7 @@ impl Store {
                 let failed = |error| StateError::io(folder, error);
                 fs::create_dir_all(&*folder).map_err(failed)?;
                 let path = folder.join(file_name(epoch));
-                fet_files::write(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
+                fet_io::write(&path, &bytes).map_err(|error| StateError::io(&path, error))?;
                 let mut epochs = epochs(folder);
                 epochs.retain(|other| *other != epoch);
                 // States after this epoch belong to steps that the run will do again.
@@ -249,7 +249,7 @@ impl Store {
             Self::Memory(kept) => {
                 kept.iter().find(|(kept, _)| *kept == epoch).map(|(_, bytes)| bytes.clone())
             }
-            Self::Folder { run: folder, .. } => fet_files::read(&folder.join(file_name(epoch))).ok(),
+            Self::Folder { run: folder, .. } => fet_io::read(&folder.join(file_name(epoch))).ok(),
         };
         bytes.ok_or(missing)
     }
@@ -260,7 +260,7 @@ impl Store {
             Self::Folder { run: folder, .. } => {
                 fs::create_dir_all(folder).map_err(|error| StateError::io(folder, error))?;
                 let path = folder.join(MODEL);
-                fet_files::write(&path, model).map_err(|error| StateError::io(&path, error))
+                fet_io::write(&path, model).map_err(|error| StateError::io(&path, error))
             }
         }
     }

@@ -5,7 +5,7 @@ use fet_core::message::Block;
 use fet_core::method::PrimaryBatch;
 use fet_core::objective::Objective;
 use fet_core::parameters::host;
-use fet_scores::class_weights::ClassWeights;
+use fet_eval::class_weights::ClassWeights;
 
 use super::Trainer;
 use crate::gather::gather;

@@ -7,9 +7,9 @@ use crate::privacy::ProtectionError;
 use crate::state_file::StateError;
 use fet_core::data::DataError;
 use fet_core::linker::LinkError;
-use fet_core::memory::TooLarge;
 use fet_core::parameters::ParameterError;
 use fet_core::registry::Violation;
+use fet_io::memory::TooLarge;
 
 /// Why a run failed or stopped.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-pub use fet_records::Phases;
+pub use fet_eval::records::Phases;
 
 /// A stopwatch for phases.
 pub(super) struct Watch(Instant);

@@ -9,7 +9,7 @@ use fet_core::party::Party;
 use fet_core::registry::{Slot, Violation};
 use fet_core::rng::OwnSeed;
 use fet_core::trainable::Learner;
-use fet_scores::conformal::Conformal;
+use fet_eval::conformal::Conformal;
 use serde::{Deserialize, Serialize};
 
 use super::{Machine, RunError, Similarities, Trainer};

@@ -3,9 +3,9 @@
 use fet_core::parameters::host;
 use fet_core::registry::Violation;
 use fet_core::rng::{Purpose, stream};
-use fet_scores::conformal::Conformal;
-use fet_scores::evaluation::Evaluation;
-use fet_scores::{Metric, Predictions};
+use fet_eval::conformal::Conformal;
+use fet_eval::evaluation::Evaluation;
+use fet_eval::{Metric, Predictions};
 
 use super::phases::Watch;
 use super::{RunError, Trainer};

@@ -258,7 +258,7 @@ impl Trainer {
             protocol: PROTOCOL_VERSION,
             results: RESULTS_VERSION,
             settings: settings.to_string(),
-            settings_hash: fet_files::sha256(settings.as_bytes()),
+            settings_hash: fet_io::sha256(settings.as_bytes()),
             name: self.federation.name(index).to_string(),
             number: index + 1,
             parties,

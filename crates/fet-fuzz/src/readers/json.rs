@@ -1,7 +1,7 @@
 //! The records that programs exchange: reports, events, questions, answers. What is accepted, written and read again must be
 //! the same, and no field may be lost.
 
-use fet_records::{Answer, Event, Question, Report};
+use fet_eval::records::{Answer, Event, Question, Report};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -9,7 +9,7 @@ use super::outcome;
 use crate::Outcome;
 
 // The plug-ins whose settings are read; what is not named is not linked.
-use {fet_baselines as _, fet_data as _, fet_linkers as _, fet_federation as _};
+use {fet_baselines as _, fet_data as _, fet_federation as _, fet_linkers as _};
 
 /// The experiments of the repository, those that they extend merged in.
 pub(super) fn experiments() -> Vec<Vec<u8>> {

@@ -3,10 +3,10 @@
 use std::sync::OnceLock;
 
 use fet_core::data::{Keys, Matrix};
+use fet_core::linker::Cached;
 use fet_core::linker::{Linker, Links, link_between};
 use fet_core::parameters::Parameters;
 use fet_core::registry::Slot;
-use fet_core::linker::Cached;
 use fet_federation::state_file::StateFile;
 use serde_json::{Value, json};
 

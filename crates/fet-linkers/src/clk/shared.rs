@@ -106,7 +106,7 @@ impl LinkageSchema {
         let table = near::Forms::of(settings).spelled(&table)?;
         let mut own = Self {
             format: FORMAT.to_string(),
-            salt: fet_files::hex(&salt),
+            salt: fet_io::hex(&salt),
             bits: settings.bits,
             q: settings.q,
             weighting: settings.weighting,
@@ -255,7 +255,7 @@ impl LinkageSchema {
     pub fn fingerprint(&self, secret: &[u8]) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         let key = for_project(secret, self.salt.as_bytes(), "fingerprint");
-        fet_files::hex(&derive(&key[..], &text)[..16])
+        fet_io::hex(&derive(&key[..], &text)[..16])
     }
 
     fn key(&self, secret: &[u8]) -> Zeroizing<[u8; 32]> {

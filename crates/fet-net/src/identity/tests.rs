@@ -54,7 +54,7 @@ fn a_file_without_one_key_is_refused() {
     for (text, expected) in
         [("# nothing\n", "0 lines"), ("SUA\nSUB\n", "2 lines"), ("SUABC\n", "5 characters")]
     {
-        fet_files::write_private(&path, text.as_bytes()).unwrap();
+        fet_io::write_private(&path, text.as_bytes()).unwrap();
         let error = Keys::read(&path).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }

@@ -37,7 +37,7 @@ impl Card {
         }
         bytes.extend(self.own.to_bytes());
         bytes.extend(self.expected.to_bytes());
-        let checksum = fet_files::sha256(&bytes);
+        let checksum = fet_io::sha256(&bytes);
         bytes.extend(&checksum[..CHECKSUM]);
         bytes
     }
@@ -45,7 +45,7 @@ impl Card {
     /// None where the bytes are no card, or were altered.
     pub(crate) fn decode(packet: &[u8]) -> Option<Self> {
         let (bytes, checksum) = packet.split_last_chunk::<CHECKSUM>()?;
-        if fet_files::sha256(bytes)[..CHECKSUM] != *checksum {
+        if fet_io::sha256(bytes)[..CHECKSUM] != *checksum {
             return None;
         }
         let ([CARD, asks @ (0 | 1), _, _], mut rest) = bytes.split_first_chunk()? else { return None };

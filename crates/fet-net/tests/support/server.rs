@@ -46,7 +46,7 @@ pub(crate) fn certificates(folder: &Path, name: &str) {
     let params = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).unwrap();
     let certificate = params.signed_by(&key, &authority).unwrap();
     let write = |kind: &str, text: String| {
-        fet_files::write(&folder.join(format!("{name}-{kind}.pem")), text.as_bytes()).unwrap();
+        fet_io::write(&folder.join(format!("{name}-{kind}.pem")), text.as_bytes()).unwrap();
     };
     write("ca", authority.pem());
     write("certificate", certificate.pem());
@@ -82,7 +82,7 @@ impl Running {
             }),
         };
         let text = roster.configuration().unwrap();
-        fet_files::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
+        fet_io::write(&folder.path().join("hub.conf"), text.as_bytes()).unwrap();
         let mut running = Self { program, folder, child: None, port, tls };
         running.resume();
         running
@@ -110,7 +110,7 @@ impl Running {
             true => format!("max_payload: {bytes}\n"),
             false => format!("{line}\n"),
         });
-        fet_files::write(&path, lines.collect::<String>().as_bytes()).unwrap();
+        fet_io::write(&path, lines.collect::<String>().as_bytes()).unwrap();
         self.resume();
     }
 

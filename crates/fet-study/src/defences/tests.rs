@@ -1,6 +1,6 @@
 //! Tests of defences: which variants are one, what leaks, and the scores by hand.
 
-use fet_records::Report;
+use fet_eval::records::Report;
 use serde_json::json;
 
 use super::super::grid::Scope;

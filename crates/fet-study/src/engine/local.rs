@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use fet_records::Event;
+use fet_eval::records::Event;
 
 use super::super::cell::Cell;
 use super::super::failure::{self, Failure};

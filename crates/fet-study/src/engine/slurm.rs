@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_records::Event;
+use fet_eval::records::Event;
 use serde::{Deserialize, Serialize};
 
 use self::commands::{CallError, Job, Queue, Refusal, Task, Trouble};

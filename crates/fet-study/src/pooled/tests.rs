@@ -1,6 +1,7 @@
 //! Small cases by hand.
 
-use fet_records::{Confusion, Group, Groups, Others, Quantile, Report};
+use fet_eval::records::Report;
+use fet_eval::{Confusion, Group, Groups, Others, Quantile};
 
 use super::super::results::tests::{ACCURACY, RMSE, finished};
 use super::super::summary::Summary;
@@ -22,8 +23,7 @@ fn bin(predicted: f64, observed: f64, weight: f64) -> Bin {
 
 #[test]
 fn metrics_are_by_seed_and_undefined_ones_have_a_reason() {
-    let none =
-        |report: &mut Report| report.evaluation = Evaluation::undefined(fet_scores::Task::Binary, "why");
+    let none = |report: &mut Report| report.evaluation = Evaluation::undefined(fet_eval::Task::Binary, "why");
     let other = |report: &mut Report| report.evaluation = finished(0, 2, RMSE, 0.5).1.evaluation;
     let (found, halves) =
         look(ACCURACY, &[&|_| {}, &none, &other], |row| (metric(row, ACCURACY), half_widths(row)));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use fet_records::{Direction, Metric};
+use fet_eval::{Direction, Metric};
 use serde_json::{Value, json};
 
 use super::super::output::{answer, shell_quoted, write};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use fet_scores::ChaCha8Rng;
+use fet_eval::ChaCha8Rng;
 use rand::RngExt;
 use serde::Deserialize;
 
@@ -178,7 +178,7 @@ impl Between {
 
 #[cfg(test)]
 mod tests {
-    use fet_scores::SeedableRng;
+    use fet_eval::SeedableRng;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The table of what the others add.
 
-use fet_records::{Direction, Metric};
+use fet_eval::{Direction, Metric};
 use serde_json::Value;
 
 use super::super::added::Added;

@@ -2,7 +2,7 @@
 //!
 //! How a score is defined stands in `defences`; here it is rounded and explained.
 
-use fet_records::Direction;
+use fet_eval::Direction;
 use serde_json::{Map, Value, json};
 
 use super::super::defences::{Attack, BETA, BySeed, Defence, Defences, NOTHING, score, values};

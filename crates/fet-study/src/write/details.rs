@@ -3,7 +3,7 @@
 //! `pooled` brings the seeds together, and `fet-chart` draws.
 
 use fet_chart::{Bar, NARROW, Series, Size, WIDE};
-use fet_records::Metric;
+use fet_eval::Metric;
 use serde::Serialize;
 
 use super::super::pooled::{self, ByGroup, Calibration, GroupOver, Histogram};

@@ -3,7 +3,8 @@
 //! `fet-chart` draws them.
 
 use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
-use fet_records::{Attacker, Direction, Metric};
+use fet_eval::records::Attacker;
+use fet_eval::{Direction, Metric};
 use serde::Serialize;
 
 use super::super::defences::{Attack, Defence, Defences};

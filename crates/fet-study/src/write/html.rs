@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result};
-use fet_records::EpochReport;
+use fet_eval::records::EpochReport;
 use minijinja::Environment;
 use minijinja::value::Serde;
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! The table of every metric: what each variant reached on the test rows, and how far the main metric may be off.
 //!
-//! The metrics themselves are defined in `fet-scores`; here they are rounded and explained.
+//! The metrics themselves are defined in `fet-eval`; here they are rounded and explained.
 
-use fet_records::{Estimate, Metric};
+use fet_eval::{Estimate, Metric};
 use serde_json::{Map, Value, json};
 
 use super::super::pooled::{self, Values};

@@ -4,7 +4,7 @@
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
-use fet_records::Metric;
+use fet_eval::Metric;
 
 use super::super::statistics::paired::Comparison;
 use super::super::statistics::{mean, standard_deviation};
@@ -252,7 +252,7 @@ fn latex(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use fet_records::Target;
+    use fet_eval::records::Target;
 
     use super::super::super::results::tests::{ACCURACY, RMSE, attack, labels, spent};
     use super::super::super::summary::tests::{pair, study};

@@ -1,5 +1,5 @@
 //! Stands in for `fet` in the tests of the harness: says the same lines and writes the same files, and trains nothing.
-//! Lines and files are made of the records of `fet-records`, so that the stand-in cannot drift from `fet`.
+//! Lines and files are made of the records of `fet-eval`, so that the stand-in cannot drift from `fet`.
 //!
 //! `show --batch` and `run` resolve to the file's name, the settings, the device and the seed. FAKE_FET steers it:
 //!
@@ -24,12 +24,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use fet_records::{
-    Answer, AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Estimate, Evaluation, Event,
-    Identity, Measure, Metric, Program, Question, RESULTS_VERSION, Report, Rows, Target, Traffic,
-    Value as Score,
+use fet_eval::records::{
+    Answer, AttackRecord, Attacker, Best, Cost, DataRecord, EpochReport, Event, Identity, Measure, Program,
+    Question, RESULTS_VERSION, Report, Rows, Target, Traffic,
 };
-use fet_scores::{ChaCha8Rng, Predictions, SeedableRng, Task};
+use fet_eval::{ChaCha8Rng, Predictions, SeedableRng, Task};
+use fet_eval::{Estimate, Evaluation, Metric, Value as Score};
 use serde_json::{Value, json};
 
 /// The command line.
@@ -182,7 +182,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     if arguments.is_steered("limited") {
         let path = arguments.out.join("epochs");
         let done = std::fs::read_to_string(&path).ok().and_then(|text| text.parse().ok()).unwrap_or(0usize);
-        fet_files::write(&path, (done + 1).to_string().as_bytes())?;
+        fet_io::write(&path, (done + 1).to_string().as_bytes())?;
         if done < 5 {
             let (loss, validation, seconds) = (0.25, 0.5, 0.1);
             tell(&Event::Epoch { epoch: done + 1, epochs: 6, loss, validation, test: None, seconds })?;
@@ -191,7 +191,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     tell(&Event::Epoch { epoch: 2, epochs: 2, loss: 0.25, validation: 0.5, test: Some(0.5), seconds: 0.1 })?;
     let report = report(arguments, rows)?;
-    fet_files::write(&path, serde_json::to_string(&report)?.as_bytes())?;
+    fet_io::write(&path, serde_json::to_string(&report)?.as_bytes())?;
     tell(&Event::Done { report: path })?;
     Ok(ExitCode::SUCCESS)
 }
@@ -215,7 +215,7 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         // Best at 0.25, by whatever epochs.
         -(share - 0.25).abs()
     } else if sets.contains("neighbours") {
-        vary(fet_files::sha256(sets.as_bytes())[0])
+        vary(fet_io::sha256(sets.as_bytes())[0])
     } else {
         0.0
     };

@@ -29,7 +29,7 @@ pub(crate) enum Source<'a> {
 /// Reads a Parquet file.
 pub(crate) fn read_parquet(source: &Source<'_>, file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || match source {
-        Source::Path(path) => read(|| fet_files::open(path), file, options),
+        Source::Path(path) => read(|| fet_io::open(path), file, options),
         Source::Bytes(bytes) => read(|| Ok(bytes.clone()), file, options),
     })
 }

@@ -31,7 +31,7 @@ pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
     match encode(path, &file, table)? {
         Encoded::Text { delimiter, compressed } => text(path, &file, table, delimiter, compressed),
         Encoded::Bytes(bytes) => {
-            fet_files::write_with(path, |out| out.write_all(&bytes)).map_err(|error| unwritten(&file, &error))
+            fet_io::write_with(path, |out| out.write_all(&bytes)).map_err(|error| unwritten(&file, &error))
         }
     }
 }
@@ -92,7 +92,7 @@ fn text(path: &Path, file: &str, table: &Table, delimiter: u8, compressed: bool)
         csv::write(&mut encoder, table, delimiter)?;
         encoder.finish().map(|_| ())
     };
-    fet_files::write_with(path, fill).map_err(|error| unwritten(file, &error))
+    fet_io::write_with(path, fill).map_err(|error| unwritten(file, &error))
 }
 
 fn unwritten(file: &str, error: &io::Error) -> TableError {

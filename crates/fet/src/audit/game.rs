@@ -8,11 +8,11 @@ use fet_core::experiment::Experiment;
 use fet_core::party::Party;
 use fet_core::privacy::{Neighbouring, Spent};
 use fet_core::rng::{OwnSeed, Purpose, stream};
-use fet_privacy::identity::{Identity, PublicIdentity};
 use fet_federation::data::divided;
 use fet_federation::secondary::{Own, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::{Machine, Trainer};
+use fet_privacy::identity::{Identity, PublicIdentity};
 use rand::Rng;
 
 use super::canaries::Canaries;

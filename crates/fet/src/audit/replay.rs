@@ -16,10 +16,10 @@ use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::registry::Slot;
 use fet_core::rng::OwnSeed;
-use fet_privacy::identity::Identity;
 use fet_federation::privacy::without_noise;
 use fet_federation::secondary::{Own, Secondary, Store, linking_seed};
 use fet_federation::trainer::Machine;
+use fet_privacy::identity::Identity;
 
 use super::tape::{Tape, Transcript};
 
@@ -76,7 +76,7 @@ impl<'a> Copies<'a> {
         for (request, _) in tape {
             match request {
                 Request::Join(mut terms) => {
-                    terms.settings_hash = fet_files::sha256(settings.as_bytes());
+                    terms.settings_hash = fet_io::sha256(settings.as_bytes());
                     terms.settings.clone_from(&settings);
                     copy.ask(Request::Join(terms))?;
                 }

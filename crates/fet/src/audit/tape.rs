@@ -8,8 +8,8 @@ use fet_core::aggregator::SecureSum;
 use fet_core::message::{Reply, Request, Round};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::PrivacyMechanism;
-use fet_privacy::secure_sum::{Opening, total, unmask};
 use fet_federation::secret_sum;
+use fet_privacy::secure_sum::{Opening, total, unmask};
 
 /// Everything that a party was asked and answered, in order.
 pub(super) type Tape = Arc<Mutex<Vec<(Request, Reply)>>>;

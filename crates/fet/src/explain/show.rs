@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use fet_chart::{Mark, Panel, Picture, Series, Size};
-use fet_scores::Metric;
-use fet_scores::importance::Importance;
+use fet_eval::Metric;
+use fet_eval::importance::Importance;
 
 use super::{Anchors, Explanation, FILE, PAIRS, Parties};
 

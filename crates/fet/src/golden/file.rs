@@ -53,7 +53,7 @@ impl GoldenFile {
     pub fn read(path: &Path) -> Result<Self, GoldenError> {
         let bad = |message: String| GoldenError::Bad { path: path.to_path_buf(), message };
         let bytes =
-            fet_files::read(path).map_err(|source| GoldenError::Io { path: path.to_path_buf(), source })?;
+            fet_io::read(path).map_err(|source| GoldenError::Io { path: path.to_path_buf(), source })?;
         let not_one = |error| bad(format!("is no safetensors file: {error}"));
         let (_, metadata) = SafeTensors::read_metadata(&bytes).map_err(not_one)?;
         let settings = metadata.metadata().clone().ok_or_else(|| bad("has no metadata".into()))?;

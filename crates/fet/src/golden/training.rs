@@ -13,7 +13,7 @@ use fet_core::message::Parts;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::registry::Slot;
-use fet_scores::Fractions;
+use fet_eval::Fractions;
 use fet_federation::prepare::PrimaryData;
 use fet_federation::schedule;
 use fet_federation::simulation::{Simulation, Watched};

@@ -93,7 +93,7 @@ fn secret(name: &str, of_clkhash: bool) -> anyhow::Result<Zeroizing<Vec<u8>>> {
     let value = std::env::var_os(name).map(std::ffi::OsString::into_encoded_bytes).unwrap_or_default();
     let value = Zeroizing::new(value);
     if of_clkhash && (1..LEAST).contains(&value.len()) {
-        fet_files::note!(
+        fet_io::note!(
             "warning: the secret has {} bytes; who guesses it can try guesses of names too: {LEAST} random bytes are enough",
             value.len()
         );

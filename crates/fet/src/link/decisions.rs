@@ -58,7 +58,7 @@ impl Cells {
             bytes.extend_from_slice(cell.as_bytes());
         }
         // A spreadsheet takes no text that begins with a letter for a number.
-        format!("c{}", &fet_files::hex(&fet_files::sha256(&bytes))[..16])
+        format!("c{}", &fet_io::hex(&fet_io::sha256(&bytes))[..16])
     }
 }
 

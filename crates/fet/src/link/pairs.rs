@@ -54,10 +54,10 @@ pub(crate) fn place<T>(
     if out == Path::new(output::STANDARD) {
         let mut text = Vec::new();
         let filled = fill(&mut text)?;
-        fet_files::answer(&String::from_utf8_lossy(&text))?;
+        fet_io::answer(&String::from_utf8_lossy(&text))?;
         return Ok(filled);
     }
-    fet_files::write_with(out, |file| {
+    fet_io::write_with(out, |file| {
         if out.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("gz")) {
             let mut encoder = GzEncoder::new(file, Compression::default());
             let filled = fill(&mut encoder)?;

@@ -50,7 +50,7 @@ impl Progress {
                 told.done += count;
                 if told.at.elapsed() >= PAUSE && told.done < *rows {
                     told.at = Instant::now();
-                    fet_files::note!("{}", line(done, told.done, *rows, start.elapsed()));
+                    fet_io::note!("{}", line(done, told.done, *rows, start.elapsed()));
                 }
             }
         }

@@ -105,7 +105,7 @@ pub(super) fn check<'a>(
 /// Refuses to overwrite what somebody has filled in.
 fn keeps_decisions(sheet: &Path) -> anyhow::Result<()> {
     // What is no file could be waited for; a header alone holds nothing.
-    let has_rows = || fet_files::read(sheet).is_ok_and(|bytes| bytes.trim_ascii().contains(&b'\n'));
+    let has_rows = || fet_io::read(sheet).is_ok_and(|bytes| bytes.trim_ascii().contains(&b'\n'));
     if !sheet.is_file() || !has_rows() {
         return Ok(());
     }
@@ -220,7 +220,7 @@ impl Ready {
         let Some(place) = &arguments.review else { return Ok(String::new()) };
         for (name, text) in [(PAGE, &self.page), (SHEET, &self.sheet)] {
             let path = place.join(name);
-            fet_files::write_private(&path, text.as_bytes())
+            fet_io::write_private(&path, text.as_bytes())
                 .with_context(|| format!("cannot write {}", path.display()))?;
         }
         let few = if self.pairs < arguments.review_pairs.get() { ", all that are left," } else { "" };

@@ -27,7 +27,7 @@ pub(super) fn prepare(arguments: &Arguments) -> anyhow::Result<(Slot<dyn Linker>
     }
     let one = |path: &Path, names: &[String], kind| -> anyhow::Result<Keys> {
         let (keys, notes) = read_keys(path, names, kind).map_err(input)?;
-        notes.iter().for_each(|note| fet_files::note!("note: {note}"));
+        notes.iter().for_each(|note| fet_io::note!("note: {note}"));
         Ok(keys)
     };
     let both = |kind| -> anyhow::Result<(Keys, Keys)> {

@@ -10,8 +10,8 @@ use fet_core::experiment::Experiment;
 use fet_core::message::Standing;
 use fet_core::party::Party;
 use fet_core::rng::OwnSeed;
-use fet_net::{CallError, Caller, Keys, Local, Peer};
 use fet_federation::lifetime::Known;
+use fet_net::{CallError, Caller, Keys, Local, Peer};
 
 use super::remote::{self, Link, Remote};
 use super::roster::Roster;
@@ -111,7 +111,7 @@ impl Elsewhere {
         }
         if let Err(error) = known.keep() {
             let path = self.ages.display();
-            fet_files::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
+            fet_io::note!("warning: {path}: {error}; an old copy of a party's state would go unnoticed");
         }
         seen
     }
@@ -229,7 +229,7 @@ impl Network {
 
     /// Waits until every party has joined; those that do not are left out where `drops`.
     fn wait(&mut self, drops: bool) -> anyhow::Result<()> {
-        fet_files::note!(
+        fet_io::note!(
             "waiting for {}",
             self.links.iter().map(|link| link.name.as_str()).collect::<Vec<_>>().join(", ")
         );
@@ -280,10 +280,10 @@ type Joined = (String, Result<Peer, CallError>);
 
 /// Says that a party has joined, and where its machine may compute other last bits.
 fn greet(name: &str, about: &About) {
-    fet_files::note!("party \"{name}\" has joined");
+    fet_io::note!("party \"{name}\" has joined");
     let ours = super::instructions();
     if !about.instructions.is_empty() && about.instructions != ours {
-        fet_files::note!(
+        fet_io::note!(
             "party \"{name}\" computes with {}, this machine with {ours}: the last bits may not be those of a simulation",
             about.instructions
         );

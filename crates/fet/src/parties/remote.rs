@@ -69,7 +69,7 @@ impl Link {
         if let Some(objection) =
             state.objection.as_ref().filter(|objection| shown.as_ref() != Some(*objection))
         {
-            fet_files::note!("warning: party \"{}\": {objection}", self.name);
+            fet_io::note!("warning: party \"{}\": {objection}", self.name);
             *shown = Some(objection.clone());
         }
         *self.state.lock().unwrap_or_else(PoisonError::into_inner) = (state.clone(), Instant::now());
@@ -100,13 +100,13 @@ impl Link {
                     if left.is_zero() {
                         return Err(Failure::Unreached(error.to_string()));
                     }
-                    fet_files::note!(
+                    fet_io::note!(
                         "party \"{}\": {error}; it is waited for, {} s at most",
                         self.name,
                         left.as_secs().max(1)
                     );
                     match self.join_within(left) {
-                        Ok(_) => fet_files::note!("party \"{}\" is there again", self.name),
+                        Ok(_) => fet_io::note!("party \"{}\" is there again", self.name),
                         Err(CallError::Restarted) => return Err(Failure::Restarted),
                         Err(error) => return Err(Failure::Unreached(error.to_string())),
                     }

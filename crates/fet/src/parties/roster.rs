@@ -200,7 +200,7 @@ impl Roster {
             let hub::Member { name, identity } = member;
             text += &format!("{name} {identity} {}\n", signing.as_deref().unwrap_or("none"));
         }
-        let digits = fet_files::hex(&fet_files::sha256(text.as_bytes()));
+        let digits = fet_io::hex(&fet_io::sha256(text.as_bytes()));
         let groups: Vec<&str> = (0..16).filter_map(|group| digits.get(4 * group..4 * group + 4)).collect();
         groups.join(" ")
     }

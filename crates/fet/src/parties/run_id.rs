@@ -22,7 +22,7 @@ impl RunId {
         let mut bytes = [0; 16];
         getrandom::fill(&mut bytes)
             .map_err(|error| input(format!("the system gives no randomness ({error})")))?;
-        Ok(Self(fet_files::hex(&bytes)))
+        Ok(Self(fet_io::hex(&bytes)))
     }
 
     /// Nothing else: it becomes the name of a folder.
@@ -38,7 +38,7 @@ impl RunId {
         if path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             return Ok(None);
         }
-        let text = fet_files::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
+        let text = fet_io::read_to_string(&path).map_err(|error| bad(error.to_string()))?;
         let rule = "must hold the 32 hexadecimal digits by which the other parties know this run";
         let mut lines = text.lines();
         let run = lines.next().and_then(Self::parse).ok_or_else(|| bad(rule.into()))?;
@@ -70,9 +70,9 @@ impl RunId {
             )));
         };
         let model = folder.join(MODEL);
-        let found = fet_files::sha256_of_file(&model)
-            .map_err(|error| input(format!("{}: {error}", model.display())))?;
-        if checksum.as_deref() != Some(fet_files::hex(&found).as_str()) {
+        let found =
+            fet_io::sha256_of_file(&model).map_err(|error| input(format!("{}: {error}", model.display())))?;
+        if checksum.as_deref() != Some(fet_io::hex(&found).as_str()) {
             return Err(input(format!(
                 "{} and {} must be of the same run, which has ended: the other parties' models belong to another one, or the run \
                  is not at its end; give the command again that began it",
@@ -89,9 +89,9 @@ impl RunId {
         let failed =
             |error: std::io::Error| InputError(format!("{} cannot be written: {error}", path.display()));
         std::fs::create_dir_all(folder.join(PARTIES)).map_err(failed)?;
-        let checksum = model
-            .map_or_else(String::new, |model| format!("{}\n", fet_files::hex(&fet_files::sha256(model))));
-        Ok(fet_files::write(&path, format!("{self}\n{checksum}").as_bytes()).map_err(failed)?)
+        let checksum =
+            model.map_or_else(String::new, |model| format!("{}\n", fet_io::hex(&fet_io::sha256(model))));
+        Ok(fet_io::write(&path, format!("{self}\n{checksum}").as_bytes()).map_err(failed)?)
     }
 }
 

@@ -9,10 +9,10 @@ use fet_core::data::{DatasetContext, Folders, PartyTable};
 use fet_core::experiment::Experiment;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_files::{hex, sha256_of_file};
-use fet_privacy::identity::PublicIdentity;
 use fet_federation::secondary::{Finished, LifetimePlace, Own, Secondary, Store};
 use fet_federation::trainer::Machine;
+use fet_io::{hex, sha256_of_file};
+use fet_privacy::identity::PublicIdentity;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use zeroize::Zeroizing;
@@ -158,7 +158,7 @@ impl Seat {
         let path = state.join("table");
         let failed = |error: std::io::Error| format!("`state`: {}: {error}", path.display());
         let known =
-            if path.exists() { fet_files::read_to_string(&path).map_err(failed)? } else { String::new() };
+            if path.exists() { fet_io::read_to_string(&path).map_err(failed)? } else { String::new() };
         if known == checksum {
             return Ok(());
         }
@@ -184,7 +184,7 @@ impl Seat {
                 ),
             );
         }
-        fet_files::write(&path, checksum.as_bytes()).map_err(failed)
+        fet_io::write(&path, checksum.as_bytes()).map_err(failed)
     }
 
     /// The folder of what it keeps of a run.
@@ -215,7 +215,7 @@ impl Seat {
                 let path = folder.join(MODEL);
                 let unusable =
                     |error: &dyn std::fmt::Display| Unable::Broken(format!("{}: {error}", path.display()));
-                let bytes = fet_files::read(&path).map_err(|error| unusable(&error))?;
+                let bytes = fet_io::read(&path).map_err(|error| unusable(&error))?;
                 Some(Finished::read(&bytes).map_err(|error| unusable(&error))?)
             }
         };

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use fet_core::message::{Answer, LARGEST_FRAME, Request, decode, encode_behind, frames};
 use fet_core::party::{Failure, Party, Refusal};
-use fet_net::{Connection, Local, Peer, Service};
 use fet_federation::secondary::Secondary;
+use fet_net::{Connection, Local, Peer, Service};
 
 use super::observer::Observer;
 use super::remote;

@@ -171,7 +171,7 @@ pub fn status(arguments: &Arguments) -> anyhow::Result<(String, bool)> {
         return Err(input(format!("{}: {state}", folder.display())));
     }
     let bad = |problem: String| InputError(format!("{}: {problem}", path.display()));
-    let bytes = fet_files::read(&path).map_err(|error| bad(error.to_string()))?;
+    let bytes = fet_io::read(&path).map_err(|error| bad(error.to_string()))?;
     let status: Status = serde_json::from_slice(&bytes).map_err(|error| bad(error.to_string()))?;
     let lifetime = ledger::line(&arguments.place, &folder);
     let fresh = seconds().saturating_sub(status.written) < STALE;

@@ -32,15 +32,14 @@ impl Teller {
     /// A line on standard error, or a JSON object on standard output.
     pub(super) fn tell(&self, event: &str, message: impl Display) {
         match self.log {
-            Log::Human if event == "warning" => fet_files::note!("warning: {}: {message}", self.party),
-            Log::Human => fet_files::note!("{}: {message}", self.party),
+            Log::Human if event == "warning" => fet_io::note!("warning: {}: {message}", self.party),
+            Log::Human => fet_io::note!("{}: {message}", self.party),
             Log::Json => {
                 let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
                 let message = message.to_string();
                 let line = Line { time: now.as_secs_f64(), party: &self.party, event, message };
                 // The party serves on where nobody reads.
-                let _ =
-                    fet_files::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));
+                let _ = fet_io::answer(&format!("{}\n", serde_json::to_string(&line).expect("plain data")));
             }
         }
     }

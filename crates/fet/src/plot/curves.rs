@@ -1,7 +1,7 @@
 //! `curves.svg`: training loss and validation metric by epoch, one line per run.
 
 use fet_chart::{Panel, Picture, Series, Size};
-use fet_records::EpochReport;
+use fet_eval::records::EpochReport;
 
 use super::Run;
 use crate::run::InputError;

@@ -3,11 +3,11 @@
 
 use burn::tensor::{Device, Tensor, TensorData};
 use fet_chart::{Mark, Panel, Picture, Series, Size};
+use fet_components::model::{Embedding, FourierEncoding, Init};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
-use fet_components::model::{Embedding, FourierEncoding, Init};
 use rand_distr::{Distribution, StandardNormal};
 
 use super::Run;

@@ -6,13 +6,13 @@
 use anyhow::Context;
 use burn::tensor::{Tensor, TensorData};
 use fet_chart::{Bubble, Panel, Picture, Size};
+use fet_components::model::{DynamicMask, Init};
 use fet_core::data::Keys;
 use fet_core::linker::{Linker, link};
 use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::{Parameters, host};
 use fet_core::rng::{Purpose, stream};
 use fet_core::trainable::{Learner, Trainable};
-use fet_components::model::{DynamicMask, Init};
 use fet_federation::prepare::{PreparedParty, for_model};
 use fet_federation::schedule;
 

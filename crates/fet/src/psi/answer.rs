@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use fet_core::memory;
+use fet_io::memory;
 use fet_linkage::psi::ELEMENT;
 use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 
@@ -106,7 +106,7 @@ fn check(arguments: &Arguments, request: &Request, elements: &[u8]) -> anyhow::R
     if request.rows == 0 || elements.len() as u128 != request.rows as u128 * ELEMENT as u128 {
         return refuse(format!("says {} rows, but has {} bytes of them", request.rows, elements.len()));
     }
-    if request.id != fet_files::hex(&identity(elements)) {
+    if request.id != fet_io::hex(&identity(elements)) {
         return refuse("does not have the id of its elements; have it sent again".to_string());
     }
     if request.wants != *give {

@@ -55,7 +55,7 @@ pub(super) fn ask(arguments: &Arguments) -> anyhow::Result<String> {
     let progress = Progress::of("blinding", "blinded", rows);
     let (asker, elements) = Asker::ask(own.keys, &mut rand::rng(), &|count| progress.add(count));
     drop(progress);
-    let id = fet_files::hex(&asker.request());
+    let id = fet_io::hex(&asker.request());
     let state = State { request: id.clone(), wants: *want, rows, used: false };
     let request = Request { id, wants: *want, compared: own.compared, rows };
     claim(secret)?;

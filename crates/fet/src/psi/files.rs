@@ -87,15 +87,15 @@ pub(super) fn line(header: &impl File) -> anyhow::Result<String> {
 pub(super) fn write<F: File>(path: &Path, header: &F, body: &[&[u8]]) -> anyhow::Result<()> {
     let mut bytes = format!("{FAMILY}{}{VERSION}{}\n", F::NAME, line(header)?).into_bytes();
     body.iter().for_each(|part| bytes.extend_from_slice(part));
-    let sum = fet_files::sha256(&bytes);
+    let sum = fet_io::sha256(&bytes);
     bytes.extend_from_slice(&sum);
-    fet_files::write_private(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
+    fet_io::write_private(path, &bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Refuses to replace a secret whose answer has not been opened: nothing else could open it.
 pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
     let is_waiting = |bytes| matches!(parse::<State>(bytes), Ok((State { used: false, .. }, _)));
-    if out.is_file() && fet_files::read(out).is_ok_and(is_waiting) {
+    if out.is_file() && fet_io::read(out).is_ok_and(is_waiting) {
         let problem = "holds the secret of a request that waits for its answer; name another file";
         return Err(input(format!("{argument} {}: {problem}", out.display())));
     }
@@ -105,7 +105,7 @@ pub(super) fn spare_secret(argument: &str, out: &Path) -> anyhow::Result<()> {
 /// Reads a file of this kind, and refuses one that is damaged or something else. `argument` is how it was named.
 pub(super) fn read<F: File>(argument: &str, path: &Path) -> anyhow::Result<(F, Vec<u8>)> {
     let named = format!("{argument}{}", path.display());
-    let bytes = fet_files::read(path).map_err(|error| input(format!("{named}: {error}")))?;
+    let bytes = fet_io::read(path).map_err(|error| input(format!("{named}: {error}")))?;
     parse(bytes).map_err(|problem| input(format!("{named}: {problem}")))
 }
 
@@ -116,7 +116,7 @@ fn parse<F: File>(mut bytes: Vec<u8>) -> Result<(F, Vec<u8>), String> {
     }
     let damaged = "is damaged: it does not have the checksum that it states";
     match bytes.split_last_chunk::<SUM>() {
-        Some((content, sum)) if fet_files::sha256(content) == *sum => {}
+        Some((content, sum)) if fet_io::sha256(content) == *sum => {}
         _ => return Err(damaged.to_string()),
     }
     bytes.truncate(bytes.len() - SUM);
@@ -156,7 +156,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a");
         write(&path, &small(), &[b"by\n", b"tes"]).expect("written");
-        fet_files::read(&path).expect("readable")
+        fet_io::read(&path).expect("readable")
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         return Err(input(format!("--secret {}: {problem}", secret.display())));
     }
     let asker = Asker::from_bytes(&bytes)
-        .filter(|asker| asker.rows() == state.rows && fet_files::hex(&asker.request()) == state.request)
+        .filter(|asker| asker.rows() == state.rows && fet_io::hex(&asker.request()) == state.request)
         .ok_or_else(|| input(format!("--secret {}: does not hold what its header says", secret.display())))?;
     let (header, bytes) = files::read::<Answer>("", path)?;
     let answer = parted(arguments, &state, &header, bytes)?;
@@ -79,7 +79,7 @@ pub(super) fn open(arguments: &Arguments) -> anyhow::Result<String> {
         None => {
             let count = asker.count(&answer, context.as_bytes(), &done).map_err(wrong)?;
             // Said before the secret is used up: there is no other copy of it.
-            fet_files::answer(&format!(
+            fet_io::answer(&format!(
                 "{count} distinct keys are in both tables: of {distinct} in this one, and {rows} rows of the other\n"
             ))
             .context("cannot write to standard output; the secret can still open the answer")?;

@@ -22,7 +22,7 @@ use crate::parties::network::Elsewhere;
 /// the `folder` of the run, or in memory.
 pub fn trainer(experiment: &Experiment, backend: &Backend, folder: Option<&Path>) -> anyhow::Result<Trainer> {
     let machine = machine(backend);
-    let tell = Arc::new(|warning: String| fet_files::note!("warning: {warning}"));
+    let tell = Arc::new(|warning: String| fet_io::note!("warning: {warning}"));
     let gone = folder.map_or_else(|| Ok(Vec::new()), gone)?;
     let parties = folder.map(|folder| folder.join(PARTIES));
     let folders = data_folders(experiment);
@@ -104,7 +104,7 @@ fn gone(folder: &Path) -> Result<Vec<usize>, InputError> {
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let bytes = fet_files::read(&path).map_err(|error| super::unusable(&path, error))?;
+    let bytes = fet_io::read(&path).map_err(|error| super::unusable(&path, error))?;
     checkpoint::gone(&bytes).map_err(|error| super::unusable(&path, error))
 }
 

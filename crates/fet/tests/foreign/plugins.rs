@@ -2,6 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::Tensor;
+use fet_components::model::{Init, Perceptron};
 use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
 use fet_core::attack::{About as AttackAbout, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{
@@ -20,7 +21,6 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Slot, Violation};
 use fet_core::rng::{Purpose, stream};
-use fet_components::model::{Init, Perceptron};
 use rand::RngExt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -193,7 +193,7 @@ fn what_does_not_fit_in_memory_is_refused() {
     );
     run("train.class_weights=[1e300, 1]", &["`train.class_weights[0]` must be", "at most 1000000"]);
     run("data.key_noise=1e300", &["`data.key_noise` must be", "at most 1000000"]);
-    if fet_core::memory::available().is_none() {
+    if fet_io::memory::available().is_none() {
         return;
     }
     run("method.hidden=1048576", &["the model does not fit", "GB of memory are needed", "`method`"]);

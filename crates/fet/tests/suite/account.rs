@@ -339,7 +339,7 @@ fn a_failed_attempt_at_linking_is_final() {
         let terms = fet_core::message::Terms {
             protocol: fet_core::message::PROTOCOL_VERSION,
             results: fet_federation::report::RESULTS_VERSION,
-            settings_hash: fet_files::sha256(settings.as_bytes()),
+            settings_hash: fet_io::sha256(settings.as_bytes()),
             settings,
             name: party.name().to_string(),
             number: 1,

@@ -141,7 +141,7 @@ fn labels_of_a_regression_leak_by_the_side_of_gradients() {
 fn an_experiment_names_its_attack() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("tiny.toml"), TINY).expect("writable");
-    let run = |out: &str, sets: &[&str]| -> fet_records::Report {
+    let run = |out: &str, sets: &[&str]| -> fet_eval::records::Report {
         let sets = sets.iter().flat_map(|set| ["--set", set]);
         let arguments: Vec<&str> = ["run", "tiny.toml", "--out", out].into_iter().chain(sets).collect();
         let output = fet(folder.path(), &arguments);

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
-use fet_records::{Event, Report};
+use fet_eval::records::{Event, Report};
 use serde_json::Value;
 
 pub(crate) const TINY: &str = r#"

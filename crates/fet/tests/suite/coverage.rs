@@ -1,7 +1,7 @@
 //! Split-conformal intervals and sets of classes hold the truth as often as they say.
 
 use fet_core::data::Task;
-use fet_scores::{Predictions, conformal};
+use fet_eval::{Predictions, conformal};
 use statrs::function::beta::ln_beta;
 use statrs::function::factorial::ln_binomial;
 

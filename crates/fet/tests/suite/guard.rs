@@ -9,10 +9,10 @@ use fet_core::message::{
 };
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
-use fet_privacy::identity::Identity;
 use fet_federation::secondary::{Own, Secondary, Store};
 use fet_federation::simulation::Watched;
 use fet_federation::trainer::Trainer;
+use fet_privacy::identity::Identity;
 
 use crate::support::{experiment, flex, losses, square, square_of, watched};
 
@@ -50,7 +50,7 @@ fn terms(sets: &[&str]) -> Terms {
     Terms {
         protocol: fet_core::message::PROTOCOL_VERSION,
         results: fet_federation::report::RESULTS_VERSION,
-        settings_hash: fet_files::sha256(settings.as_bytes()),
+        settings_hash: fet_io::sha256(settings.as_bytes()),
         settings,
         name: "first".to_string(),
         number: 1,

@@ -10,12 +10,12 @@ use fet_core::message::{
 };
 use fet_core::party::{Failure, Party, Refusal};
 use fet_core::rng::{OwnSeed, Purpose, stream};
-use fet_privacy::identity::Identity;
-use fet_privacy::secure_sum::{Opening, SumId, quorum, recover, total, unmask};
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{Own, Secondary, Store};
 use fet_federation::secret_sum;
 use fet_federation::simulation::Watched;
+use fet_privacy::identity::Identity;
+use fet_privacy::secure_sum::{Opening, SumId, quorum, recover, total, unmask};
 use rand::seq::IteratorRandom;
 
 use crate::support::{experiment, flex, open, square_of, watched};
@@ -201,7 +201,7 @@ fn joined(count: usize) -> Vec<(Secondary, SignedKey)> {
         let terms = Terms {
             protocol: fet_core::message::PROTOCOL_VERSION,
             results: fet_federation::report::RESULTS_VERSION,
-            settings_hash: fet_files::sha256(settings.as_bytes()),
+            settings_hash: fet_io::sha256(settings.as_bytes()),
             settings: settings.clone(),
             name,
             number: party + 1,

@@ -9,10 +9,10 @@ use fet_core::data::Task;
 use fet_core::party::Party;
 use fet_core::policy::Policy;
 use fet_core::rng::OwnSeed;
-use fet_privacy::identity::Identity;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{LifetimePlace, Own, Secondary, Store};
 use fet_federation::trainer::{RunError, Trainer};
+use fet_privacy::identity::Identity;
 
 use crate::support::{experiment, flex, square};
 

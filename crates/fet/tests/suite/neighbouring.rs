@@ -10,10 +10,10 @@ use fet_core::data::{Bounds, Keys, Matrix, PartyTable, Standardise, Task, TextTa
 use fet_core::message::{Forward, LinkKeys, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
 use fet_core::privacy::Guarantee;
-use fet_privacy::identity::Identity;
 use fet_federation::secondary::{Own, Secondary, Store};
 use fet_federation::simulation::Watched;
 use fet_federation::trainer::Trainer;
+use fet_privacy::identity::Identity;
 
 use crate::account::{session, step};
 use crate::support::{Vanishing, experiment, flex, losses, square, trainer, watched};
@@ -57,7 +57,7 @@ fn party(
     let terms = Terms {
         protocol: fet_core::message::PROTOCOL_VERSION,
         results: fet_federation::report::RESULTS_VERSION,
-        settings_hash: fet_files::sha256(settings.as_bytes()),
+        settings_hash: fet_io::sha256(settings.as_bytes()),
         settings,
         name: "first".to_string(),
         number: 1,

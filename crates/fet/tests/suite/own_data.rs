@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use fet_records::{Metric, Report};
+use fet_eval::Metric;
+use fet_eval::records::Report;
 use fet_tables::{Options, Table, Values, read};
 use rand::RngExt;
 

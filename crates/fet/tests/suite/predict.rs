@@ -27,7 +27,10 @@ fn error(trainer: &Trainer, outputs: &[f32], labels: &[f64]) -> f64 {
     (squared.sum::<f64>() / labels.len() as f64).sqrt()
 }
 
-fn trained(experiment: &Experiment, data: &VerticalData) -> (Trainer, Vec<fet_federation::simulation::Watched>) {
+fn trained(
+    experiment: &Experiment,
+    data: &VerticalData,
+) -> (Trainer, Vec<fet_federation::simulation::Watched>) {
     let (mut trainer, parties) = open(experiment, data.clone(), &flex());
     while !trainer.is_done() {
         losses(&mut trainer);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fet::provenance;
 use fet_core::data::Task;
-use fet_records::{Answer, Identity, RESULTS_VERSION, Traffic};
+use fet_eval::records::{Answer, Identity, RESULTS_VERSION, Traffic};
 use serde_json::Value;
 
 use crate::command::{TINY, fet};
@@ -221,7 +221,7 @@ fn results_of_another_kind_need_another_version() {
         found.iter().zip(FIGURES.1).all(|(found, known)| (found.1 - known.1).abs() < TOLERANCE * known.1);
     assert!(
         is_same && FIGURES.0 == RESULTS_VERSION,
-        "the results changed, or their version did: increase fet_records::RESULTS_VERSION, say so under \"Changed \
+        "the results changed, or their version did: increase fet_eval::records::RESULTS_VERSION, say so under \"Changed \
          results\" in CHANGELOG.md, and put these here: {RESULTS_VERSION}, {found:?}"
     );
 }

@@ -8,12 +8,12 @@ use fet::run::{Keep, Log, Outcome, run};
 use fet_core::data::Task;
 use fet_core::experiment::Experiment;
 use fet_core::party::Party;
-use fet_privacy::identity::Identity;
-use fet_records::Randomness;
+use fet_eval::records::Randomness;
 use fet_federation::prepare::divide;
 use fet_federation::secondary::{Own, Secondary, Store};
 use fet_federation::simulation::Simulation;
 use fet_federation::trainer::Trainer;
+use fet_privacy::identity::Identity;
 
 use crate::support::{experiment, flex, losses, report, square, trainer};
 
@@ -89,7 +89,7 @@ fn runs_with_their_own_randomness_differ_in_noise_alone() {
     assert_eq!(a.1.epsilon, simulated.1.epsilon);
     assert_eq!(run(&[OWN]).0, run(&[]).0);
     let sentence = "noise follows from the experiment's seed";
-    let guarantee = |spent: &fet_records::Spent| spent.guarantee.clone().expect("private");
+    let guarantee = |spent: &fet_eval::records::Spent| spent.guarantee.clone().expect("private");
     assert_eq!(guarantee(&a.1).randomness, Randomness::Own);
     assert_eq!(guarantee(&simulated.1).randomness, Randomness::Experiment);
     assert!(
@@ -174,7 +174,7 @@ fn a_seed_is_in_no_file_but_its_partys_own() {
             let file = std::fs::read(path).expect("a seed");
             // Its first line says what it is, and its last 32 bytes are a checksum.
             let secret = &file[file.len() - 64..file.len() - 32];
-            let hex = fet_files::hex(secret);
+            let hex = fet_io::hex(secret);
             let forms = [secret.to_vec(), hex.clone().into_bytes(), hex.to_uppercase().into_bytes()];
             for other in &files {
                 let bytes = std::fs::read(other).expect("readable");

@@ -5,10 +5,10 @@ use std::path::Path;
 use fet_core::data::{Features, VerticalData};
 use fet_core::message::{Backward, Block, Epoch, Forward, Reply, Request, Round, Terms};
 use fet_core::party::{Failure, Party};
-use fet_privacy::accountant::{Account, Event};
 use fet_federation::checkpoint;
 use fet_federation::simulation::Watched;
 use fet_federation::trainer::{RunError, Trainer};
+use fet_privacy::accountant::{Account, Event};
 
 use crate::account::{NOISE, kill, many, plain, refused, session, step};
 
@@ -59,7 +59,7 @@ fn a_run_has_one_account_however_its_terms_are_worded() {
     let mut second = changed(&sets, folder.path(), |request| {
         if let Request::Join(Terms { settings, settings_hash, .. }) = request {
             settings.push_str("\n# another run?\n");
-            *settings_hash = fet_files::sha256(settings.as_bytes());
+            *settings_hash = fet_io::sha256(settings.as_bytes());
         }
     });
     assert_eq!(second.1[0].ask(request).expect("the same again"), reply);

@@ -322,7 +322,7 @@ fn hostile_cells_are_only_shown() {
     let script =
         page.split("<script>").nth(1).and_then(|rest| rest.split("</script>").next()).expect("a script");
     use base64::Engine;
-    let hash = base64::prelude::BASE64_STANDARD.encode(fet_files::sha256(script.as_bytes()));
+    let hash = base64::prelude::BASE64_STANDARD.encode(fet_io::sha256(script.as_bytes()));
     assert!(page.contains(&format!("default-src 'none'; script-src 'sha256-{hash}'")), "{hash}");
     assert!(!page.contains("http://") && !page.contains("https://"), "nothing is loaded");
 

@@ -1,6 +1,6 @@
 //! Splits and scores that an experiment names, on tables as they are.
 
-use fet_records::Metric;
+use fet_eval::Metric;
 use fet_tables::Values;
 
 use crate::command::fet;

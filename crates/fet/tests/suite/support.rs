@@ -11,11 +11,11 @@ use fet_core::message::{Reply, Request, Round};
 use fet_core::parameters::Parameters;
 use fet_core::party::{Failure, Party};
 use fet_core::rng::{Purpose, stream};
-use fet_records::{Cost, Report};
-use fet_testing::left_out;
+use fet_eval::records::{Cost, Report};
 use fet_federation::prepare::divide;
 use fet_federation::simulation::{Simulation, Watched};
 use fet_federation::trainer::{RunError, StepReport, Trainer};
+use fet_testing::left_out;
 use rand::RngExt;
 
 /// Every device that this build has and this machine can open.

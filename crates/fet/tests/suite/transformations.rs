@@ -1,6 +1,7 @@
 //! What is computed in a cheaper way, against its definition, on every device: values and gradients.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use fet_components::model::{Attention, Init};
 use fet_core::data::Task;
 use fet_core::encoder::{Computation, Encoder, EncoderContext, Listed, NeighbourBatch};
 use fet_core::method::{Memory, Method, PrimaryBatch, PrimaryContext};
@@ -10,7 +11,6 @@ use fet_core::optimizer::OptimizerSettings;
 use fet_core::parameters::host;
 use fet_core::registry::Slot;
 use fet_core::rng::{Purpose, stream};
-use fet_components::model::{Attention, Init};
 use rand::RngExt;
 
 use crate::support::devices;

@@ -1,6 +1,6 @@
 //! The records of a ledger as bytes. What they mean together is for the ledger.
 
-use fet_files::PAYLOAD;
+use fet_io::PAYLOAD;
 
 /// Digest of a release: 8 bytes for the sample of records that it was made of, and 16 for the whole release.
 pub(in crate::secondary) type Digest = [u8; 24];

@@ -257,7 +257,7 @@ fn ledgers_of_former_versions_must_be_added() {
 fn an_account_of_a_newer_program_or_a_damaged_one_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(FILE);
-    let mut lines = fet_files::Lines::open(&path).expect("a new file").0;
+    let mut lines = fet_io::Lines::open(&path).expect("a new file").0;
     lines.append("{\"version\":2,\"more\":[]}").expect("written");
     let refused = Lifetime::open(folder.path()).expect_err("refused").to_string();
     assert!(refused.contains("version 2") && refused.contains("use the newer program"), "{refused}");

@@ -1,6 +1,7 @@
 //! What is drawn for which task.
 
-use fet_records::{Group, Groups, Report};
+use fet_eval::records::Report;
+use fet_eval::{Group, Groups};
 
 use super::super::super::results::tests::{ACCURACY, RMSE};
 use super::super::super::summary::tests::{pair, study};

@@ -1,6 +1,7 @@
 //! What stands in the table, and what is said of it.
 
-use fet_records::{Evaluation, Report};
+use fet_eval::Evaluation;
+use fet_eval::records::Report;
 
 use super::super::super::results::tests::{ACCURACY, RMSE};
 use super::super::super::summary::tests::{pair, study};
@@ -53,7 +54,7 @@ fn what_is_undefined_is_said_to_be() {
     let cells = [(0, 0, ACCURACY, 0.5), (0, 1, ACCURACY, 0.75), (1, 0, ACCURACY, 0.5)];
     let undefined = |reports: &mut [Report]| {
         for report in &mut reports[1..] {
-            report.evaluation = Evaluation::undefined(fet_scores::Task::Binary, "the model diverged");
+            report.evaluation = Evaluation::undefined(fet_eval::Task::Binary, "the model diverged");
         }
     };
     let (table, notes) =
@@ -85,7 +86,7 @@ fn mixed_metrics_have_no_main_one() {
 fn programs_get_every_seed() {
     let cells = [(0, 0, ACCURACY, 0.5), (0, 1, ACCURACY, 0.75)];
     let undefined = |reports: &mut [Report]| {
-        reports[1].evaluation = Evaluation::undefined(fet_scores::Task::Binary, "why");
+        reports[1].evaluation = Evaluation::undefined(fet_eval::Task::Binary, "why");
     };
     let (metrics, interval) =
         look(&cells, undefined, |summary| (json(summary, &summary.rows[0]), interval_json(&summary.rows[0])));

@@ -54,7 +54,7 @@ pub(super) fn encode(
 fn fingerprint(schema: &str, secret: &[u8]) -> Option<String> {
     let schema: Value = serde_json::from_str(schema).ok().filter(|_| secret.len() >= LEAST)?;
     let key = for_project(secret, b"clkhash", "fingerprint");
-    Some(fet_files::hex(&derive(&key[..], &canonical(&schema).to_string())[..16]))
+    Some(fet_io::hex(&derive(&key[..], &canonical(&schema).to_string())[..16]))
 }
 
 /// The same JSON with its properties in order, whatever blanks and order the file has.

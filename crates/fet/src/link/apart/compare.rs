@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use fet_core::linker::Links;
-use fet_core::memory;
+use fet_io::memory;
 use fet_linkage::bits::BitTable;
 use fet_linkage::blocking::Blocking;
 use fet_linkage::search::{Index, Measure};
@@ -16,7 +16,7 @@ use crate::input::input;
 use crate::link::choice::{self, Assign, Choice, Threshold};
 use crate::link::progress::Progress;
 use crate::link::{SECONDS, check_output, pairs, summary, truth};
-use crate::memory::peak_memory;
+use fet_io::memory::peak_memory;
 
 /// The arguments of `fet link match`.
 #[derive(Debug, Clone, clap::Args)]
@@ -88,7 +88,7 @@ fn agree(arguments: &Arguments, tables: &[Encodings]) -> anyhow::Result<()> {
     let mut all = tables.iter().zip(&arguments.encodings);
     let named = all.clone().find(|(table, _)| table.fingerprint.is_some());
     if let Some((_, nameless)) = all.find(|(table, _)| table.fingerprint.is_none()) {
-        fet_files::note!(
+        fet_io::note!(
             "warning: {} does not say by which schema and secret it was encoded: whether it can be compared is not checked",
             nameless.display()
         );
@@ -181,7 +181,7 @@ pub(super) fn search(
         if all_pairs { None } else { Blocking::choose(queries, records, take, SIMILARITY, RECALL) };
     let found = match blocking {
         Some(blocking) => {
-            fet_files::note!(
+            fet_io::note!(
                 "{} by {} rows are not all compared: those of Dice similarity {SIMILARITY} are with probability {RECALL} (--all-pairs \
                  compares all)",
                 queries.rows(),

@@ -63,7 +63,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
     getrandom::fill(&mut salt).map_err(|error| input(format!("the system gives no randomness: {error}")))?;
     let schema = LinkageSchema::learn(&settings, keys, salt, &secret, &records)
         .map_err(|error| input(error.to_string().replace("`linker.", "`--set ")))?;
-    fet_files::write_private(out, &serde_json::to_vec_pretty(&schema)?)
+    fet_io::write_private(out, &serde_json::to_vec_pretty(&schema)?)
         .with_context(|| format!("cannot write {}", out.display()))?;
     Ok(format!(
         "learned from {} rows: {} q-grams and words that three rows or more have\nschema written to {}: for owners who have the secret, \
@@ -78,7 +78,7 @@ pub(super) fn learn(arguments: &Learn) -> anyhow::Result<String> {
 pub(super) fn encode(arguments: &Arguments) -> anyhow::Result<String> {
     let Arguments { table, schema: path, keys, out, .. } = arguments;
     output::check_own("--out", out, [table, path])?;
-    let text = fet_files::read_to_string(path)
+    let text = fet_io::read_to_string(path)
         .map_err(|error| input(format!("--schema {}: {error}", path.display())))?;
     let theirs = clkhash::is_theirs(&text);
     let secret = secret(&arguments.secret_env, theirs)?;

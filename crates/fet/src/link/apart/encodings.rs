@@ -61,7 +61,7 @@ impl Encodings {
                 let problem = "is the form of clkhash, whose schema was not used; name a .clks file";
                 return Err(input(format!("--out {}: {problem}", path.display())));
             }
-            fet_files::write_private(path, write_clks(&self.filters).as_bytes())?;
+            fet_io::write_private(path, write_clks(&self.filters).as_bytes())?;
             return Ok(());
         }
         let header = Header {
@@ -74,15 +74,15 @@ impl Encodings {
         writeln!(bytes, "{}", serde_json::to_string(&header)?)?;
         bytes.reserve(8 * self.filters.words().len() + 32);
         self.filters.words().iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        let sum = fet_files::sha256(&bytes);
+        let sum = fet_io::sha256(&bytes);
         bytes.extend_from_slice(&sum);
-        fet_files::write_private(path, &bytes)?;
+        fet_io::write_private(path, &bytes)?;
         Ok(())
     }
 
     /// Reads a file, and refuses one that is damaged or something else.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
-        let bytes = fet_files::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
+        let bytes = fet_io::read(path).map_err(|error| input(format!("{}: {error}", path.display())))?;
         // JSON may begin with a byte-order mark and blanks.
         let json = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes).trim_ascii_start();
         let read = match json.first() {
@@ -113,7 +113,7 @@ impl Encodings {
         };
         let damaged = "is damaged: it does not have the checksum that it states; have it sent again";
         let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err(damaged.to_string()) };
-        if fet_files::sha256(content) != *sum {
+        if fet_io::sha256(content) != *sum {
             return Err(damaged.to_string());
         }
         let rest = &rest[..rest.len() - 32];
@@ -158,7 +158,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("a.clks");
         small().write(&path).expect("written");
-        let whole = fet_files::read(&path).expect("readable");
+        let whole = fet_io::read(&path).expect("readable");
         for at in 0..whole.len() {
             let mut flipped = whole.clone();
             flipped[at] ^= 1;
@@ -171,7 +171,7 @@ mod tests {
     fn a_header_that_lies_is_refused() {
         let header = |text: &str| {
             let mut bytes = [MAGIC, text.as_bytes(), b"\n", &[0; 32]].concat();
-            bytes.extend(fet_files::sha256(&bytes));
+            bytes.extend(fet_io::sha256(&bytes));
             Encodings::from_bytes(&bytes).expect_err("wrong")
         };
         for (rows, bits) in [(1, 128), (0, 256), (3, 256), (u64::MAX, 256), (2, 100), (4, 0)] {

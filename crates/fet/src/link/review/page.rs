@@ -50,7 +50,7 @@ pub(super) fn text(review: &Review<'_>) -> anyhow::Result<String> {
         "threshold": review.threshold,
         "header": format!("{},{DECISION}", sheet::header(review)),
         "script": SCRIPT,
-        "script_hash": BASE64_STANDARD.encode(fet_files::sha256(SCRIPT.as_bytes())),
+        "script_hash": BASE64_STANDARD.encode(fet_io::sha256(SCRIPT.as_bytes())),
         "pairs": review.pairs.iter().map(|pair| shown(review, pair)).collect::<Vec<_>>(),
     });
     let template = environment.get_template("review.html").context("the template of the review")?;

@@ -5,11 +5,11 @@ use fet_core::aggregator::{Aggregation, Aggregator, Role, SecureSum};
 use fet_core::parameters::host;
 use fet_core::privacy::Form;
 use fet_core::registry::Slot;
+use fet_federation::secret_sum;
 use fet_privacy::secure_sum::{
     Attempt, CollectError, Commitment, Member, Message, Opening, Parties, Recovered, SumId, Units, Word,
     collect, total, unmask,
 };
-use fet_federation::secret_sum;
 
 use super::{all, random, rng};
 use crate::support::{devices, flex};

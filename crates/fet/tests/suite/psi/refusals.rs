@@ -24,7 +24,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     // With its checksum again, as somebody has who changes a file with intent.
     let signed = |mut bytes: Vec<u8>| {
         bytes.truncate(bytes.len() - 32);
-        bytes.extend(fet_files::sha256(&bytes));
+        bytes.extend(fet_io::sha256(&bytes));
         bytes
     };
     for name in ["links.psi", "links.answer", "links.secret"] {
@@ -44,7 +44,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     // An element that is none, in a request whose id is that of its elements, and in an answer.
     let mut none = request.clone();
     none[body(&request) + 32..][..32].fill(0);
-    let id = fet_files::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
+    let id = fet_io::hex(&labelled::identity(&none[body(&none)..none.len() - 32]));
     let old = text(&request[..body(&request)]);
     let place = old.find("\"id\":\"").expect("an id") + 6;
     none[place..place + 64].copy_from_slice(id.as_bytes());
@@ -75,7 +75,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
     put("payload.links.answer", &signed([gives.as_bytes(), &answer[body(&answer)..]].concat()));
     // An owner whose only row says that it is its hundredth.
     let elements = &request[body(&request)..request.len() - 32];
-    let id = fet_files::hex(&labelled::identity(elements));
+    let id = fet_io::hex(&labelled::identity(elements));
     let header = format!(r#"{{"request":"{id}","gives":"links","rows":1,"columns":[],"padded":8}}"#);
     let (keys, sealed) = ([Some(labelled::key(b"person 0\ntown 0"))], [vec![99, 0, 0, 0]]);
     let hundredth =

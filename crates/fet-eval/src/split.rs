@@ -17,7 +17,7 @@ pub use folds::folds;
 pub use fractions::Fractions;
 pub use strata::{codes, quantile_strata};
 
-use fet_files::did_you_mean;
+use fet_io::did_you_mean;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! The laws of every split: parts partition the rows, and each strategy keeps its own promise.
 
-use fet_scores::split::{Part, codes, folds, quantile_strata};
-use fet_scores::{ChaCha8Rng, Fractions, Split, SplitError, Strategy};
+use fet_eval::split::{Part, codes, folds, quantile_strata};
+use fet_eval::{ChaCha8Rng, Fractions, Split, SplitError, Strategy};
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 

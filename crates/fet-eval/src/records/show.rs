@@ -16,7 +16,7 @@ pub struct Identity {
     pub experiment: Value,
     /// Checksum of the files that the settings of the data name.
     pub data: String,
-    /// [`RESULTS_VERSION`](crate::RESULTS_VERSION).
+    /// [`RESULTS_VERSION`](super::RESULTS_VERSION).
     pub results: u32,
 }
 

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use fet_scores::bootstrap::{Method, Settings, bootstrap};
-use fet_scores::calibration::{Bins, curve};
-use fet_scores::class_weights::ClassWeights;
-use fet_scores::confusion::Confusion;
-use fet_scores::{ChaCha8Rng, Metric, Predictions, Task};
+use fet_eval::bootstrap::{Method, Settings, bootstrap};
+use fet_eval::calibration::{Bins, curve};
+use fet_eval::class_weights::ClassWeights;
+use fet_eval::confusion::Confusion;
+use fet_eval::{ChaCha8Rng, Metric, Predictions, Task};
 use rand::SeedableRng;
 use serde_json::Value;
 

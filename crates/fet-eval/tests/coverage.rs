@@ -1,8 +1,8 @@
 //! Intervals and sets miss as often as they say, on data whose truth is known. Seeds are fixed; α stands at each test.
 
-use fet_scores::bootstrap::{BootstrapError, Method, Settings, bootstrap, bootstrap_of};
-use fet_scores::conformal::Conformal;
-use fet_scores::{ChaCha8Rng, Metric, Predictions, Task};
+use fet_eval::bootstrap::{BootstrapError, Method, Settings, bootstrap, bootstrap_of};
+use fet_eval::conformal::Conformal;
+use fet_eval::{ChaCha8Rng, Metric, Predictions, Task};
 use rand::{RngExt, SeedableRng};
 use rand_distr::{Distribution, Exp1, StandardNormal};
 use statrs::distribution::{Binomial, DiscreteCDF};
@@ -119,7 +119,7 @@ fn check_conformal(
         let (truth, output) = table(1, &mut rng);
         hits += u64::from(conformal.covers(&Predictions::new(task, &truth, &output).expect("right"), 0));
     }
-    let rank = fet_scores::conformal::rank(rows, alpha).expect("enough rows");
+    let rank = fet_eval::conformal::rank(rows, alpha).expect("enough rows");
     let exact = rank as f64 / (rows + 1) as f64;
     assert!(exact >= 1.0 - alpha && exact < 1.0 - alpha + 1.0 / (rows + 1) as f64);
     check_binomial(hits, trials, exact);

@@ -3,13 +3,13 @@
 //! Everything but `cost` is the same, bit for bit, for the same seed, device and data. Reports are made by `fet run`;
 //! whether one belongs to a certain experiment is for its readers to decide.
 
-use fet_scores::{Evaluation, Metric};
+use crate::{Evaluation, Metric};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::attack::AttackRecord;
+use super::attack::AttackRecord;
+use super::privacy::{LabelPrivacy, Spent};
 use crate::nullable;
-use crate::privacy::{LabelPrivacy, Spent};
 
 /// The report of a finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub struct Program {
     pub version: String,
     /// The commit it was built from, where that is known.
     pub commit: String,
-    /// [`RESULTS_VERSION`](crate::RESULTS_VERSION).
+    /// [`RESULTS_VERSION`](super::RESULTS_VERSION).
     pub results: u32,
 }
 

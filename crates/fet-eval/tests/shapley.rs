@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use fet_scores::ChaCha8Rng;
-use fet_scores::shapley::{Shapley, ShapleyError, shapley};
+use fet_eval::ChaCha8Rng;
+use fet_eval::shapley::{Shapley, ShapleyError, shapley};
 use rand::SeedableRng;
 
 fn values(players: usize, pairs: usize, game: impl Fn(&[bool]) -> f64) -> Shapley {

@@ -9,7 +9,7 @@ mod show;
 
 use std::fmt;
 
-use fet_files::did_you_mean;
+use fet_io::did_you_mean;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

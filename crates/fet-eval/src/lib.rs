@@ -1,4 +1,4 @@
-//! What is measured of a model, and on which rows.
+//! Evaluation of a model: metrics, intervals, splits of the rows, and the records of a run.
 //!
 //! | module | answers |
 //! |---|---|
@@ -10,6 +10,7 @@
 //! | [`conformal`] | intervals and sets of classes that hold the truth with a stated probability |
 //! | [`class_weights`] | how a loss weighs rare classes |
 //! | [`shapley`], [`importance`] | what each party, or each column, contributes |
+//! | [`records`] | the report and the events of a run, as other programs read them |
 //!
 //! Everything is plain `f64` on the host: no tensors, no files, no party. Random numbers come from a `ChaCha8Rng` that
 //! the caller makes, so that this crate knows nothing of seeds and purposes. Metrics follow scikit-learn's definitions
@@ -28,6 +29,7 @@ mod nullable;
 pub mod predictions;
 mod probability;
 mod ranking;
+pub mod records;
 mod regression;
 mod reweighted;
 pub mod scores;
@@ -39,7 +41,7 @@ pub use bootstrap::Interval;
 pub use calibration::Bin;
 pub use confusion::Confusion;
 pub use evaluation::{Estimate, Evaluation, Group, Groups, Others, Quantile, Residuals};
-pub use fet_files::did_you_mean;
+pub use fet_io::did_you_mean;
 pub use metric::{Direction, Metric, Task, Unit};
 pub use predictions::{PredictionError, Predictions};
 pub use scores::{Scores, Value};

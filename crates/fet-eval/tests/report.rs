@@ -3,7 +3,7 @@
 //! `written-by-fet.json` is of a private run of three epochs, but for its `evaluation`: that is of made-up predictions, with
 //! the run's accuracies. The suite of the crate `fet` does the same with the report of a run it has just made.
 
-use fet_records::{Report, Spent};
+use fet_eval::records::{Report, Spent};
 use serde_json::{Value, json};
 
 const WRITTEN: &str = include_str!("written-by-fet.json");

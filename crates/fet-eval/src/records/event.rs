@@ -4,11 +4,11 @@
 
 use std::path::PathBuf;
 
-use fet_scores::Metric;
+use crate::Metric;
 use serde::{Deserialize, Serialize};
 
+use super::report::Rows;
 use crate::nullable;
-use crate::report::Rows;
 
 /// How far a run is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -9,11 +9,6 @@ use std::panic::{self, AssertUnwindSafe};
 /// Less than this is not worth asking the system.
 const SMALL: u64 = 64 << 20;
 
-/// The greatest width of a layer that settings may ask for: its square does not overflow, and is then held against the memory.
-pub const MOST_WIDTH: usize = 1 << 20;
-/// The greatest number of blocks or layers of a kind that settings may ask for.
-pub const MOST_BLOCKS: usize = 1_000;
-
 /// What needs more memory than there is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{} of memory are needed, and {} are left", gigabytes(*needed), gigabytes(*left))]
@@ -83,6 +78,14 @@ fn number_after(text: &str, name: &str) -> Option<u64> {
 fn gigabytes(bytes: u64) -> String {
     let gigabytes = bytes as f64 / 1e9;
     if gigabytes < 1e4 { format!("{gigabytes:.1} GB") } else { format!("{gigabytes:.0e} GB") }
+}
+
+/// Returns the peak memory of this process in bytes; 0 where Linux's `/proc` does not exist.
+pub fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod atomic;
 mod checksum;
 mod journal;
 mod lines;
+pub mod memory;
 mod names;
 mod streams;
 mod whole;
