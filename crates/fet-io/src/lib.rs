@@ -1,13 +1,16 @@
 //! Atomic files, append-only journals, SHA-256 checksums, standard streams that may close, and suggestions for mistyped names.
 //!
-//! All programs of the workspace write their files through this crate.
+//! All programs of the workspace write their files through this crate, and report invalid input and exit codes in the same way.
 
 mod atomic;
 mod checksum;
+pub mod exit;
+pub mod input;
 mod journal;
 mod lines;
 pub mod memory;
 mod names;
+pub mod output;
 mod streams;
 mod whole;
 
@@ -16,5 +19,5 @@ pub use checksum::{hex, sha256, sha256_of_file};
 pub use journal::{Journal, JournalError, PAYLOAD};
 pub use lines::{Lines, LinesError};
 pub use names::{did_you_mean, experiment, similar_experiment};
-pub use streams::{Notes, answer, choose_notes, note_line, plain};
+pub use streams::{Notes, answer, choose_notes, note_line, plain, shorten};
 pub use whole::{open, read, read_to_string};

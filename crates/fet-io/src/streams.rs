@@ -131,6 +131,16 @@ macro_rules! note {
     ($($line:tt)*) => { $crate::note_line(format_args!($($line)*)) };
 }
 
+/// Returns a message without control characters, cut to 1,500 characters.
+pub fn shorten(message: &str) -> String {
+    const LONGEST: usize = 1_500;
+    let plain = plain(message);
+    match plain.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &plain[..end]),
+        None => plain,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

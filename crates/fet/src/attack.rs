@@ -12,7 +12,8 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::{Slot, plugins};
 
 use crate::experiment_file::data_folders;
-use crate::input::{input, machine};
+use crate::run::machine;
+use fet_io::input::input;
 
 /// Puts `experiment` to the attack of that name with its default settings; without a name to its own attack, or to every one
 /// that fits it. Standard error is told which one is under way; `found` gets what each has found.

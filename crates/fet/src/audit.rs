@@ -26,7 +26,8 @@ use rand::RngExt;
 use serde::Serialize;
 
 use crate::experiment_file::data_folders;
-use crate::input::{input, machine};
+use crate::run::machine;
+use fet_io::input::input;
 use game::Game;
 
 pub use table::table;

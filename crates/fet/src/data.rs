@@ -14,9 +14,9 @@ use fet_tables::prepare::{Preparation, Rules};
 use fet_tables::{Kind, Options, Table, shortened, summary};
 
 use crate::experiment_file::data_folders;
-use crate::input::input;
 use crate::provenance::check_files;
 use crate::run;
+use fet_io::input::input;
 
 /// The commands.
 #[derive(Debug, Clone, clap::Subcommand)]

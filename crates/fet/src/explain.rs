@@ -23,9 +23,9 @@ use serde::Serialize;
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::input::{InputError, input};
 use crate::predict::Served;
 use crate::provenance::Provenance;
+use fet_io::input::{InputError, input};
 
 /// The file of an explanation, in the folder of its run.
 const FILE: &str = "explanation.json";

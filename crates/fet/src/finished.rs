@@ -8,8 +8,10 @@ use fet_federation::secondary::Finished;
 use fet_federation::simulation::Start;
 use fet_federation::trainer::SavedModel;
 
-use crate::folder::{CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
-use crate::input::{InputError, of_json};
+use crate::experiment_file::data_folders;
+use crate::folder::{CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
+use crate::provenance::files;
+use fet_io::input::{InputError, of_json};
 
 /// A finished run.
 #[derive(Debug)]
@@ -26,6 +28,13 @@ pub struct FinishedRun {
 const MOST_PARTIES: usize = 1 << 16;
 
 impl FinishedRun {
+    /// Returns the files that a command must not overwrite: those of the run, and the data files that it read.
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
+        let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
+        let data = files(&self.experiment, &data_folders(&self.experiment)).into_iter().map(|(_, path)| path);
+        names.iter().map(|name| self.folder.join(name)).chain(data).collect()
+    }
+
     /// Reads the report of the run in `folder`.
     pub fn read(folder: &Path) -> Result<Self, InputError> {
         let bytes = file(folder, REPORT)?;

@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use fet_io::output::check_name;
+
 /// The report of a finished run.
 pub(crate) const REPORT: &str = "report.json";
 /// The model of its best epoch.
@@ -23,20 +25,10 @@ pub(crate) const LOCK: &str = "lock";
 /// The report that a study set aside because it is incomplete or of another run.
 const OLD_REPORT: &str = "report.old.json";
 
-/// Refuses a name that a terminal would not show as it is.
-pub(crate) fn plain(out: &Path) -> Result<(), String> {
-    match out.to_string_lossy().chars().find(|c| c.is_control()) {
-        Some(found) => {
-            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
-        }
-        None => Ok(()),
-    }
-}
-
 /// Refuses a folder in which something else has the name of a file that a run writes, before the run has done its work: an input
 /// of it, a file that no run has written, a FIFO, which would wait for a reader.
 pub(crate) fn check<'a>(folder: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> Result<(), String> {
-    plain(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
+    check_name(folder).map_err(|problem| format!("--out {}: {problem}", folder.display()))?;
     let inputs: Vec<PathBuf> = inputs.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     for name in [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT] {
         let path = folder.join(name);

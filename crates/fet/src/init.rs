@@ -10,8 +10,8 @@ use fet_core::experiment::Experiment;
 use fet_core::registry::did_you_mean;
 use fet_tables::{ColumnSummary, Options, Summary, summary};
 
-use crate::input::input;
-use crate::output;
+use fet_io::input::input;
+use fet_io::output;
 
 /// The arguments of `fet init`.
 #[derive(Debug, Clone, clap::Args)]

@@ -9,9 +9,9 @@ use fet_federation::lifetime::{Lifetime, RunLoss};
 use fet_privacy::accountant::{Event, Total, gaussian};
 use serde_json::{Value, json};
 
-use crate::input::input;
 use crate::lock;
 use crate::parties::seat::{File, own_folder};
+use fet_io::input::input;
 
 /// The commands of `fet ledger`.
 #[derive(Debug, Clone, clap::Subcommand)]

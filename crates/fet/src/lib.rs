@@ -1,11 +1,20 @@
-//! The `fet` command, as a library so that tests can call what the command does.
+//! The `fet` command as a library: [`main`] is the whole program, and tests call its parts.
 //!
-//! The only crate that references every plug-in crate: inventory drops a crate that nothing references.
+//! A program with plug-ins of its own names their crates and calls [`main`]:
+//!
+//! ```no_run
+//! use custom_linker as _; // a crate with plug-ins
+//!
+//! fn main() -> std::process::ExitCode {
+//!     fet::main()
+//! }
+//! ```
 
 pub mod account;
 pub mod attack;
 pub mod audit;
 mod card;
+mod cli;
 pub mod data;
 pub mod exit;
 pub mod experiment_file;
@@ -15,18 +24,14 @@ mod folder;
 pub mod golden;
 pub mod help;
 pub mod init;
-mod input;
 pub mod ledger;
-pub mod link;
 pub mod list;
 mod lock;
-mod output;
 pub mod parties;
 pub mod plot;
 pub mod predict;
 mod predictions;
 pub mod provenance;
-pub mod psi;
 pub mod run;
 pub mod schema;
 pub mod show;
@@ -34,10 +39,13 @@ pub mod threads;
 pub mod train;
 mod watch;
 
-// Plug-in crates. A linker, encoder, ... of your own: add its crate here and to Cargo.toml.
+pub use cli::main;
+
+// The plug-ins of the program: the linker drops a crate that no code names.
 use custom_linker as _;
 use fet_attacks as _;
 use fet_baselines as _;
+use fet_components as _;
 use fet_data as _;
 use fet_linkers as _;
 

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 
 use self::roster::Roster;
 use self::run_id::RunId;
-use crate::input::input;
+use fet_io::input::input;
 
 /// Reads one of the files of parties: what its type does not allow is refused in the words of settings.
 pub(crate) fn read<T: JsonSchema + DeserializeOwned>(path: &Path) -> anyhow::Result<T> {

@@ -19,8 +19,9 @@ use fet_federation::prepare::Preparing;
 use fet_federation::trainer::SavedModel;
 
 use crate::finished::FinishedRun;
-use crate::folder::{self, MODEL, PARTIES};
-use crate::input::InputError;
+use crate::folder::{MODEL, PARTIES};
+use fet_io::input::InputError;
+use fet_io::output;
 
 /// A finished run.
 pub(crate) struct Run {
@@ -44,7 +45,7 @@ pub fn plot(folders: &[PathBuf], out: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let Some((run, party)) = runs.iter().find_map(|run| Some((run, mask::party(run)?))) {
         files.push(("mask.svg", mask::draw(run, party)?));
     }
-    folder::plain(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
+    output::check_name(out).map_err(|problem| InputError(format!("--out {}: {problem}", out.display())))?;
     let was_there = out.exists();
     std::fs::create_dir_all(out)
         .map_err(|error| InputError(format!("cannot make the folder {}: {error}", out.display())))?;

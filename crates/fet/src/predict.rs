@@ -21,12 +21,13 @@ use fet_tables::{Format, Kind, Options, Table};
 
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
-use crate::input::{input, machine};
-use crate::output;
 use crate::parties::network::{Elsewhere, Network};
 use crate::parties::{self, Purpose};
 use crate::predictions::{Predicted, ROW, number, table, text};
 use crate::provenance::{Provenance, files};
+use crate::run::machine;
+use fet_io::input::input;
+use fet_io::output;
 
 /// The arguments of `fet predict`.
 #[derive(Debug, Clone, clap::Args)]
@@ -383,7 +384,7 @@ fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> 
     }
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
     let read: Vec<PathBuf> = files(&run.experiment, folders).into_iter().map(|(_, path)| path).collect();
-    output::check(out, output::of_run(run).iter().chain(&read).chain([&arguments.rows]))
+    output::check(out, run.files().iter().chain(&read).chain([&arguments.rows]))
 }
 
 fn write(out: &Path, table: &Table) -> anyhow::Result<()> {

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::experiment_file::resolved;
 use crate::folder::{MODEL, PARTIES};
-use crate::input::InputError;
+use fet_io::input::InputError;
 
 /// What a run follows from.
 #[derive(Debug, Clone, PartialEq)]

@@ -14,11 +14,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::{Context, bail};
+use fet_backends::Backend;
 use fet_core::experiment::{Experiment, Randomness, TrainSettings};
 use fet_eval::records::{Cost, DataRecord, Program, RESULTS_VERSION, Report};
 use fet_federation::simulation::Simulation;
-use fet_federation::trainer::{RunError, SavedModel, StepReport, Trainer};
+use fet_federation::trainer::{Machine, RunError, SavedModel, StepReport, Trainer};
 use fet_federation::{checkpoint, report};
+use fet_io::input::{input, of_json};
+use fet_io::memory::peak_memory;
 use fet_io::{Journal, PAYLOAD};
 
 use crate::attack;
@@ -26,17 +29,15 @@ use crate::card;
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PARTIES, PREDICTIONS, REPORT};
-pub use crate::input::{InputError, machine};
-use crate::input::{input, of_json};
 use crate::lock;
 use crate::parties::network::Elsewhere;
 use crate::predictions;
 use crate::provenance::{Provenance, check_files, files};
 use crate::watch::Watch;
-use fet_io::memory::peak_memory;
 
 pub use self::begin::{party_error, trainer};
 pub use crate::watch::Log;
+pub use fet_io::input::InputError;
 
 /// What is left of a run besides its results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +51,12 @@ pub enum Keep {
 /// The warning of a rehearsal among parties elsewhere.
 const REHEARSAL: &str = "this run is a rehearsal: the secrets, noise and masks of all parties follow from the experiment's seed, and hide \
                          nothing";
+
+/// Returns the part of a backend that the trainer needs.
+pub fn machine(backend: &Backend) -> Machine {
+    let Backend { device, on_host, party_threads, .. } = backend.clone();
+    Machine { device, on_host, party_threads }
+}
 
 /// How a run ended.
 #[derive(Debug)]

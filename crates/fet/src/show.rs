@@ -8,8 +8,8 @@ use std::io::{BufRead, ErrorKind, Write};
 use fet_eval::records::{Answer, Identity, Question};
 
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
-use crate::input::{input, of_json};
 use crate::provenance::{Provenance, check_files};
+use fet_io::input::{input, of_json};
 
 /// Answers each line of `questions`, a [`Question`], with a line, an [`Answer`].
 pub fn batch(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use fet_net::hub;
 
 use super::roster::Roster;
-use crate::input::input;
+use fet_io::input::input;
 
 /// The commands of `fet hub`.
 #[derive(Debug, Clone, clap::Subcommand)]

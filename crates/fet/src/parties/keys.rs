@@ -6,7 +6,7 @@ use fet_net::Keys;
 use fet_privacy::identity::Identity;
 
 use super::roster::Roster;
-use crate::input::input;
+use fet_io::input::input;
 
 /// The commands of `fet keys`.
 #[derive(Debug, Clone, clap::Subcommand)]

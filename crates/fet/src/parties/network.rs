@@ -18,7 +18,7 @@ use super::roster::Roster;
 use super::run_id::RunId;
 use super::status::{LinkStatus, Mirror, Status};
 use super::{About, Purpose, Unreached, keys};
-use crate::input::input;
+use fet_io::input::input;
 
 /// Parties elsewhere, which are joined once they are needed: what is wrong at the primary is said before.
 pub struct Elsewhere {

@@ -9,8 +9,8 @@ use std::time::{Duration, SystemTime};
 use super::run_id::RunId;
 use super::seat::File;
 use crate::folder::MODEL;
-use crate::input::input;
 use crate::lock;
+use fet_io::input::input;
 
 /// The arguments of `fet party prune`.
 #[derive(Debug, Clone, clap::Args)]

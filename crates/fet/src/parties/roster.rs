@@ -9,7 +9,7 @@ use fet_privacy::identity::PublicIdentity as Signing;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::input::input;
+use fet_io::input::input;
 
 /// The file of a roster.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

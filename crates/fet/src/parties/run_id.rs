@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::folder::{CHECKPOINT, MODEL, PARTIES, RUN_ID};
-use crate::input::{InputError, input};
+use fet_io::input::{InputError, input};
 
 /// 32 hexadecimal digits, drawn at random.
 #[derive(Debug, Clone, PartialEq, Eq)]

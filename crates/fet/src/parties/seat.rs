@@ -23,7 +23,8 @@ use super::teller::Teller;
 use super::{Purpose, keys};
 use crate::experiment_file::{self, ExperimentArguments, data_folders};
 use crate::folder::MODEL;
-use crate::input::{input, machine};
+use crate::run::machine;
+use fet_io::input::input;
 
 /// A party's own file. Paths are relative to it. Nothing of it is sent but what the protocol says.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]

@@ -19,9 +19,9 @@ use super::seat::{File, Seat, Unable, private_folder};
 use super::status::{self, LinkStatus, Mirror, Status};
 use super::teller::Teller;
 use super::{About, Purpose, Unreached, common_data, keys, prune};
-use crate::input::input;
 use crate::lock;
 use crate::watch::Log;
+use fet_io::input::input;
 
 /// So many requests may come in one message: a gradient, and what follows it.
 const MOST_TOGETHER: usize = 2;

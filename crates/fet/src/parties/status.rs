@@ -15,8 +15,8 @@ use serde_json::json;
 
 use super::seat::File;
 use crate::folder::{CHECKPOINT, REPORT};
-use crate::input::{InputError, input};
 use crate::{ledger, lock};
+use fet_io::input::{InputError, input};
 
 const FILE: &str = "status.json";
 /// Between two writings.

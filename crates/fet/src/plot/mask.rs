@@ -18,7 +18,7 @@ use fet_federation::schedule;
 
 use super::Run;
 use crate::experiment_file::data_folders;
-use crate::input::input;
+use fet_io::input::input;
 
 /// How many rows are shown.
 const ROWS: usize = 4;

@@ -14,9 +14,10 @@ use fet_federation::trainer::{Machine, RunError, Trainer};
 use crate::experiment_file::data_folders;
 use crate::finished::FinishedRun;
 use crate::folder::{CHECKPOINT, PARTIES};
-use crate::input::{InputError, input, machine};
 use crate::parties;
 use crate::parties::network::Elsewhere;
+use crate::run::machine;
+use fet_io::input::{InputError, input};
 
 /// Loads the data, links it and builds the models; a failure here means invalid input. Parties keep their state in
 /// the `folder` of the run, or in memory.

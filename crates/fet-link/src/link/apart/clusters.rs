@@ -7,9 +7,9 @@ use fet_linkage::threshold::FEWEST;
 
 use super::compare::{Arguments, search};
 use super::encodings::Encodings;
-use crate::input::input;
 use crate::link::choice::{self, Choice, Threshold};
 use crate::link::pairs;
+use fet_io::input::input;
 
 /// A row of a table.
 type Member = (usize, u32);

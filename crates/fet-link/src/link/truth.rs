@@ -9,7 +9,7 @@ use fet_linkage::quality::{Quality, best, curve};
 
 use super::named::{Place, Side};
 use super::pairs::Pairs;
-use crate::input::input;
+use fet_io::input::input;
 
 /// Pairs of rows that belong together.
 pub(super) type Truth = HashSet<(u32, u32)>;

@@ -1,30 +1,19 @@
-//! Where a command writes: refused before any work is done.
+//! Checks of an output file, made before a command starts its work.
 
 use std::path::{Path, PathBuf};
 
-use crate::experiment_file::data_folders;
-use crate::finished::FinishedRun;
-use crate::folder::{self, CARD, CHECKPOINT, DATA_FOLDER, MODEL, PREDICTIONS, REPORT};
 use crate::input::input;
-use crate::provenance::files;
 
-/// What a command must not overwrite: a run's own files, and the data files that it was made from.
-pub(crate) fn of_run(run: &FinishedRun) -> Vec<PathBuf> {
-    let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
-    let data = files(&run.experiment, &data_folders(&run.experiment)).into_iter().map(|(_, path)| path);
-    names.iter().map(|name| run.folder.join(name)).chain(data).collect()
-}
-
-/// Standard output, as a name.
-pub(crate) const STANDARD: &str = "-";
+/// Name of standard output.
+pub const STANDARD: &str = "-";
 
 /// Refuses an output that is a folder, lies in none that exists, cannot be written, or is one of the inputs.
-pub(crate) fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
+pub fn check<'a>(out: &Path, inputs: impl IntoIterator<Item = &'a PathBuf>) -> anyhow::Result<()> {
     check_as("--out", out, inputs)
 }
 
-/// The same of what another argument names.
-pub(crate) fn check_as<'a>(
+/// As [`check`], for an output that `argument` names.
+pub fn check_as<'a>(
     argument: &str,
     out: &Path,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -37,14 +26,14 @@ pub(crate) fn check_as<'a>(
     if !folder.is_dir() {
         return refuse(format!("the folder {} does not exist; make it first", folder.display()));
     }
-    if let Err(problem) = folder::plain(out) {
+    if let Err(problem) = check_name(out) {
         return refuse(problem);
     }
     if out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/') {
         return refuse("this is a folder; name a file".to_string());
     }
     let same = |path: &PathBuf| matches!((path.canonicalize(), out.canonicalize()), (Ok(a), Ok(b)) if a == b);
-    if let Err(error) = fet_io::check_writable(out) {
+    if let Err(error) = crate::check_writable(out) {
         return refuse(format!("this cannot be written ({error})"));
     }
     if inputs.into_iter().any(same) {
@@ -53,8 +42,8 @@ pub(crate) fn check_as<'a>(
     Ok(())
 }
 
-/// The same of a file for its owner alone: neither standard output nor compressed.
-pub(crate) fn check_own<'a>(
+/// As [`check_as`], for a private file: it refuses standard output and compressed files too.
+pub fn check_own<'a>(
     argument: &str,
     out: &Path,
     inputs: impl IntoIterator<Item = &'a PathBuf>,
@@ -67,4 +56,14 @@ pub(crate) fn check_own<'a>(
         return refuse("is not written compressed; name a file without .gz");
     }
     check_as(argument, out, inputs)
+}
+
+/// Refuses a name with control characters, which a terminal would not show.
+pub fn check_name(out: &Path) -> Result<(), String> {
+    match out.to_string_lossy().chars().find(|c| c.is_control()) {
+        Some(found) => {
+            Err(format!("the name holds the control character U+{:04X}; choose another", u32::from(found)))
+        }
+        None => Ok(()),
+    }
 }

@@ -12,10 +12,10 @@ use fet_linkage::search::{Index, Measure};
 
 use super::clusters;
 use super::encodings::Encodings;
-use crate::input::input;
 use crate::link::choice::{self, Assign, Choice, Threshold};
 use crate::link::progress::Progress;
 use crate::link::{SECONDS, check_output, pairs, summary, truth};
+use fet_io::input::input;
 use fet_io::memory::peak_memory;
 
 /// The arguments of `fet link match`.

@@ -8,7 +8,7 @@ use fet_linkage::clkhash::{read_clks, write_clks};
 use fet_linkage::search::Measure;
 use serde::{Deserialize, Serialize};
 
-use crate::input::{input, of_json};
+use fet_io::input::{input, of_json};
 
 /// How the file begins.
 const MAGIC: &[u8] = b"fet encodings 1\n";

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::candidates::{Candidate, Candidates};
-use crate::output;
+use fet_io::output;
 
 /// The candidates, and which of them are counted as links.
 #[derive(Clone, Copy)]

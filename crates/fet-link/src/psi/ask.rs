@@ -8,9 +8,9 @@ use fet_linkage::psi::labelled::Asker;
 use super::Form;
 use super::files::{self, Request, State};
 use super::table::{Compare, Named};
-use crate::input::input;
 use crate::link::progress::Progress;
-use crate::output;
+use fet_io::input::input;
+use fet_io::output;
 
 /// The arguments of `fet psi ask`.
 #[derive(Debug, Clone, clap::Args)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use super::review::from_spreadsheet;
-use crate::input::input;
+use fet_io::input::input;
 
 /// A row of a file that names rows.
 #[derive(Debug, Clone, Copy)]

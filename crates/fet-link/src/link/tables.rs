@@ -8,7 +8,7 @@ use fet_core::registry::Slot;
 use fet_data::{read_keys, read_texts};
 
 use super::Arguments;
-use crate::input::input;
+use fet_io::input::input;
 
 /// The names of the key columns in the primary and in the secondary.
 pub(super) fn names(arguments: &Arguments) -> [&[String]; 2] {

@@ -30,9 +30,9 @@ use fet_linkers::comparisons;
 use self::choice::{Assign, Choice, Threshold};
 use self::decisions::{Cells, Decisions};
 use self::progress::Progress;
-use crate::input::input;
-use crate::output;
+use fet_io::input::input;
 use fet_io::memory::peak_memory;
+use fet_io::output;
 
 /// `fet link`: of two tables, or one of its commands.
 #[derive(Debug, Clone, clap::Args)]

@@ -15,9 +15,9 @@ use fet_core::linker::Links;
 use super::choice::{Chosen, Threshold};
 use super::decisions::{self, Cells, Decisions};
 use super::{Arguments, tables};
-use crate::folder;
-use crate::input::input;
-use crate::output;
+
+use fet_io::input::input;
+use fet_io::output;
 
 pub(super) use sheet::from_spreadsheet;
 
@@ -79,7 +79,7 @@ pub(super) fn check<'a>(
             "asks for the pairs nearest the threshold, and this linker gives no similarities".into(),
         );
     }
-    if let Err(problem) = folder::plain(place) {
+    if let Err(problem) = output::check_name(place) {
         return refuse(problem);
     }
     if place.exists() && !place.is_dir() {

@@ -13,7 +13,7 @@ use super::candidates::{Candidate, Decided, found};
 use super::named::{Place, Side};
 use super::pairs::Pairs;
 use super::tables;
-use crate::input::input;
+use fet_io::input::input;
 
 /// The column of a decision.
 pub(super) const DECISION: &str = "decision";

@@ -9,9 +9,9 @@ use fet_linkage::psi::labelled::{self, TAG, identity, padded, record};
 use super::files::{self, Request};
 use super::table::{Compare, Named, Own};
 use super::{Form, payload};
-use crate::input::input;
 use crate::link::progress::Progress;
-use crate::output;
+use fet_io::input::input;
+use fet_io::output;
 
 /// The arguments of `fet psi answer`.
 #[derive(Debug, Clone, clap::Args)]

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::LEAST;
 use super::encodings::{Encodings, Score};
-use crate::input::input;
+use fet_io::input::input;
 
 /// Whether a schema's text is of clkhash, whatever its version; also one that is no JSON any more.
 pub(super) fn is_theirs(text: &str) -> bool {

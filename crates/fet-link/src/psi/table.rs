@@ -9,7 +9,7 @@ use fet_data::Stored;
 use fet_linkage::psi::labelled::{Key, key};
 use fet_linkers::contents;
 
-use crate::input::input;
+use fet_io::input::input;
 
 /// The table and its keys, as both sides name them.
 #[derive(Debug, Clone, clap::Args)]

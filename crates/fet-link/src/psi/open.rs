@@ -9,10 +9,10 @@ use fet_linkage::psi::{ELEMENT, PsiError};
 
 use super::files::{self, Answer, State};
 use super::{Form, payload};
-use crate::input::input;
 use crate::link::progress::Progress;
 use crate::link::{self, pairs};
-use crate::output;
+use fet_io::input::input;
+use fet_io::output;
 
 /// The arguments of `fet psi open`.
 #[derive(Debug, Clone, clap::Args)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::input::input;
+use fet_io::input::input;
 
 /// The columns that stand before the owner's in the output.
 pub(super) const COLUMNS: [&str; 4] = ["primary_row", "secondary_row", "rank", "similarity"];

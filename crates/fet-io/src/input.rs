@@ -1,31 +1,22 @@
-//! Invalid input of the command, and the device that it computes on.
+//! Errors of invalid input: a command that returns one ends with exit code 2.
 
-use fet_backends::Backend;
-use fet_federation::trainer::Machine;
-
-/// The input of a command is invalid: exit code 2.
+/// The input of a command is invalid.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct InputError(pub String);
 
-/// An error that the input is at fault for.
-pub(crate) fn input(error: impl std::fmt::Display) -> anyhow::Error {
+/// Makes an [`InputError`] of a message.
+pub fn input(error: impl std::fmt::Display) -> anyhow::Error {
     InputError(error.to_string()).into()
 }
 
-/// The backend for the trainer.
-pub fn machine(backend: &Backend) -> Machine {
-    let Backend { device, on_host, party_threads, .. } = backend.clone();
-    Machine { device, on_host, party_threads }
-}
-
-/// The field that an error says is missing.
+/// Returns the name of the field that an error calls missing.
 fn missing(error: &str) -> Option<&str> {
     error.strip_prefix("missing field `")?.split_once('`').map(|(field, _)| field)
 }
 
-/// What is wrong with JSON, without the names of Rust's types.
-pub(crate) fn of_json(error: &serde_json::Error) -> String {
+/// Describes an error in JSON without the names of Rust's types.
+pub fn of_json(error: &serde_json::Error) -> String {
     let place = format!("line {} column {}", error.line(), error.column());
     match error.classify() {
         serde_json::error::Category::Eof => format!("it is cut off at {place}"),

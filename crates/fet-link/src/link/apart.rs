@@ -10,7 +10,7 @@ use std::path::Path;
 
 use zeroize::Zeroizing;
 
-use crate::input::input;
+use fet_io::input::input;
 
 /// The commands of `fet link` for owners who are apart.
 #[derive(Debug, Clone, clap::Subcommand)]

@@ -10,7 +10,7 @@ use super::candidates::{Candidates, Decided};
 use super::decisions::Decisions;
 use super::pairs::Pairs;
 use super::truth::{self, Truth};
-use crate::input::input;
+use fet_io::input::input;
 
 /// Below which similarity pairs are left out.
 #[derive(Debug, Clone, Copy, PartialEq)]

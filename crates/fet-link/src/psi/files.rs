@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Form;
-use crate::input::{input, of_json};
+use fet_io::input::{input, of_json};
 
 /// How files of all kinds begin.
 const FAMILY: &str = "fet psi ";

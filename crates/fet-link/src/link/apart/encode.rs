@@ -11,8 +11,8 @@ use fet_linkers::{ClkSettings, LinkageSchema};
 
 use super::encodings::{Encodings, Score};
 use super::{clkhash, secret};
-use crate::input::{input, of_json};
-use crate::output;
+use fet_io::input::{input, of_json};
+use fet_io::output;
 
 /// The arguments of `fet link schema`.
 #[derive(Debug, Clone, clap::Args)]
