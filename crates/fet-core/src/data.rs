@@ -205,6 +205,16 @@ impl Standardise {
 ///
 /// Law: the same settings and seed give the same tables.
 pub trait Dataset: Send + Sync {
+    /// Returns the data files that the settings name, as they name them and in the order of the settings; without those of parties
+    /// whose tables are elsewhere. A run reports missing files, never overwrites them, and depends on their content.
+    fn files(&self) -> Vec<String>;
+
+    /// Returns true if every party cuts its table out of one table that all parties have, as in an experiment on public data; false if
+    /// each party has a table of its own.
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     /// Reads and checks the tables. Keys, labels and plain numbers are finite; a cell of a typed column may be missing.
     fn load(&self) -> Result<VerticalData, DataError>;
 
@@ -312,6 +322,9 @@ inventory::collect!(Plugin<dyn Dataset>);
 ///
 /// Law: the same settings and files give the same table; every cell is finite.
 pub trait Source: Send + Sync {
+    /// Returns the data files that the settings name, as they name them and in the order of the settings.
+    fn files(&self) -> Vec<String>;
+
     /// Reads and checks the table.
     fn read(&self) -> Result<Labelled, DataError>;
 }

@@ -204,7 +204,7 @@ impl Experiment {
                 "must be empty where `privacy.kind` is \"{}\": what the earlier run released is not in the ε of this one",
                 self.privacy.kind()
             )
-        } else if self.labels.kind() != "none" {
+        } else if !self.labels.build(&())?.is_identity() {
             format!(
                 "must be empty where `labels.kind` is \"{}\": what the earlier run told of labels is not in the ε of this one",
                 self.labels.kind()
@@ -225,7 +225,7 @@ impl Experiment {
     /// Refuses settings that bypass a protection of labels.
     fn check_labels(&self, plan: &Plan) -> Result<(), Violation> {
         let stratified = self.split.kind == SplitKind::Stratified && self.split.column.is_empty();
-        if stratified && self.labels.kind() != "none" {
+        if stratified && !self.labels.build(&())?.is_identity() {
             let rule = format!(
                 "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the secondaries are told which record is in \
                  which part",
@@ -305,7 +305,7 @@ impl Experiment {
     /// Whether this run can go on with more epochs once it is done, as if it had had them from the start.
     pub fn can_go_on(&self) -> Result<bool, SettingsError> {
         let at_once = self.method.build(&())?.plan().at_once.is_some();
-        let open = self.labels.kind() == "none";
+        let open = self.labels.build(&())?.is_identity();
         Ok(open && !at_once && self.train.can_go_on(self.privacy.build(&())?.as_ref()))
     }
 

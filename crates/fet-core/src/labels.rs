@@ -18,6 +18,9 @@ use crate::rng::ChaCha8Rng;
 /// where something random is drawn; the same generator gives the same values, so that a resumed run sends nothing that the
 /// interrupted one did not.
 pub trait LabelProtection: Send + Sync {
+    /// Returns true if the protection changes neither labels nor gradients.
+    fn is_identity(&self) -> bool;
+
     /// Whether [`LabelProtection::gradients`] changes them; they then pass through the host.
     fn changes_gradients(&self) -> bool {
         false

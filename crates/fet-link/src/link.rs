@@ -137,7 +137,7 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
     }
     let about = slot.build(&()).map_err(input)?.about();
     let wanted = about.neighbours;
-    let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &slot, wanted));
+    let threshold = arguments.threshold.unwrap_or_else(|| usual_threshold(arguments, &about));
     review::check(arguments, threshold, about.similarities, inputs)?;
     let searched = match arguments.assign {
         Some(Assign::OneToOne) => wanted.max(choice::CANDIDATES.min(secondary.rows())),
@@ -182,14 +182,10 @@ pub fn link(arguments: &Arguments) -> anyhow::Result<String> {
 /// Candidates of a row that a threshold is estimated by.
 const SECONDS: usize = 2;
 
-/// The threshold where none is asked for: estimated where each row's best record, or pairs, are the links of texts.
-fn usual_threshold(arguments: &Arguments, slot: &Slot<dyn Linker>, wanted: usize) -> Threshold {
-    let as_links = wanted == 1 || arguments.assign.is_some();
-    if as_links && ["clk", "edit", "tfidf"].contains(&slot.kind()) {
-        Threshold::Auto
-    } else {
-        Threshold::None
-    }
+/// Returns the threshold where the command names none: it is estimated if each row's best record, or one-to-one pairs, are the links.
+fn usual_threshold(arguments: &Arguments, about: &About) -> Threshold {
+    let as_links = about.neighbours == 1 || arguments.assign.is_some();
+    if as_links && about.has_threshold { Threshold::Auto } else { Threshold::None }
 }
 
 /// The primary linked with itself, two neighbours a row, if the linker has as many and takes its keys on both sides.

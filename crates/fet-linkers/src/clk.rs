@@ -245,7 +245,7 @@ impl Linker for Clk {
         let reveals = reveals(&self.0);
         let about = About::new(self.0.neighbours, KeyKind::Text, reveals);
         let probabilities = self.0.scoring == Scoring::MatchWeights;
-        About { floor: Some(0.0), in_the_clear: false, probabilities, ..about }
+        About { floor: Some(0.0), in_the_clear: false, probabilities, has_threshold: true, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {

@@ -51,7 +51,7 @@ struct Edit(EditSettings);
 impl Linker for Edit {
     fn about(&self) -> About {
         let about = About::new(self.0.neighbours, KeyKind::Text, CLEAR);
-        About { floor: Some(0.0), independent: true, ..about }
+        About { floor: Some(0.0), independent: true, has_threshold: true, ..about }
     }
 
     fn owner(&self, _seed: u64) -> Box<dyn Owner> {

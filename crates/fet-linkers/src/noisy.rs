@@ -68,7 +68,7 @@ impl Linker for Noisy {
     fn about(&self) -> About {
         let about = self.inner.about();
         // Whoever learns what the inner linker reveals learns no more. Noise lifts similarities above any floor, and is in proportion to the spread over all queries.
-        About { floor: None, independent: false, probabilities: false, ..about }
+        About { floor: None, independent: false, probabilities: false, has_threshold: false, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {

@@ -12,6 +12,9 @@ use fet_core::registry::{Plugin, Recipe, Slot, Violation, schema_of_inner};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
+/// Name of the linker.
+const KIND: &str = "posterior";
+
 /// Settings of `posterior`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -47,7 +50,7 @@ impl Recipe<dyn Linker> for PosteriorSettings {
             let rule = "must give similarities";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
-        if self.inner.kind() == "posterior" || inner.about().probabilities {
+        if self.inner.kind() == KIND || inner.about().probabilities {
             let rule = "must be a linker whose similarities are no probabilities already";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
@@ -57,7 +60,7 @@ impl Recipe<dyn Linker> for PosteriorSettings {
 
 inventory::submit! {
     Plugin::<dyn Linker>::new::<PosteriorSettings>(
-        "posterior",
+        KIND,
         "another linker, with the probability that each neighbour is the right record",
     )
 }
@@ -74,7 +77,7 @@ impl Linker for Posterior {
         // The probabilities of a row depend on what other rows are like, by the matching or by the estimate of the error. Whoever learns
         // what the inner linker reveals learns no more.
         let independent = about.independent && !self.one_to_one && self.noise > 0.0;
-        About { floor: None, independent, ..about }
+        About { floor: None, independent, has_threshold: false, ..about }
     }
 
     fn asker(&self, seed: u64) -> Box<dyn Asker> {

@@ -60,7 +60,7 @@ struct Tfidf(TfidfSettings);
 impl Linker for Tfidf {
     fn about(&self) -> About {
         let about = About::new(self.0.neighbours, KeyKind::Text, CLEAR);
-        About { floor: Some(0.0), ..about }
+        About { floor: Some(0.0), has_threshold: true, ..about }
     }
 
     fn owner(&self, _seed: u64) -> Box<dyn Owner> {

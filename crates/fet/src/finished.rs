@@ -31,7 +31,9 @@ impl FinishedRun {
     /// Returns the files that a command must not overwrite: those of the run, and the data files that it read.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let names = [REPORT, MODEL, PREDICTIONS, CARD, DATA_FOLDER, CHECKPOINT];
-        let data = files(&self.experiment, &data_folders(&self.experiment)).into_iter().map(|(_, path)| path);
+        // Settings that build no dataset name no files.
+        let data = files(&self.experiment, &data_folders(&self.experiment)).unwrap_or_default();
+        let data = data.into_iter().map(|(_, path)| path);
         names.iter().map(|name| self.folder.join(name)).chain(data).collect()
     }
 

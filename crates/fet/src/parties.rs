@@ -21,6 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::{Experiment, syntax};
 use fet_core::registry::Violation;
 use fet_core::schema;
@@ -151,7 +152,10 @@ fn instructions() -> String {
 fn common_data(experiment: &Experiment) -> Option<String> {
     // What a program says of itself has room for so much.
     const LONGEST: usize = 2_000;
-    let text = (experiment.data.kind() != "linked").then(|| experiment.data.settings().to_string())?;
+    let context = DatasetContext { folders: &Folders::default(), seed: experiment.seed, aside: &[] };
+    // Settings that build no dataset are refused where the data is read.
+    let shared = experiment.data.build(&context).is_ok_and(|dataset| dataset.is_shared());
+    let text = shared.then(|| experiment.data.settings().to_string())?;
     match text.len() {
         ..=LONGEST => Some(text),
         _ => Some(format!("settings with the checksum {}", fet_io::hex(&fet_io::sha256(text.as_bytes())))),

@@ -383,7 +383,8 @@ fn check_output(arguments: &Arguments, run: &FinishedRun, folders: &Folders) -> 
         return Ok(());
     }
     fet_tables::check_name(out).map_err(|error| input(format!("--out: {error}")))?;
-    let read: Vec<PathBuf> = files(&run.experiment, folders).into_iter().map(|(_, path)| path).collect();
+    let read: Vec<PathBuf> =
+        files(&run.experiment, folders).map_err(input)?.into_iter().map(|(_, path)| path).collect();
     output::check(out, run.files().iter().chain(&read).chain([&arguments.rows]))
 }
 

@@ -8,8 +8,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use fet_core::data::Folders;
+use fet_core::data::{DatasetContext, Folders};
 use fet_core::experiment::Experiment;
+use fet_core::registry::SettingsError;
 use fet_eval::records::{Identity, RESULTS_VERSION};
 use fet_federation::schedule::Split;
 use fet_io::{hex, sha256, sha256_of_file};
@@ -28,28 +29,34 @@ pub struct Provenance {
     pub files: String,
 }
 
-/// A data file whose checksum cannot be computed.
+/// An error of [`Provenance::of`].
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {}: {source}", path.display())]
-pub struct UnreadableFile {
-    path: PathBuf,
-    source: io::Error,
+pub enum ProvenanceError {
+    /// The settings build no dataset.
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    /// The checksum of a data file cannot be computed.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
 }
 
 impl Provenance {
     /// The provenance of an experiment whose data files are in these folders.
     ///
-    /// Data files are those named by a setting of `data`, at any depth; for a folder, all files in it. A missing file
-    /// counts as missing: the run itself reports the error.
-    pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, UnreadableFile> {
+    /// The dataset and `split.file` name the data files; of a folder, all files count. A missing file counts as missing: the
+    /// run itself reports the error.
+    pub fn of(experiment: &Experiment, folders: &Folders) -> Result<Self, ProvenanceError> {
         let from = experiment.from.as_str();
+        let names = data_files(experiment, folders)?;
         let experiment = resolved(experiment);
-        let mut names = Vec::new();
-        strings(&experiment["data"], &mut names);
-        strings(&experiment["split"]["file"], &mut names);
         let mut listed = String::new();
         for name in names {
-            for (inner, sum) in checksums(&folders.find(name))? {
+            for (inner, sum) in checksums(&folders.find(&name))? {
                 listed.push_str(&format!("{name}\0{inner}\0{sum}\n"));
             }
         }
@@ -90,58 +97,26 @@ fn models(from: &str, folders: &Folders) -> Vec<(String, PathBuf)> {
     [MODEL.to_string()].into_iter().chain(parties).map(|name| (name.clone(), run.join(name))).collect()
 }
 
-/// The files that the settings name, each with where it is or would be.
-pub fn files(experiment: &Experiment, folders: &Folders) -> Vec<(String, PathBuf)> {
-    let resolved = resolved(experiment);
-    let mut found = Vec::new();
-    named(&resolved["data"], &mut found);
-    named(&resolved["split"], &mut found);
-    let mut found: Vec<_> = found.into_iter().map(|name| (name.to_string(), folders.find(name))).collect();
+/// Returns the files that the settings name, each with its path: the place where it is or would be.
+pub fn files(experiment: &Experiment, folders: &Folders) -> Result<Vec<(String, PathBuf)>, SettingsError> {
+    let found = data_files(experiment, folders)?.into_iter().map(|name| (name.clone(), folders.find(&name)));
     let from = |(name, path)| (format!("{}/{name}", experiment.from), path);
-    found.extend(models(&experiment.from, folders).into_iter().map(from));
-    found
+    Ok(found.chain(models(&experiment.from, folders).into_iter().map(from)).collect())
 }
 
-/// Every value of a setting called `file` or `files`, at any depth, but for empty ones.
-fn named<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
-    match settings {
-        Value::Array(values) => values.iter().for_each(|value| named(value, found)),
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                match (name.as_str(), value) {
-                    ("file", Value::String(file)) if !file.is_empty() => found.push(file),
-                    ("files" | "images" | "labels", Value::Array(files)) => {
-                        found.extend(files.iter().filter_map(Value::as_str));
-                    }
-                    _ => named(value, found),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Every string in the settings that could name a file, in order.
-fn strings<'a>(settings: &'a Value, found: &mut Vec<&'a str>) {
-    match settings {
-        Value::String(text) if !text.is_empty() => found.push(text),
-        Value::Array(values) => values.iter().for_each(|value| strings(value, found)),
-        // These are no files, even if a file or a folder has such a name.
-        Value::Object(fields) => {
-            let no_file =
-                ["kind", "name", "label", "keys", "key_kind", "drop", "column", "columns", "clip", "missing"];
-            let files = fields.iter().filter(|(name, _)| !no_file.contains(&name.as_str()));
-            files.for_each(|(_, value)| strings(value, found));
-        }
-        _ => {}
-    }
+/// Returns the names of the dataset's files and of the file of the split.
+fn data_files(experiment: &Experiment, folders: &Folders) -> Result<Vec<String>, SettingsError> {
+    let context = DatasetContext { folders, seed: experiment.seed, aside: &[] };
+    let mut names = experiment.data.build(&context)?.files();
+    names.extend(Some(experiment.split.file.clone()).filter(|file| !file.is_empty()));
+    Ok(names)
 }
 
 /// The checksum of a file, or of each file in a folder by its name there; `None` if it does not exist.
-fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
+fn checksums(path: &Path) -> Result<BTreeMap<String, String>, ProvenanceError> {
     let mut found = BTreeMap::new();
     if path.is_dir() {
-        let unreadable = |source| UnreadableFile { path: path.to_path_buf(), source };
+        let unreadable = |source| ProvenanceError::Unreadable { path: path.to_path_buf(), source };
         for entry in fs::read_dir(path).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -150,7 +125,8 @@ fn checksums(path: &Path) -> Result<BTreeMap<String, String>, UnreadableFile> {
             }
         }
     } else if path.is_file() {
-        let sum = checksum(path).map_err(|source| UnreadableFile { path: path.to_path_buf(), source })?;
+        let sum = checksum(path)
+            .map_err(|source| ProvenanceError::Unreadable { path: path.to_path_buf(), source })?;
         found.insert(String::new(), sum);
     }
     Ok(found)
@@ -173,8 +149,8 @@ pub(crate) fn check_files(
     experiment: &Experiment,
     folders: &Folders,
 ) -> Result<Vec<(String, PathBuf)>, InputError> {
-    let (found, missing): (Vec<_>, Vec<_>) =
-        files(experiment, folders).into_iter().partition(|(_, path)| path.exists());
+    let named = files(experiment, folders).map_err(|error| InputError(error.to_string()))?;
+    let (found, missing): (Vec<_>, Vec<_>) = named.into_iter().partition(|(_, path)| path.exists());
     if missing.is_empty() {
         return Ok(found);
     }

@@ -107,7 +107,7 @@ pub fn run_among(
     let reads = match elsewhere {
         None => check_files(experiment, &data_folders(experiment))?,
         // The others' files are elsewhere.
-        Some(_) => files(experiment, &data_folders(experiment)),
+        Some(_) => files(experiment, &data_folders(experiment)).map_err(input)?,
     };
     let goes_on = experiment.can_go_on().map_err(input)?;
     let keeps = keep == Keep::LastState && goes_on;

@@ -40,6 +40,10 @@ inventory::submit! {
 struct CompressedGradients(CompressedGradientsSettings);
 
 impl LabelProtection for CompressedGradients {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
     fn changes_gradients(&self) -> bool {
         true
     }

@@ -60,6 +60,10 @@ struct Laplace {
 }
 
 impl LabelProtection for Laplace {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
     fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
         if exposure.task == Task::Regression {
             return Ok(());

@@ -32,6 +32,10 @@ inventory::submit! {
 struct MaxNorm;
 
 impl LabelProtection for MaxNorm {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
     fn changes_gradients(&self) -> bool {
         true
     }

@@ -94,6 +94,10 @@ impl NoisyGradients {
 }
 
 impl LabelProtection for NoisyGradients {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
     fn changes_gradients(&self) -> bool {
         true
     }

@@ -24,6 +24,10 @@ inventory::submit! {
 struct Open;
 
 impl LabelProtection for Open {
+    fn is_identity(&self) -> bool {
+        true
+    }
+
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = if exposure.rows == 0 {
             "secondaries do not learn and receive no gradient: labels are not exposed through gradients; the choice of the \

@@ -69,6 +69,10 @@ struct Randomised {
 }
 
 impl LabelProtection for Randomised {
+    fn is_identity(&self) -> bool {
+        false
+    }
+
     fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
         if exposure.task == Task::Regression {
             let rule =

@@ -33,6 +33,9 @@ pub struct About {
     /// Whether records belong to a primary record by their place in the table, and no key decides. Then the owner needs K
     /// records for each primary record, in the same order, and the records of a run belong to no other rows.
     pub by_position: bool,
+    /// Returns true if one threshold on the similarity separates links from other pairs, so that `fet link` may estimate it from how
+    /// similar the records of one table are to each other.
+    pub has_threshold: bool,
 }
 
 impl About {
@@ -51,6 +54,7 @@ impl About {
             equality: false,
             challenges: false,
             by_position: false,
+            has_threshold: false,
         }
     }
 }

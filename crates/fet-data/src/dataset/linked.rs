@@ -139,6 +139,15 @@ struct Linked {
 }
 
 impl Dataset for Linked {
+    fn files(&self) -> Vec<String> {
+        let tables = [&self.settings.primary].into_iter().chain(&self.settings.secondaries);
+        tables.map(|table| table.file.clone()).filter(|file| !file.is_empty()).collect()
+    }
+
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn load(&self) -> Result<VerticalData, DataError> {
         let (primary, label) = self.primary_and_label()?;
         let secondaries = self.secondaries()?;

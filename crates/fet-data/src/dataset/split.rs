@@ -130,6 +130,10 @@ struct Split {
 }
 
 impl Dataset for Split {
+    fn files(&self) -> Vec<String> {
+        self.source.files()
+    }
+
     fn load(&self) -> Result<VerticalData, DataError> {
         let SplitSettings { parties, key_dims, rows, imbalance, .. } = self.settings;
         if let Some(column) = self.aside.first() {

@@ -40,6 +40,10 @@ struct Csv {
 }
 
 impl Source for Csv {
+    fn files(&self) -> Vec<String> {
+        vec![self.settings.file.clone()]
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let CsvSettings { file, label, drop, task } = &self.settings;
         let options = Options { drop: drop.clone(), ..Options::default() };

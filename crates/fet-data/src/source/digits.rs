@@ -24,6 +24,10 @@ inventory::submit! {
 struct Digits;
 
 impl Source for Digits {
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let data = smartcore::dataset::digits::load_dataset();
         let features = Matrix::new(data.num_features, data.data);

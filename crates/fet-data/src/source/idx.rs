@@ -49,6 +49,10 @@ struct Idx {
 }
 
 impl Source for Idx {
+    fn files(&self) -> Vec<String> {
+        [&self.settings.images[..], &self.settings.labels[..]].concat()
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let (mut pixels, mut labels, mut columns) = (Vec::new(), Vec::new(), 0);
         for (image_file, label_file) in self.settings.images.iter().zip(&self.settings.labels) {

@@ -47,6 +47,10 @@ struct Libsvm {
 }
 
 impl Source for Libsvm {
+    fn files(&self) -> Vec<String> {
+        vec![self.settings.file.clone()]
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let (path, bytes) = bytes(&self.folders, &self.settings.file, "source.file")?;
         let text =

@@ -117,6 +117,10 @@ impl Made {
 }
 
 impl Source for Probes {
+    fn files(&self) -> Vec<String> {
+        self.inner.files()
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let ProbesSettings { classes: [first, second], columns, seed, .. } = self.settings;
         let table = self.inner.read()?;

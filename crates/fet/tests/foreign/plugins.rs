@@ -245,6 +245,10 @@ recipe!(dyn LabelProtection, BareSettings, "foreign-bare", |_context: ()| Bare);
 struct Bare;
 
 impl LabelProtection for Bare {
+    fn is_identity(&self) -> bool {
+        true
+    }
+
     fn spent(&self, _exposure: &Exposure) -> LabelPrivacy {
         LabelPrivacy { epsilon: None, delta: 0.0, mechanism: "foreign-bare".into(), statement: "none".into() }
     }
@@ -321,6 +325,10 @@ recipe!(dyn Dataset, ThreeSettings, "foreign-three", |context: DatasetContext<'_
 struct Three(u64);
 
 impl Dataset for Three {
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn load(&self) -> Result<VerticalData, DataError> {
         let mut rng = stream(self.0, 0, Purpose::Parties, 1);
         let keys: Vec<f64> = (0..120).map(|_| rng.random()).collect();
@@ -347,6 +355,10 @@ recipe!(dyn Source, WaveSettings, "foreign-wave", |context: DatasetContext<'_>| 
 struct Wave(u64);
 
 impl Source for Wave {
+    fn files(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     fn read(&self) -> Result<Labelled, DataError> {
         let mut rng = stream(self.0, 0, Purpose::Parties, 1);
         let values: Vec<f32> = (0..60 * 8).map(|_| rng.random::<f32>()).collect();
