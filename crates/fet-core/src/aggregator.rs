@@ -32,8 +32,37 @@ pub trait Aggregator: Send + Sync {
     /// What it sees: the parts, or a sum of them.
     fn role(&self) -> Role<'_>;
 
-    /// The gradient of the loss with respect to each part, given the gradient with respect to the memory.
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients;
+    /// Returns the gradient of the loss with respect to each part, given the gradient with respect to the memory.
+    ///
+    /// The default differentiates what the role computes. Override it where the adjoint is known: that is faster, and parts with the
+    /// same gradient can share one tensor.
+    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
+        adjoint(self.role(), gradient, round)
+    }
+}
+
+/// Computes the adjoint of a role by automatic differentiation. What a role computes is linear in the parts, so that its derivative is
+/// the same at all values; it is taken at zero.
+fn adjoint(role: Role<'_>, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
+    let device = gradient.device();
+    let zeros = |shape: [usize; 3]| Tensor::<3>::zeros(shape, &device).autodiff().require_grad();
+    let similarities = round.similarities.iter().map(|similarities| similarities.clone().autodiff());
+    let round = Aggregation { similarities: similarities.collect(), ..round.clone() };
+    let summed = matches!(role, Role::Sum(_));
+    let leaves: Vec<Tensor<3>> = match summed {
+        true => vec![zeros(round.shapes[0])],
+        false => round.shapes.iter().copied().map(zeros).collect(),
+    };
+    let memory = match role {
+        Role::Combine(combine) => combine.combine(leaves.clone(), &round),
+        Role::Sum(sum) => sum.mean(leaves[0].clone(), &round),
+    };
+    let gradients = (memory * gradient.autodiff()).sum().backward();
+    let of = |leaf: &Tensor<3>| leaf.grad(&gradients).unwrap_or_else(|| Tensor::zeros(leaf.dims(), &device));
+    match summed {
+        true => Gradients::Same(of(&leaves[0])),
+        false => Gradients::Each(leaves.iter().map(of).collect()),
+    }
 }
 
 /// The gradients with respect to the active parties' parts.

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 use fet_components::model::{Init, Perceptron};
-use fet_core::aggregator::{Aggregation, Aggregator, Combine, Gradients, Role};
+use fet_core::aggregator::{Aggregation, Aggregator, Combine, Role};
 use fet_core::attack::{About as AttackAbout, Arena, Attack, AttackError, Attacker, Measure, Run, Target};
 use fet_core::data::{
     Bounds, DataError, Dataset, DatasetContext, KeyKind, Keys, Labelled, Matrix, PartyTable, Sealed, Source,
@@ -177,16 +177,6 @@ impl Aggregator for Beside {
 
     fn role(&self) -> Role<'_> {
         Role::Combine(self)
-    }
-
-    fn spread(&self, gradient: Tensor<3>, round: &Aggregation) -> Gradients {
-        let width = round.shapes[0][2];
-        let own = |&party: &usize| gradient.clone().narrow(2, party * width, width);
-        let repeats = |shape: &[usize; 3], all: usize| shape[1] == 1 && all > 1;
-        let shares = round.active.iter().map(own).zip(&round.shapes);
-        let shares = shares
-            .map(|(share, shape)| if repeats(shape, share.dims()[1]) { share.sum_dim(1) } else { share });
-        Gradients::Each(shares.collect())
     }
 }
 

@@ -267,3 +267,29 @@ fn a_single_position_is_repeated_beside_longer_parts() {
     let tripled = host(short).iter().map(|x| 3.0 * x).collect::<Vec<_>>();
     assert!(host(shares[1].clone()).iter().zip(&tripled).all(|(a, b)| (a - b).abs() < 1e-6));
 }
+
+/// An aggregator that keeps the default adjoint.
+struct ByDefault<'a>(&'a dyn Aggregator);
+
+impl Aggregator for ByDefault<'_> {
+    fn role(&self) -> Role<'_> {
+        self.0.role()
+    }
+}
+
+#[test]
+fn adjoint_by_differentiation_equals_that_of_every_aggregator() {
+    for backend in devices() {
+        for slot in all::<dyn Aggregator>() {
+            let aggregator = slot.build(&()).expect("sound defaults");
+            let (_, round) = round(&[1, 2, 3], 5, &backend.device);
+            let gradient: Tensor<3> = random([3, 4, aggregator.width(5, 5)], 9, &backend.device);
+            let own = aggregator.spread(gradient.clone(), &round).into_parts(3);
+            let default = ByDefault(aggregator.as_ref()).spread(gradient, &round).into_parts(3);
+            for (own, default) in own.into_iter().zip(default) {
+                let pairs = host(own).into_iter().zip(host(default));
+                assert!(pairs.into_iter().all(|(own, default)| (own - default).abs() < 1e-6), "{slot:?}");
+            }
+        }
+    }
+}
