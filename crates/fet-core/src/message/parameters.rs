@@ -6,14 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::array;
 use crate::parameters::Parameters;
 
-/// No model has more named parameters; a message with more is refused before it is decoded.
+/// Maximum number of named parameters. No model has more; a message with more is refused before it is
+/// decoded.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 #[derive(Serialize)]
 struct View<'a> {
     /// One name per line.
     names: String,
-    /// The number of dimensions of each.
+    /// Number of dimensions of each parameter.
     #[serde(with = "array")]
     ranks: Vec<u32>,
     /// All dimensions, one shape after another.
