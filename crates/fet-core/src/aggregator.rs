@@ -43,7 +43,7 @@ pub trait Aggregator: Send + Sync {
 
 /// Gradients with respect to the active parties' parts.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+#[expect(clippy::large_enum_variant, reason = "only one value exists at a time, and it is unpacked at once")]
 pub enum Gradients {
     /// One gradient for all parts; it is copied only once, for any number of parties.
     Same(Tensor<3>),

@@ -226,7 +226,7 @@ pub trait Dataset: Send + Sync {
     fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
         let mut tables = self.secondaries()?;
         if index >= tables.len() {
-            let problem = format!("has {} secondaries; there is none of number {}", tables.len(), index + 1);
+            let problem = format!("has {} secondaries; secondary {} does not exist", tables.len(), index + 1);
             return Err(DataError::new("`data`", problem));
         }
         Ok(tables.swap_remove(index))
@@ -247,8 +247,7 @@ pub trait Dataset: Send + Sync {
         _kinds: &BTreeMap<String, Kind>,
         _read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
-        let problem =
-            "has no file of the primary that a table of new records could be laid out as; use \"linked\"";
+        let problem = "has no primary file that defines the columns of new records; use \"linked\"";
         Err(DataError::new("`data.kind`", problem))
     }
 }

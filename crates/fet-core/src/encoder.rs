@@ -144,7 +144,7 @@ pub struct LocalModel<N> {
 
 /// State kept between the forward and the backward pass.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of them for each party")]
+#[expect(clippy::large_enum_variant, reason = "each party has only one")]
 enum Pending {
     /// The graph itself.
     Graph(Tensor<3>),

@@ -186,12 +186,15 @@ impl Experiment {
         let rule = if self.train.neighbours_per_step == 0 {
             return Ok(());
         } else if !plan.any_neighbours {
-            format!("must be 0 for the method \"{}\": its model takes all that it links", self.method.kind())
+            format!(
+                "must be 0 for the method \"{}\": its model needs all linked neighbours",
+                self.method.kind()
+            )
         } else if !privacy.is_identity() {
             let kind = self.privacy.kind();
-            format!("must be 0 where `privacy.kind` is \"{kind}\": a release is of all neighbours")
+            format!("must be 0 where `privacy.kind` is \"{kind}\": every release covers all neighbours")
         } else if self.attack.is_some() {
-            "must be 0 where an attack is set: it looks at releases of all neighbours".to_string()
+            "must be 0 where an attack is set: the attack observes releases of all neighbours".to_string()
         } else {
             return Ok(());
         };
@@ -206,21 +209,21 @@ impl Experiment {
         }
         let rule = if !self.privacy.build(&())?.is_identity() {
             format!(
-                "must be empty where `privacy.kind` is \"{}\": what the earlier run released is not in the ε of this one",
+                "must be empty where `privacy.kind` is \"{}\": the ε of this run does not cover the releases of the earlier run",
                 self.privacy.kind()
             )
         } else if self.labels.kind() != "none" {
             format!(
-                "must be empty where `labels.kind` is \"{}\": what the earlier run told of labels is not in the ε of this one",
+                "must be empty where `labels.kind` is \"{}\": the ε of this run does not cover the label information that the earlier run released",
                 self.labels.kind()
             )
         } else if self.method.build(&())?.plan().at_once.is_some() {
             format!(
-                "must be empty for the method \"{}\", which keeps no model to begin with",
+                "must be empty for the method \"{}\", which keeps no model to start from",
                 self.method.kind()
             )
         } else if self.attack.is_some() {
-            "must be empty where an attack is set: it trains the run again from the start".to_string()
+            "must be empty where an attack is set: the attack trains the run again from the start".to_string()
         } else {
             return Ok(());
         };
@@ -232,8 +235,8 @@ impl Experiment {
         let stratified = self.split.kind == SplitKind::Stratified && self.split.column.is_empty();
         if stratified && self.labels.kind() != "none" {
             let rule = format!(
-                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the secondaries are told which record is in \
-                 which part",
+                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the split, which the secondaries \
+                 receive, would reveal labels",
                 self.labels.kind()
             );
             return Err(Violation::new("split.kind", rule, "\"stratified\""));
@@ -242,7 +245,7 @@ impl Experiment {
             Some(averaged) if self.labels.build(&())?.changes_gradients() => {
                 let kind = self.labels.kind();
                 let rule = format!(
-                    "must be 0 where `labels.kind` is \"{kind}\": averaged parameters have learned from labels and bear no \
+                    "must be 0 where `labels.kind` is \"{kind}\": averaged parameters depend on labels and carry no \
                      noise"
                 );
                 Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every))
@@ -260,20 +263,20 @@ impl Experiment {
         let kind = self.privacy.kind();
         if let Some(averaged) = plan.averaged {
             let rule =
-                format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
+                format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters carry no noise");
             return Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every));
         }
         if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
-                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": similarities are \
-                 told without noise",
+                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": the secondaries \
+                 reveal similarities without noise",
                 self.method.kind(),
                 self.aggregator.kind()
             );
             return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }
         if privacy.claims_amplification() && self.train.batches != Batches::Poisson {
-            let rule = "must be \"poisson\" where `privacy.amplification` is claimed: a figure for Poisson sampling does \
+            let rule = "must be \"poisson\" where `privacy.amplification` is claimed: the ε of Poisson sampling does \
                         not hold for shuffled batches";
             return Err(Violation::new("train.batches", rule, "\"shuffled\""));
         }
@@ -283,8 +286,8 @@ impl Experiment {
         }
         let selection = privacy.selection();
         if selection.occurrences > 0 && !about.independent {
-            let rule = "must link each record by itself, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
-                        set: which rows a record serves must depend on no other record";
+            let rule = "must link each record independently, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
+                        set: the rows that a record serves must depend on no other record";
             return Err(slots.refuse::<dyn Linker>(rule));
         }
         if selection != Selection::ALL && !about.in_the_clear {

@@ -55,7 +55,7 @@ pub trait Asker: Send {
 
     /// Answers the data holder's challenge. An invalid challenge is an error, never a panic.
     fn answer(&mut self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
-        Err(LinkError::Message("it is a challenge, and this linker poses none".into()))
+        Err(LinkError::Message("it is a challenge, and this linker uses none".into()))
     }
 }
 

@@ -19,7 +19,7 @@ pub const MOST_BLOCKS: usize = 1_000;
 
 /// Error: a request needs more memory than is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} of memory are needed, and {} are left", gigabytes(*needed), gigabytes(*left))]
+#[error("{} of memory are needed, and {} are available", gigabytes(*needed), gigabytes(*left))]
 pub struct TooLarge {
     /// Required bytes.
     pub needed: u64,

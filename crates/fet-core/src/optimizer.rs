@@ -25,7 +25,7 @@ pub enum OptimizerKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
-    /// Update rule.
+    /// Update rule of the optimiser.
     pub kind: OptimizerKind,
     /// Initial learning rate.
     #[schemars(extend("exclusiveMinimum" = 0))]

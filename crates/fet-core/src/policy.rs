@@ -118,7 +118,7 @@ where
     match names.iter().find(|name| !there.contains(&name.as_str())) {
         Some(unknown) => {
             let hint = did_you_mean(unknown, there.iter().copied());
-            let rule = format!("must name what `fet list` shows{hint}");
+            let rule = format!("must name plug-ins that `fet list` shows{hint}");
             Err(Violation::new(format!("policy.{field}"), rule, format!("{unknown:?}")))
         }
         None => Ok(()),

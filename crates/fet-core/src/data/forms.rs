@@ -51,8 +51,8 @@ impl Comparison {
     /// Returns a description of the comparison, for messages.
     pub fn told(self) -> &'static str {
         match self {
-            Self::Verbatim => "as they stand (case, accents, punctuation and leading zeros count)",
-            Self::Numbers => "as numbers (77 equals 77.0; 077 is no number)",
+            Self::Verbatim => "as written (case, accents, punctuation and leading zeros count)",
+            Self::Numbers => "as numbers (77 equals 77.0; 077 is not a number)",
             Self::Normal => "as names (case, accents and punctuation do not count)",
         }
     }

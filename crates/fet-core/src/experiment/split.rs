@@ -85,7 +85,11 @@ impl SplitSettings {
     pub fn fractions(&self) -> Result<Fractions, Violation> {
         Fractions::new(self.validation, self.test).map_err(|error| {
             let value = format!("{} and {}", self.validation, self.test);
-            Violation::new("split.validation", format!("must leave each part a share ({error})"), value)
+            Violation::new(
+                "split.validation",
+                format!("must leave a share of the records for each part ({error})"),
+                value,
+            )
         })
     }
 

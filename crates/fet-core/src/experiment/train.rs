@@ -121,13 +121,13 @@ impl Weighting {
             Self::Rule(WeightingRule::None) => Ok(None),
             Self::Rule(WeightingRule::Balanced) => ClassWeights::balanced(labels, classes)
                 .map(Some)
-                .map_err(|error| refuse(format!("must be possible ({error})"))),
+                .map_err(|error| refuse(format!("must suit the training rows ({error})"))),
             Self::Given(weights) if weights.len() != classes => {
                 Err(refuse(format!("must have one weight for each of the {classes} classes")))
             }
             Self::Given(weights) => ClassWeights::given(weights.clone())
                 .map(Some)
-                .map_err(|error| refuse(format!("must be weights ({error})"))),
+                .map_err(|error| refuse(format!("must be valid weights ({error})"))),
         }
     }
 }

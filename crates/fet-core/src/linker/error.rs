@@ -18,7 +18,7 @@ pub enum LinkError {
         records: usize,
     },
     /// The two parties have different numbers of key columns.
-    #[error("keys must have the same columns on both sides; they have {queries} and {records}")]
+    #[error("keys must have the same number of columns on both sides; they have {queries} and {records}")]
     KeyMismatch {
         /// Number of the primary's key columns.
         queries: usize,
@@ -72,7 +72,7 @@ pub enum LinkError {
     /// No noise achieves the requested bound.
     #[error(
         "`linker.leak` must be above {least:.4} for similarities of standard deviation {spread:.4}; it is {leak} (encode \
-         with more bits, or ask for less)"
+         with more bits, or choose a higher value)"
     )]
     Leak {
         /// The requested bound.

@@ -67,7 +67,7 @@ pub enum CodecError {
         limit: usize,
     },
     /// The frame is too short or too long.
-    #[error("the frame says that it has {stated} bytes; {found} are there")]
+    #[error("the frame states a length of {stated} bytes; it has {found}")]
     Length {
         /// The stated length.
         stated: u64,
@@ -75,18 +75,16 @@ pub enum CodecError {
         found: usize,
     },
     /// The bytes do not begin like a frame.
-    #[error("the bytes are no frame of this protocol")]
+    #[error("the bytes are not a frame of this protocol")]
     NoFrame,
     /// The frame has another protocol version.
-    #[error(
-        "the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}"
-    )]
+    #[error("the frame has version {found} of the protocol; this program uses version {PROTOCOL_VERSION}")]
     Version {
         /// Version of the frame.
         found: u16,
     },
     /// The frame holds a request instead of an answer, or the reverse.
-    #[error("the frame holds a {found}; a {expected} is expected")]
+    #[error("the frame holds the wrong kind of message: {found} instead of {expected}")]
     Kind {
         /// Kind of the message in the frame.
         found: &'static str,
@@ -94,10 +92,10 @@ pub enum CodecError {
         expected: &'static str,
     },
     /// The checksum does not match.
-    #[error("the frame was altered on its way: its checksum does not fit")]
+    #[error("the frame was altered in transit: its checksum does not match")]
     Altered,
     /// The body is not a message.
-    #[error("the body is no message: {0}")]
+    #[error("the body is not a message: {0}")]
     Body(String),
 }
 
@@ -175,7 +173,7 @@ pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
     let body = |error: postcard::Error| CodecError::Body(error.to_string());
     let (message, rest) = postcard::take_from_bytes(&frame[HEADER..]).map_err(body)?;
     if !rest.is_empty() {
-        return Err(CodecError::Body(format!("{} bytes are left over", rest.len())));
+        return Err(CodecError::Body(format!("{} bytes follow the message", rest.len())));
     }
     Ok(message)
 }

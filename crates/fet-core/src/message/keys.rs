@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for TextTable {
             ends.into_iter().map(usize::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)?;
         if !compared.is_empty() && compared.len() != columns {
             return Err(D::Error::custom(format!(
-                "{} comparisons are not of {columns} columns",
+                "{} comparisons do not fit {columns} columns",
                 compared.len()
             )));
         }

@@ -53,7 +53,8 @@ impl<'de> Deserialize<'de> for Parameters {
         let Parts { names, ranks, dimensions, values } = Parts::deserialize(deserializer)?;
         let count = if ranks.is_empty() { 0 } else { names.split('\n').take(MOST_SEGMENTS + 1).count() };
         if count != ranks.len() || (count == 0 && !names.is_empty()) {
-            let problem = format!("{} names for {} parameters, {MOST_SEGMENTS} at most", count, ranks.len());
+            let problem =
+                format!("{} names for {} parameters, of at most {MOST_SEGMENTS}", count, ranks.len());
             return Err(D::Error::custom(problem));
         }
         let mut parameters = Self::default();

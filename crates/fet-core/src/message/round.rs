@@ -91,10 +91,10 @@ impl fmt::Display for Round {
         match *self {
             Self::Train { step } => write!(f, "training step {}", step.saturating_add(1)),
             Self::Validation { epoch, batch } => {
-                write!(f, "batch {} of validating epoch {}", one(batch), one(epoch))
+                write!(f, "validation batch {} of epoch {}", one(batch), one(epoch))
             }
-            Self::Test { epoch, batch } => write!(f, "batch {} of testing epoch {}", one(batch), one(epoch)),
-            Self::Once { batch } => write!(f, "portion {} of the only release", one(batch)),
+            Self::Test { epoch, batch } => write!(f, "test batch {} of epoch {}", one(batch), one(epoch)),
+            Self::Once { batch } => write!(f, "batch {} of the only release", one(batch)),
             Self::Average { epoch } => write!(f, "averaging after epoch {}", one(epoch)),
             Self::Probe { batch } => write!(f, "probe {}", one(batch)),
             Self::Predict { batch } => write!(f, "batch {} of a prediction", one(batch)),

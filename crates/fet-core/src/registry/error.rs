@@ -53,7 +53,7 @@ pub enum SettingsError {
         known: String,
     },
     /// An unknown setting.
-    #[error("`{field}` is no setting{of}{}", if hint.is_empty() { format!("; there are {known}") } else { hint.clone() })]
+    #[error("`{field}` is not a setting{of}{}", if hint.is_empty() { format!("; the settings are {known}") } else { hint.clone() })]
     Unknown {
         /// The field, with dots between the names of nested tables.
         field: String,

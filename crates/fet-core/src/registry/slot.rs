@@ -293,7 +293,7 @@ mod tests {
         assert_eq!(of("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
         for (text, expected) in [
             ("kind = 'one'\ncount = 4", "`count` must be at least 1 and at most 3; it is 4"),
-            ("kind = 'one'\ncounts = 1", "`counts` is no setting; did you mean \"count\"?"),
+            ("kind = 'one'\ncounts = 1", "`counts` is not a setting; did you mean \"count\"?"),
             ("count = 1", "`thing.kind` is missing; it must be one of \"one\", \"two\", \"two\""),
             ("kind = 7", "`kind` must be a text in quotes; it is 7"),
         ] {

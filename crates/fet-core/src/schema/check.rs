@@ -212,8 +212,8 @@ mod tests {
             ("", "`name` is missing; it must be a text that is not empty"),
             ("name = ''", "`name` must be a text that is not empty; it is \"\""),
             ("name = 1", "`name` must be a text that is not empty; it is 1"),
-            ("rat = 1", "`rat` is no setting; did you mean \"rate\"?"),
-            ("zzzzzz = 1", "`zzzzzz` is no setting; there are name, rate, decay"),
+            ("rat = 1", "`rat` is not a setting; did you mean \"rate\"?"),
+            ("zzzzzz = 1", "`zzzzzz` is not a setting; the settings are name, rate, decay"),
             ("rate = 0", "`rate` must be above 0 and at most 1; it is 0"),
             ("rate = nan", "`rate` must be a number, above 0 and at most 1; it is nan"),
             ("rate = 'a'", "`rate` must be a number, above 0 and at most 1; it is \"a\""),
@@ -244,7 +244,7 @@ mod tests {
             ),
             (
                 "linker = { kind = 'clk', bit = 6 }",
-                "`linker.bit` is no setting of \"clk\"; did you mean \"bits\"?",
+                "`linker.bit` is not a setting of \"clk\"; did you mean \"bits\"?",
             ),
             (
                 "linker = { kind = 'clk', weights = [[1]] }",
