@@ -124,7 +124,7 @@ fn every_message_comes_back_as_it_went() {
     for request in requests() {
         let frame = encode(&request).expect("a frame");
         assert_eq!(decode::<Request>(&frame, LARGEST_FRAME).as_ref(), Ok(&request));
-        let kind = decode::<Answer>(&frame, LARGEST_FRAME).expect_err("a request is no answer");
+        let kind = decode::<Answer>(&frame, LARGEST_FRAME).expect_err("a request is not an answer");
         assert_eq!(kind, CodecError::Kind { found: "request", expected: "answer" });
         let short = decode::<Request>(&frame, frame.len() - 1);
         assert_eq!(short, Err(CodecError::TooLarge { length: frame.len(), limit: frame.len() - 1 }));
@@ -254,7 +254,7 @@ fn altered_frames_are_refused_and_cost_no_memory() {
             }
         }
     }
-    assert_eq!(accepted, 0, "nothing is accepted that was not sent");
+    assert_eq!(accepted, 0, "the decoder accepts only frames that were sent");
     assert!(sealed_accepted > 1_000, "the sealed frames reach behind the checksum: {sealed_accepted}");
     // No frame here is larger than a few kilobytes. If a frame had claimed a large allocation, the maximum of
     // this process would show it. The other tests of this file hold far less.
