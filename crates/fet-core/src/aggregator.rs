@@ -10,10 +10,12 @@ use crate::registry::{Plugin, SlotKind};
 
 /// Combines the active parties' representations into one memory, and distributes the gradient back.
 ///
-/// Laws, checked by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of the
-/// function that the role computes; the order of parties does not matter if the memory is as wide as a part;
-/// the memory has the width that [`Aggregator::width`] promises; the aggregator does not query dropped
-/// parties.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - [`Aggregator::spread`] is the adjoint of the function that the role computes.
+/// - The order of parties does not matter if the memory is as wide as a part.
+/// - The memory has the width that [`Aggregator::width`] promises.
+/// - The aggregator does not query dropped parties.
 pub trait Aggregator: Send + Sync {
     /// Returns the width of the memory for `parties` representations of width `hidden`.
     fn width(&self, _parties: usize, hidden: usize) -> usize {

@@ -67,9 +67,12 @@ impl NeighbourBatch {
 
 /// One party's local model.
 ///
-/// Laws, checked by the contract suite for every plug-in: backward after forward gives the same gradient as
-/// an uncut graph; all backends agree to a stated tolerance; without dropout, the representation of a row
-/// depends only on the row's neighbours, so that rows with the same neighbours are evaluated once.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - Backward after forward gives the same gradient as an uncut graph.
+/// - All backends agree to a stated tolerance.
+/// - Without dropout, the representation of a row depends only on the row's neighbours, so that rows with the
+///   same neighbours are evaluated once.
 pub trait Encoder: Send {
     /// Returns the trained parameters and their optimiser.
     fn learner(&self) -> &dyn Learner;

@@ -209,12 +209,14 @@ impl Experiment {
         }
         let rule = if !self.privacy.build(&())?.is_identity() {
             format!(
-                "must be empty where `privacy.kind` is \"{}\": the ε of this run does not cover the releases of the earlier run",
+                "must be empty where `privacy.kind` is \"{}\": the ε of this run does not cover the releases of \
+                 the earlier run",
                 self.privacy.kind()
             )
         } else if self.labels.kind() != "none" {
             format!(
-                "must be empty where `labels.kind` is \"{}\": the ε of this run does not cover the label information that the earlier run released",
+                "must be empty where `labels.kind` is \"{}\": the ε of this run does not cover the label \
+                 information that the earlier run released",
                 self.labels.kind()
             )
         } else if self.method.build(&())?.plan().at_once.is_some() {

@@ -15,9 +15,12 @@ use crate::rng::ChaCha8Rng;
 
 /// Protects training labels from the parties that receive gradients.
 ///
-/// Laws, checked by the contract suite for every plug-in: the privacy map never understates the loss, and
-/// claims a finite loss only if the protection draws random values; the same generator gives the same values,
-/// so that a resumed run sends exactly what the interrupted run sent.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The privacy map never understates the loss, and claims a finite loss only if the protection draws random
+///   values.
+/// - The same generator gives the same values, so that a resumed run sends exactly what the interrupted run
+///   sent.
 pub trait LabelProtection: Send + Sync {
     /// Returns true if [`LabelProtection::gradients`] changes gradients, which then pass through the host.
     fn changes_gradients(&self) -> bool {

@@ -31,9 +31,11 @@ pub use links::Links;
 
 /// A plug-in that finds the K most similar records for every query: its properties and its two sides.
 ///
-/// Laws, checked by the contract suite for every plug-in: the sides may be built in different processes from
-/// the same settings, secret and seed; the links depend only on settings, secret, seed and keys, not on other
-/// secrets that a side draws; [`Linker::about`] is true.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The sides may be built in different processes from the same settings, secret and seed.
+/// - The links depend only on settings, secret, seed and keys, not on other secrets that a side draws.
+/// - [`Linker::about`] is true.
 pub trait Linker: Send + Sync {
     /// Returns the linker's properties, which are known before it links.
     fn about(&self) -> About;
@@ -70,9 +72,13 @@ pub trait Owner: Send {
 
     /// Links the queries with the records.
     ///
-    /// Laws: indices are valid; each row is sorted by similarity, highest first, if there are similarities; K
-    /// is honoured or refused; the progress adds up to the number of queries. Queries and answer come from
-    /// another party: invalid ones are an error, never a panic.
+    /// Laws:
+    ///
+    /// - Indices are valid.
+    /// - Each row is sorted by similarity, highest first, if there are similarities.
+    /// - K is honoured or refused.
+    /// - The progress adds up to the number of queries.
+    /// - Queries and answer come from another party: invalid ones are an error, never a panic.
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError>;
 
     /// Returns warnings for the data holder's user; each warning is returned once.

@@ -17,9 +17,11 @@ pub use loss::{Loss, NoisyReleases};
 
 /// Clips a representation, adds noise to it, and accounts for its release.
 ///
-/// Laws, checked by the contract suite for every plug-in: the released values are bounded as the mechanism
-/// states; the noise has the stated variance (tested at a stated α); the privacy map never understates the
-/// loss.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The released values are bounded as the mechanism states.
+/// - The noise has the stated variance (tested at a stated α).
+/// - The privacy map never understates the loss.
 pub trait PrivacyMechanism: Send + Sync {
     /// Returns true if [`PrivacyMechanism::bound`] and [`PrivacyMechanism::share`] change nothing.
     fn is_identity(&self) -> bool;

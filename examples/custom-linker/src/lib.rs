@@ -1,9 +1,14 @@
 //! An example of a plug-in in a separate crate: the linker `grid`, which rounds keys to a grid before it
 //! searches for the nearest. A party could use it if it may only reveal coarse coordinates.
 //!
-//! The workspace refers to this crate only once: the program includes it with `use custom_linker as _;` in
-//! `crates/fet/src/lib.rs`. An experiment selects the linker with `linker = { kind = "grid", neighbours = 20,
-//! step = 0.01 }`. Copy this crate to write another plug-in.
+//! The program includes this crate with `use custom_linker as _;` in `crates/fet/src/lib.rs`; no other code
+//! refers to it. An experiment selects the linker with its name:
+//!
+//! ```toml
+//! linker = { kind = "grid", neighbours = 20, step = 0.01 }
+//! ```
+//!
+//! Copy this crate to write another plug-in.
 
 use fet_core::data::{Keys, Matrix};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};

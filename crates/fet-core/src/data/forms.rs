@@ -26,9 +26,12 @@ const WORD: usize = 3;
 const APART: f64 = 9_007_199_254_740_992.0;
 
 impl Comparison {
-    /// Returns the comparison that fits these cells: as numbers if all are numbers without a leading zero; as
-    /// written if at least a fifth of them look like identifiers (letters with digits, digits, e-mail
-    /// addresses); otherwise in their normal form.
+    /// Returns the comparison that fits these cells:
+    ///
+    /// - as numbers if all cells are numbers without a leading zero;
+    /// - as written if at least a fifth of the cells look like identifiers (letters with digits, digits,
+    ///   e-mail addresses);
+    /// - otherwise in their normal form.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut present, mut numbers, mut identifiers) = (0usize, 0usize, 0usize);
         for cell in cells {

@@ -60,7 +60,8 @@ pub fn check_apart(keys: &Keys) -> Result<(), LinkError> {
     let is_apart = |number: &f64| number.abs() < APART;
     let Some(place) = numbers.values().iter().position(|number| !is_apart(number)) else { return Ok(()) };
     let problem = format!(
-        "must be below 2^53 in size, because larger integers cannot be compared exactly; it is {} (read such keys as texts)",
+        "must be below 2^53 in size, because larger integers cannot be compared exactly; it is {} \
+         (read such keys as texts)",
         numbers.values()[place]
     );
     Err(LinkError::Value { row: place / numbers.columns(), problem })
