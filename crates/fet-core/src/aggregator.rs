@@ -1,7 +1,8 @@
-//! The `Aggregator` slot: combines the active parties' representations into one.
+//! The `Aggregator` slot: combines the active parties' representations into one memory.
 //!
-//! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines the parts,
-//! or it sees only their secure sum. Plug-ins are in `aggregators/` of `fet-components`.
+//! An aggregator sees representations, never keys, features or links. It has one of two roles: it combines
+//! the parts, or it sees only their sum, computed by secure aggregation. Plug-ins are in `aggregators/` of
+//! `fet-components`.
 
 use burn::tensor::Tensor;
 
@@ -9,27 +10,32 @@ use crate::registry::{Plugin, SlotKind};
 
 /// Combines the active parties' representations into one memory, and distributes the gradient back.
 ///
-/// Laws, checked by the contract suite for every plug-in: [`Aggregator::spread`] is the adjoint of what its role
-/// computes; the order of parties does not matter where the memory is as wide as a part; the memory has the width that
-/// [`Aggregator::width`] promises; dropped parties are not queried.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - [`Aggregator::spread`] is the adjoint of the function that the role computes.
+/// - The order of parties does not matter if the memory is as wide as a part.
+/// - The memory has the width that [`Aggregator::width`] promises.
+/// - The aggregator does not query dropped parties.
 pub trait Aggregator: Send + Sync {
-    /// The width of the memory, for `parties` representations of width `hidden`.
+    /// Returns the width of the memory for `parties` representations of width `hidden`.
     fn width(&self, _parties: usize, hidden: usize) -> usize {
         hidden
     }
 
-    /// Whether it needs the similarities of the neighbours to the primary's records. The secondaries then reveal them.
+    /// Returns true if the aggregator needs the similarities of the neighbours to the primary's records. The
+    /// secondaries then reveal the similarities.
     fn uses_similarities(&self) -> bool {
         false
     }
 
-    /// Whether the memory keeps the parties' parts separate: concatenated in the parties' order, a part of one position
-    /// repeated along those of the longest, zeros for a party that is left out.
+    /// Returns true if the memory keeps the parties' parts separate. The parts are then concatenated in the
+    /// parties' order. A part with one position is repeated along the positions of the longest part, and a
+    /// party that is left out contributes zeros.
     fn keeps_parts_apart(&self) -> bool {
         false
     }
 
-    /// What it sees: the parts, or a sum of them.
+    /// Returns the role of the aggregator: it sees the parts, or only their sum.
     fn role(&self) -> Role<'_>;
 
     /// Returns the gradient of the loss with respect to each part, given the gradient with respect to the memory.
@@ -65,21 +71,21 @@ fn adjoint(role: Role<'_>, gradient: Tensor<3>, round: &Aggregation) -> Gradient
     }
 }
 
-/// The gradients with respect to the active parties' parts.
+/// Gradients with respect to the active parties' parts.
 #[derive(Debug, Clone)]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+#[expect(clippy::large_enum_variant, reason = "only one value exists at a time, and it is unpacked at once")]
 pub enum Gradients {
-    /// All parts have this one: it is copied once, however many parties there are.
+    /// One gradient for all parts; it is copied only once, for any number of parties.
     Same(Tensor<3>),
-    /// One for each active party, in their order.
+    /// One gradient for each active party, in their order.
     Each(Vec<Tensor<3>>),
 }
 
 impl Gradients {
-    /// One gradient for each of `parties` parts.
+    /// Returns one gradient for each of `parties` parts.
     ///
     /// # Panics
-    /// If there is one for each part and they are not as many.
+    /// If the number of gradients differs from `parties`.
     pub fn into_parts(self, parties: usize) -> Vec<Tensor<3>> {
         match self {
             Self::Same(gradient) => vec![gradient; parties],
@@ -91,11 +97,11 @@ impl Gradients {
     }
 }
 
-/// What an aggregator sees.
+/// Role of an aggregator: the data that it sees.
 pub enum Role<'a> {
-    /// The parts themselves.
+    /// The aggregator sees the parts themselves.
     Combine(&'a dyn Combine),
-    /// Only their sum; secure aggregation hides the parts.
+    /// The aggregator sees only the sum of the parts; secure aggregation hides the parts.
     Sum(&'a dyn Sum),
 }
 
@@ -110,7 +116,7 @@ impl std::fmt::Debug for Role<'_> {
 
 /// An aggregator that sees the parts.
 pub trait Combine {
-    /// The memory that the primary attends to.
+    /// Returns the memory that the primary attends to.
     ///
     /// # Shapes
     /// - `parts`: one [B, K, H] for each active party, in the order of `round`; at least one
@@ -120,10 +126,10 @@ pub trait Combine {
 
 /// An aggregator that sees only the sum of the parts.
 pub trait Sum {
-    /// How the secure sum of the parts is formed.
+    /// Returns the parameters of the secure aggregation.
     fn form(&self) -> SecureSum;
 
-    /// The memory, given the sum of the parts.
+    /// Returns the memory, given the sum of the parts.
     ///
     /// # Shapes
     /// - `sum`: [B, K, H]
@@ -131,17 +137,17 @@ pub trait Sum {
     fn mean(&self, sum: Tensor<3>, round: &Aggregation) -> Tensor<3>;
 }
 
-/// The participants of one aggregation, and what is known of the parts besides their values.
+/// The participants of one aggregation, and the known properties of their parts.
 #[derive(Debug, Clone)]
 pub struct Aggregation {
-    /// The number of secondaries, active or not.
+    /// Number of secondaries, active or not.
     pub parties: usize,
-    /// The active ones, ascending from 0.
+    /// Active secondaries, ascending from 0.
     pub active: Vec<usize>,
-    /// The shape [B, K, H] of each active party's part.
+    /// Shape [B, K, H] of each active party's part.
     pub shapes: Vec<[usize; 3]>,
-    /// Similarities of each active party's neighbours to the primary's records, [B, K], standardised; empty unless
-    /// requested.
+    /// Similarities of each active party's neighbours to the primary's records, [B, K], standardised; empty
+    /// unless the aggregator requests them.
     pub similarities: Vec<Tensor<2>>,
 }
 
@@ -152,13 +158,13 @@ impl SlotKind for dyn Aggregator {
 
 inventory::collect!(Plugin<dyn Aggregator>);
 
-/// How secure sums are formed; all parties know it.
+/// Parameters of secure aggregation; all parties know them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SecureSum {
-    /// Sums are taken modulo 2^bits.
+    /// Number of bits: sums are computed modulo 2^bits.
     pub bits: u32,
-    /// The largest absolute value allowed where no mechanism bounds it.
+    /// Largest absolute value allowed if no mechanism bounds the values.
     pub range: f64,
-    /// The number of other parties that a party shares masks with.
+    /// Number of other parties that each party shares masks with.
     pub degree: usize,
 }

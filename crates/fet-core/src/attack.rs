@@ -1,8 +1,10 @@
-//! The `Attack` slot: what a party learns from a run, or does to it, that the others did not agree to.
+//! The `Attack` slot: measures the information that a party learns from a run, or the harm that it can do,
+//! beyond the parties' agreement.
 //!
-//! An attack trains runs in an [`Arena`], where it plays one party: the primary, which sees what the aggregator gets
-//! ([`View`]), or a secondary, whose own door it stands in ([`Door`]). It has that party's own data, and the ground truth to
-//! be measured against. It is registered and chosen like every plug-in; plug-ins are in `fet-attacks`.
+//! An attack trains runs in an [`Arena`], where it plays one party. As the primary it observes everything
+//! that the aggregator receives ([`View`]). As a secondary it changes the messages that it receives and sends
+//! ([`Door`]). The attack has the data of that party, and the ground truth for measuring its success. It is
+//! registered and chosen like every plug-in; plug-ins are in `fet-attacks`.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,135 +16,139 @@ pub use fet_eval::records::{AttackRecord, Attacker, Measure, Target};
 
 /// An attack on a run.
 ///
-/// Laws, checked by the contract suite for every plug-in: the same arena gives the same figures; every figure is finite; an
-/// attack that trains nothing but the experiment itself leaves its result as it is.
+/// Laws, checked by the contract suite for every plug-in: the same arena gives the same figures; every figure
+/// is finite; an attack that trains only the experiment itself does not change the experiment's result.
 pub trait Attack: Send + Sync {
-    /// Who attacks, and what it is after.
+    /// Returns the attacker and its target.
     fn about(&self) -> About;
 
-    /// Refuses an experiment that the attack says nothing about, before anything trains.
+    /// Refuses an experiment that does not suit the attack, before anything trains.
     fn check(&self, _setting: &Setting) -> Result<(), Violation> {
         Ok(())
     }
 
-    /// Attacks; the first measure is its result.
+    /// Runs the attack and returns its measures; the first measure is the result.
     fn attack(&self, arena: &mut dyn Arena) -> Result<Vec<Measure>, AttackError>;
 }
 
-/// Who attacks, and what it is after.
+/// The attacker and its target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
-    /// Who.
+    /// The attacker.
     pub attacker: Attacker,
-    /// What.
+    /// The target.
     pub target: Target,
-    /// The attacked secondary, or the attacking one, from 1.
+    /// Number of the attacked secondary, or of the attacking one, from 1.
     pub party: usize,
 }
 
-/// What is known of an experiment before it trains.
+/// Properties of an experiment that are known before it trains.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Setting {
     /// The kind of label.
     pub task: Task,
-    /// The number of classes; 2 for a binary task, 1 for a regression.
+    /// Number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
-    /// The number of secondaries.
+    /// Number of secondaries.
     pub secondaries: usize,
-    /// The seed.
+    /// Seed of the experiment.
     pub seed: u64,
-    /// Whether secondaries learn, that is, receive gradients.
+    /// True if secondaries learn, that is, receive gradients.
     pub learning: bool,
-    /// Whether the aggregator sees sums alone.
+    /// True if the aggregator sees only sums.
     pub summed: bool,
 }
 
-/// Trains runs of one experiment on tables of the attack's choice.
+/// The attack environment: trains runs of one experiment on tables of the attack's choice.
 pub trait Arena {
-    /// What is known before it trains.
+    /// Returns the properties of the experiment that are known before it trains.
     fn setting(&self) -> &Setting;
 
-    /// The tables of all parties: an attacker's own, and the ground truth for measuring.
+    /// Returns the tables of all parties: the attacker's data, and the ground truth for measuring.
     fn data(&self) -> &VerticalData;
 
     /// Trains one run.
     fn train(&mut self, run: Run) -> Result<Box<dyn Trained>, AttackError>;
 }
 
-/// How an attacker takes part in a run.
+/// The attacker's part in a run.
 #[derive(Clone, Default)]
 pub struct Run {
-    /// What a secondary, from 1, does with the messages at its own door.
+    /// Number of the attacking secondary, from 1, and the hook that handles its messages.
     pub door: Option<(usize, Arc<Mutex<dyn Door>>)>,
-    /// What looks at all that the primary receives.
+    /// Observer of everything that the primary receives.
     pub view: Option<Arc<Mutex<dyn View>>>,
-    /// Other tables than the experiment's.
+    /// Tables that replace the experiment's tables.
     pub data: Option<VerticalData>,
-    /// What a secondary, from 1, has in place of its features when test rows are evaluated, or where every row is released once.
+    /// Number of a secondary, from 1, and the features that replace its features while test rows are
+    /// evaluated, or in the only release of a run that releases every row once.
     pub tested: Option<(usize, Matrix<f32>)>,
-    /// Whether to leave the noise out: an attacker that trains shadow runs knows that it is there, and need not draw it.
+    /// True to leave out the noise: an attacker that trains shadow runs knows the noise and need not draw it.
     pub quiet: bool,
-    /// Whether to stop once the parties have linked: models are as they were drawn.
+    /// True to stop once the parties have linked: the models keep their initial weights.
     pub untrained: bool,
-    /// Whether the primary sends no gradients and no averages, so that the secondaries' models stay as they were drawn. A
-    /// secondary does not notice.
+    /// True if the primary sends neither gradients nor averages, so that the secondaries' models keep their
+    /// initial weights. A secondary does not notice.
     pub withhold: bool,
 }
 
-/// The door of an attacking secondary: its own program may change what it gets and what it sends.
+/// Malicious-party hook: lets an attacking secondary change the messages that it receives and sends.
 pub trait Door: Send {
-    /// A request, before the honest program has it.
+    /// Changes a request before the honest program receives it.
     fn request(&mut self, _request: &mut Request) {}
 
-    /// The honest program's reply, before it leaves. A mask or noise is on it already.
+    /// Changes the honest program's reply before it is sent. The reply already carries its mask or noise.
     fn reply(&mut self, _request: &Request, _reply: &mut Reply) {}
 }
 
-/// The eyes of an attacking primary.
+/// Observer of an attacking primary.
 pub trait View: Send {
-    /// What arrived for these rows from the active parties (from 0, ascending): the part of each, or their sum alone.
+    /// Receives the active parties' parts for these rows, or only their sum. The active parties count from 0,
+    /// ascending.
     fn received(&mut self, _round: Round, _rows: &[usize], _active: &[usize], _parts: &[Block]) {}
 
-    /// What the model made of rows of an evaluation: activated outputs, [n, outputs].
+    /// Receives the model's activated outputs for the rows of an evaluation, [n, outputs].
     fn predicted(&mut self, _round: Round, _rows: &[usize], _outputs: &Matrix<f32>) {}
 }
 
 /// A finished run.
 pub trait Trained {
-    /// The test metric of the best epoch; not a number where nothing was trained.
+    /// Returns the test metric of the best epoch, or NaN if the run trained no model.
     fn metric(&self) -> f64;
 
-    /// The training, validation and test rows.
+    /// Returns the training, validation and test rows.
     fn rows(&self) -> [&[usize]; 3];
 
-    /// The secondary's features of the record most similar to each of these rows, scaled as its model sees them: the ground
-    /// truth of a reconstruction, and what a secondary has of its own. Parties count from 1.
+    /// Returns the secondary's features of the record most similar to each of these rows, scaled as its model
+    /// sees them. They are the ground truth of a reconstruction, and the data of an attacking secondary.
+    /// Parties count from 1.
     fn features(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
-    /// The keys of that record, scaled in the same way.
+    /// Returns the keys of that record, scaled in the same way.
     fn keys(&self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
-    /// The secondary's records, from 0, that are shown for each of these rows, most similar first. Where records are chosen for
-    /// each release there can be none.
+    /// Returns the secondary's records, from 0, that are shown for each of these rows, most similar first. If
+    /// records are chosen for each release, a row can have none.
     fn shown(&self, party: usize, rows: &[usize]) -> Result<Vec<Vec<usize>>, AttackError>;
 
-    /// The first of them.
+    /// Returns the first record that is shown for each row.
     fn nearest(&self, party: usize, rows: &[usize]) -> Result<Vec<Option<usize>>, AttackError> {
         Ok(self.shown(party, rows)?.into_iter().map(|all| all.first().copied()).collect())
     }
 
-    /// How similar it is; nothing where the linker does not say.
+    /// Returns the similarity of the most similar record of each row, or `None` if the linker gives no
+    /// similarities.
     fn similarity(&self, party: usize, rows: &[usize]) -> Result<Option<Vec<f32>>, AttackError>;
 
-    /// What a secondary's model makes of the neighbours of these rows, before any bounding, noise or mask: only itself
-    /// knows. [n, K·H].
+    /// Returns the representations that a secondary's model computes for these rows, before any clipping,
+    /// noise or mask, [n, K·H]. Only the secondary knows them.
     fn encoded(&mut self, party: usize, rows: &[usize]) -> Result<Matrix<f32>, AttackError>;
 
-    /// The primary's own columns, keys and features, as its model sees them.
+    /// Returns the primary's own columns, keys and features, as its model sees them.
     fn own(&self, rows: &[usize]) -> Matrix<f32>;
 }
 
-/// Why there is no result.
+/// Failure of an attack.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttackError {
@@ -152,7 +158,7 @@ pub enum AttackError {
     /// A run failed.
     #[error("a run of the attack failed: {0}")]
     Run(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// The user stopped it.
+    /// The user stopped the attack.
     #[error("the attack was interrupted")]
     Interrupted,
 }

@@ -1,9 +1,8 @@
-//! The vocabulary of data: tables of parties, tasks, and the slots that provide them: `Dataset` (what all
-//! parties hold) and `Source` (one labelled table).
+//! The vocabulary of data: tables of parties, tasks, and the slots that provide them: `Dataset` (the tables
+//! of all parties) and `Source` (one labelled table).
 //!
 //! Readers and splitters live in `fet-data`, typed columns in `fet-tables`; preparation for a model and the
-//! train/validation/test split are in `fet-federation`.
-//! Nothing here reads a file.
+//! train/validation/test split are in `fet-federation`. This module reads no file.
 
 mod columns;
 mod forms;
@@ -32,7 +31,7 @@ pub struct Matrix<T> {
 }
 
 impl<T: Copy> Matrix<T> {
-    /// A table of `values.len() / columns` rows.
+    /// Creates a table of `values.len() / columns` rows.
     ///
     /// # Panics
     /// If the values do not fill whole rows: the caller made the table.
@@ -42,39 +41,39 @@ impl<T: Copy> Matrix<T> {
         Self { columns, values }
     }
 
-    /// The number of rows; 0 for a table without columns.
+    /// Returns the number of rows; 0 for a table without columns.
     pub fn rows(&self) -> usize {
         self.values.len().checked_div(self.columns).unwrap_or(0)
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// One row.
+    /// Returns one row.
     pub fn row(&self, index: usize) -> &[T] {
         &self.values[index * self.columns..(index + 1) * self.columns]
     }
 
-    /// All values, row by row.
+    /// Returns all values, row by row.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// All values, mutable.
+    /// Returns all values for modification, row by row.
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
 
-    /// The named rows, in the order given.
+    /// Returns the named rows, in the order given.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         let values = rows.iter().flat_map(|&row| self.row(row)).copied().collect();
         Self { columns: self.columns, values }
     }
 
-    /// The named columns, in the order given.
+    /// Returns the named columns, in the order given.
     #[must_use]
     pub fn select_columns(&self, columns: &[usize]) -> Self {
         let values = (0..self.rows()).flat_map(|r| columns.iter().map(move |&c| self.row(r)[c])).collect();
@@ -89,7 +88,7 @@ impl<T: Copy> fmt::Debug for Matrix<T> {
     }
 }
 
-/// What is predicted.
+/// The kind of label that a model predicts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
@@ -107,39 +106,41 @@ pub enum Task {
 pub struct PartyTable {
     /// The party's name.
     pub name: String,
-    /// Fuzzy identifiers, raw.
+    /// Fuzzy identifiers, before scaling.
     pub keys: Keys,
-    /// Features, raw; without the keys.
+    /// Features before scaling, without the keys.
     pub features: Features,
-    /// The ranges of its keys and of features that are numbers, if its owner declares them; typed columns have what is
-    /// declared of them in their rules. They are the party's own and are never sent.
+    /// Declared ranges of the keys and of the numeric features, if the owner declares any. Ranges of typed
+    /// columns are in their rules. The party never sends its ranges.
     pub bounds: Option<Bounds>,
 }
 
-/// Ranges of a table's columns that its owner declares from public knowledge; no record may have a say in them. A secondary
-/// that declares them scales its columns by them, and by nothing that follows from its records.
+/// Ranges of a table's columns that its owner declares from public knowledge; they must not depend on any
+/// record. A secondary that declares ranges scales its columns by them, and uses no value computed from its
+/// records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounds {
-    /// Of each key column; empty if keys are texts, or models see them as they are.
+    /// Range of each key column; empty if keys are texts, or if models see the keys unscaled.
     pub keys: Vec<[f64; 2]>,
-    /// Of each feature.
+    /// Range of each feature.
     pub features: Vec<[f64; 2]>,
 }
 
 impl Bounds {
-    /// Whether a pair is a range: finite, the lower end below the upper.
+    /// Returns true if a pair is a range: finite, with the lower end below the upper end.
     pub fn is_range([low, high]: [f64; 2]) -> bool {
         low.is_finite() && high.is_finite() && low < high
     }
 }
 
 impl PartyTable {
-    /// The number of records.
+    /// Returns the number of records.
     pub fn rows(&self) -> usize {
         self.keys.rows()
     }
 
-    /// What the reader decided of its columns, or could not decide: for the owner of the table.
+    /// Returns the reader's notes on the columns, for the owner of the table: its decisions, and the
+    /// questions that it could not decide.
     pub fn notes(&self) -> impl Iterator<Item = &String> {
         let notes = match &self.features {
             Features::Columns(columns) => columns.table.notes.as_slice(),
@@ -152,9 +153,9 @@ impl PartyTable {
 /// All parties' tables before scaling and linking.
 #[derive(Debug, Clone)]
 pub struct VerticalData {
-    /// What is predicted.
+    /// The kind of label.
     pub task: Task,
-    /// The number of classes; 2 for a binary task, 1 for a regression.
+    /// Number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
     /// The party with the labels.
     pub primary: PartyTable,
@@ -162,20 +163,20 @@ pub struct VerticalData {
     pub labels: Vec<f64>,
     /// The other parties.
     pub secondaries: Vec<PartyTable>,
-    /// What is standardised before models see it; linkage always uses raw keys.
+    /// Columns that are standardised before models see them; linkage always uses raw keys.
     pub standardise: Standardise,
-    /// What else is known of the primary's records.
+    /// Metadata of the primary's records.
     pub aside: Aside,
 }
 
-/// What is known of the primary's records beside keys, features and labels; nothing by default.
+/// Metadata of the primary's records, in addition to keys, features and labels; empty by default.
 #[derive(Clone, Default)]
 pub struct Aside {
-    /// Which row of its file each record is, from 0; empty if each stands where it stood.
+    /// Row of each record in its file, from 0; empty if the records are in the order of the file.
     pub rows: Vec<usize>,
-    /// What the classes are called, in their order; empty where they are numbers, and for a regression.
+    /// Names of the classes, in their order; empty if classes are numbers, and for a regression.
     pub class_names: Vec<String>,
-    /// The columns that were asked for ([`DatasetContext::aside`]), one value for each record.
+    /// The requested metadata columns ([`DatasetContext::aside`]), with one value for each record.
     pub columns: Vec<Column>,
 }
 
@@ -187,21 +188,21 @@ impl fmt::Debug for Aside {
     }
 }
 
-/// What each party standardises of its own columns before models see them.
+/// The columns that each party standardises before its model sees them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standardise {
-    /// Keys.
+    /// True if keys are standardised.
     pub keys: bool,
-    /// Features; false only for tables that are standardised already.
+    /// True if features are standardised; false only for tables that are standardised already.
     pub features: bool,
 }
 
 impl Standardise {
-    /// Keys and features.
+    /// Standardises keys and features.
     pub const ALL: Self = Self { keys: true, features: true };
 }
 
-/// Something that provides the parties' tables.
+/// A provider of the parties' tables.
 ///
 /// Law: the same settings and seed give the same tables.
 pub trait Dataset: Send + Sync {
@@ -218,57 +219,58 @@ pub trait Dataset: Send + Sync {
     /// Reads and checks the tables. Keys, labels and plain numbers are finite; a cell of a typed column may be missing.
     fn load(&self) -> Result<VerticalData, DataError>;
 
-    /// The secondaries' tables alone.
+    /// Returns only the secondaries' tables.
     fn secondaries(&self) -> Result<Vec<PartyTable>, DataError> {
         Ok(self.load()?.secondaries)
     }
 
-    /// What the primary has alone, without the secondaries' tables, and what these are called, in their order: in a federation of
-    /// several machines it has no more.
+    /// Returns the primary's data without the secondaries' tables, and the names of the secondaries in their
+    /// order. In a federation of several machines the primary has no more data.
     fn primary(&self) -> Result<(VerticalData, Vec<String>), DataError> {
         let mut data = self.load()?;
         let names = data.secondaries.drain(..).map(|table| table.name).collect();
         Ok((data, names))
     }
 
-    /// The table of one secondary, from 0.
+    /// Returns the table of one secondary, counted from 0.
     fn secondary(&self, index: usize) -> Result<PartyTable, DataError> {
         let mut tables = self.secondaries()?;
         if index >= tables.len() {
-            let problem = format!("has {} secondaries; there is none of number {}", tables.len(), index + 1);
+            let problem = format!("has {} secondaries; secondary {} does not exist", tables.len(), index + 1);
             return Err(DataError::new("`data`", problem));
         }
         Ok(tables.swap_remove(index))
     }
 
-    /// Whether the primary's records are drawn from its table, so that they stand in another order than the secondaries' records.
+    /// Returns true if the dataset draws the primary's records from its table, so that their order differs
+    /// from that of the secondaries' records.
     fn draws_records(&self) -> bool {
         false
     }
 
-    /// New records of the primary, out of a table that has its columns of keys and features; of these `kinds` says what they
-    /// are. `read` reads it as it is asked to; errors call it `name`.
+    /// Returns new records of the primary from a table with the primary's key and feature columns. `kinds`
+    /// gives the kinds of the feature columns, `read` reads the table with the given options, and errors call
+    /// the table `name`.
     fn records(
         &self,
         _name: &str,
         _kinds: &BTreeMap<String, Kind>,
         _read: &Reading<'_>,
     ) -> Result<PartyTable, DataError> {
-        let problem =
-            "has no file of the primary that a table of new records could be laid out as; use \"linked\"";
+        let problem = "has no primary file that defines the columns of new records; use \"linked\"";
         Err(DataError::new("`data.kind`", problem))
     }
 }
 
-/// Reads a table of new records as it is asked to.
+/// A function that reads a table of new records with the given options.
 pub type Reading<'a> = dyn Fn(&Options) -> Result<Table, TableError> + 'a;
 
-/// The folders in which data files are looked for, in this order.
+/// The folders that a run searches for data files, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folders(Vec<PathBuf>);
 
 impl Folders {
-    /// These folders; the same twice is once.
+    /// Creates the list of these folders without duplicates.
     pub fn new(folders: impl IntoIterator<Item = PathBuf>) -> Self {
         let mut all: Vec<PathBuf> = Vec::new();
         for folder in folders {
@@ -279,15 +281,15 @@ impl Folders {
         Self(all)
     }
 
-    /// Where a file of this name, or folder, is: in the first folder that has it; as it is named where it is absolute. If no
-    /// folder has it, where it would be in the last.
+    /// Returns the path of the file or folder `name` in the first folder that contains it, or in the last
+    /// folder if none does. An absolute `name` stays as it is.
     pub fn find(&self, name: impl AsRef<Path>) -> PathBuf {
         let mut places = self.0.iter().map(|folder| folder.join(&name));
         let last = self.0.last().map_or_else(|| name.as_ref().to_path_buf(), |folder| folder.join(&name));
         places.find(|place| place.exists()).unwrap_or(last)
     }
 
-    /// The folders.
+    /// Returns the folders.
     pub fn all(&self) -> &[PathBuf] {
         &self.0
     }
@@ -299,15 +301,15 @@ impl From<&Path> for Folders {
     }
 }
 
-/// The inputs of a dataset besides its settings.
+/// The inputs of a dataset, in addition to its settings.
 #[derive(Debug, Clone, Copy)]
 pub struct DatasetContext<'a> {
-    /// Where its files are looked for.
+    /// Folders that may contain the data files.
     pub folders: &'a Folders,
-    /// The seed of the run.
+    /// Seed of the run.
     pub seed: u64,
-    /// Columns of the primary's table that the run needs beside features, label and keys: a split goes by one. A dataset
-    /// whose columns have no names refuses them.
+    /// Metadata columns: columns of the primary's table that the run needs in addition to features, label and
+    /// keys, for example for the split. A dataset with unnamed columns refuses them.
     pub aside: &'a [String],
 }
 
@@ -318,7 +320,7 @@ impl SlotKind for dyn Dataset {
 
 inventory::collect!(Plugin<dyn Dataset>);
 
-/// Something that provides one labelled table, which a dataset may split among parties.
+/// A provider of one labelled table, which a dataset may split among parties.
 ///
 /// Law: the same settings and files give the same table; every cell is finite.
 pub trait Source: Send + Sync {
@@ -332,13 +334,13 @@ pub trait Source: Send + Sync {
 /// One labelled table.
 #[derive(Debug, Clone)]
 pub struct Labelled {
-    /// What is predicted.
+    /// The kind of label.
     pub task: Task,
-    /// The number of classes; 2 for a binary task, 1 for a regression.
+    /// Number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
-    /// [n, d].
+    /// Features, [n, d].
     pub features: Matrix<f32>,
-    /// n labels.
+    /// Labels, n values.
     pub labels: Vec<f64>,
 }
 
@@ -349,18 +351,18 @@ impl SlotKind for dyn Source {
 
 inventory::collect!(Plugin<dyn Source>);
 
-/// Unusable data: where, and what is wrong.
+/// Unusable data: the place and the problem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{place}: {problem}")]
 pub struct DataError {
-    /// The file, with line and column where known, or the setting.
+    /// The file, with line and column if known, or the setting.
     pub place: String,
-    /// What is wrong and what to do.
+    /// The problem, and the remedy.
     pub problem: String,
 }
 
 impl DataError {
-    /// `problem` at `place`.
+    /// Creates an error for `problem` at `place`.
     pub fn new(place: impl fmt::Display, problem: impl fmt::Display) -> Self {
         Self { place: place.to_string(), problem: problem.to_string() }
     }

@@ -1,8 +1,8 @@
 //! The `Encoder` slot: one secondary's local model, which maps neighbours to a representation.
 //!
-//! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] turns it into an `Encoder`
-//! and keeps the autograd graph, cut at the party's boundary, between forward and backward. To add one, copy
-//! `encoders/transformer.rs` of `fet-components`.
+//! A plug-in is a Burn module that implements [`Network`]; [`LocalModel`] turns it into an `Encoder`. The
+//! `LocalModel` keeps the autograd graph between the forward and the backward pass, and cuts it at the
+//! party's boundary. To add an encoder, copy `encoders/transformer.rs` of `fet-components`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -13,41 +13,42 @@ use crate::registry::{Plugin, SlotKind};
 use crate::rng::ChaCha8Rng;
 use crate::trainable::{Learner, Trainable};
 
-/// The records linked with a batch of primary rows. Each record occurs once, however many rows it is a neighbour of.
+/// The records linked with a batch of primary rows. Each record occurs once, even if it is a neighbour of
+/// several rows.
 #[derive(Debug, Clone)]
 pub struct NeighbourBatch {
     /// Keys of the distinct records, [U, m], scaled.
     pub keys: Tensor<2>,
     /// Features of the distinct records, [U, d], scaled.
     pub features: Tensor<2>,
-    /// The record in each slot, [B·K], nearest first within a row.
+    /// Index of the record in each slot, [B·K], nearest first within a row.
     pub slots: Tensor<1, Int>,
-    /// B.
+    /// B, the number of rows.
     pub rows: usize,
-    /// K.
+    /// K, the number of neighbours per row.
     pub neighbours: usize,
-    /// How many of the K are real; the others repeat them and must be masked out.
+    /// Number of real neighbours among the K; the others repeat real ones and must be masked out.
     pub available: usize,
-    /// How similar they are to the row, as the linker says, [B·K]; present only where a method pools neighbours
-    /// ([`Plan::pooled`]) and the linker has similarities.
+    /// Similarities of the neighbours to the row, as the linker gives them, [B·K]. They are present only if
+    /// the method pools neighbours ([`Plan::pooled`]) and the linker has similarities.
     ///
     /// [`Plan::pooled`]: crate::method::Plan::pooled
     pub similarities: Option<Vec<f32>>,
-    /// The whole lists, where K counts only those that a training step sees.
+    /// The complete lists of neighbours, if a training step sees only K of them.
     pub listed: Option<Listed>,
 }
 
-/// All neighbours of the rows of a batch that shows some of them.
+/// All neighbours of the rows of a batch, if the training step sees only some of them.
 #[derive(Debug, Clone)]
 pub struct Listed {
-    /// The record in each place, [B·L].
+    /// Index of the record at each position of the lists, [B·L].
     pub slots: Tensor<1, Int>,
-    /// The places, ascending, that are shown: K of L.
+    /// Positions that the step sees, ascending: K of L.
     pub places: Vec<usize>,
 }
 
 impl NeighbourBatch {
-    /// The same records without autodiff.
+    /// Returns the same records without autodiff.
     #[must_use]
     pub fn untracked(&self) -> Self {
         Self {
@@ -66,53 +67,57 @@ impl NeighbourBatch {
 
 /// One party's local model.
 ///
-/// Laws, checked by the contract suite for every plug-in: backward after forward gives the same gradient as an uncut
-/// graph; all backends agree to a stated tolerance. Without dropout, what it makes of a row follows from the row's neighbours alone, so that
-/// rows with the same neighbours are evaluated once.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - Backward after forward gives the same gradient as an uncut graph.
+/// - All backends agree to a stated tolerance.
+/// - Without dropout, the representation of a row depends only on the row's neighbours, so that rows with the
+///   same neighbours are evaluated once.
 pub trait Encoder: Send {
-    /// The trained parameters and their optimiser.
+    /// Returns the trained parameters and their optimiser.
     fn learner(&self) -> &dyn Learner;
 
-    /// The same, mutable: to take a step or load parameters.
+    /// Returns the trained parameters and their optimiser, to take a step or to load parameters.
     fn learner_mut(&mut self) -> &mut dyn Learner;
 
-    /// The representation [B, K, H], detached; a tracked pass keeps the graph for [`Encoder::backward`].
+    /// Returns the detached representation [B, K, H]; a tracked pass keeps the graph for
+    /// [`Encoder::backward`].
     fn forward(&mut self, batch: &NeighbourBatch, pass: &mut Pass, tracked: bool) -> Tensor<3>;
 
     /// Back-propagates the gradient [B, K, H] with respect to the last tracked representation.
     ///
     /// # Panics
-    /// Without a tracked forward pass before it.
+    /// If no tracked forward pass precedes the call.
     fn backward(&mut self, gradient: Tensor<3>);
 }
 
-/// The inputs of an encoder besides its settings.
+/// The inputs of an encoder, in addition to its settings.
 #[derive(Debug)]
 pub struct EncoderContext<'a> {
-    /// Its device, with autodiff.
+    /// Device of the encoder, with autodiff.
     pub device: &'a Device,
-    /// The random stream of its initial weights.
+    /// Random stream of the initial weights.
     pub weights: ChaCha8Rng,
-    /// K.
+    /// K, the number of neighbours per row.
     pub neighbours: usize,
-    /// m; 0 if the method's models see no keys.
+    /// m, the number of key columns; 0 if the method's models see no keys.
     pub key_columns: usize,
-    /// d.
+    /// d, the number of feature columns.
     pub feature_columns: usize,
     /// Settings shared by the method's models.
     pub shape: &'a ModelShape,
-    /// How it is trained.
+    /// Optimiser of the encoder.
     pub optimizer: &'a OptimizerSettings,
-    /// How it may be computed.
+    /// Computation options.
     pub computation: Computation,
 }
 
-/// How a party computes; the results are equal up to rounding.
+/// Computation options of a party; the results are equal up to rounding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Computation {
-    /// Whether the graph of a forward pass is dropped and recomputed for the backward pass.
+    /// True if the forward pass drops its graph and the backward pass recomputes it.
     pub recompute: bool,
-    /// Whether the host's fused kernels replace tensor operations, if an encoder has any.
+    /// True if the host's fused kernels replace tensor operations, for encoders with fused kernels.
     pub fused: bool,
 }
 
@@ -125,12 +130,14 @@ inventory::collect!(Plugin<dyn Encoder>);
 
 /// A module that maps neighbours to a representation.
 pub trait Network: Module {
+    /// Returns the representation of a batch.
+    ///
     /// # Shapes
     /// - result: [B, K, H]
     fn forward(&self, batch: &NeighbourBatch, pass: &mut Pass) -> Tensor<3>;
 }
 
-/// A [`Network`] as an [`Encoder`].
+/// Adapter that makes a [`Network`] an [`Encoder`].
 #[derive(Debug)]
 pub struct LocalModel<N> {
     trainable: Trainable<N>,
@@ -138,18 +145,19 @@ pub struct LocalModel<N> {
     pending: Option<Pending>,
 }
 
-/// State kept between forward and backward.
+/// State kept between the forward and the backward pass.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of them for each party")]
+#[expect(clippy::large_enum_variant, reason = "each party has only one")]
 enum Pending {
     /// The graph itself.
     Graph(Tensor<3>),
-    /// The inputs to recompute it: dropout repeats, because its masks come from the pass.
+    /// The inputs for recomputing the graph in the backward pass. Dropout repeats, because its masks come
+    /// from the pass.
     Inputs(NeighbourBatch, Pass),
 }
 
 impl<N: Network> LocalModel<N> {
-    /// Trains `network`, made in `context`.
+    /// Wraps `network`, built in `context`, for training.
     pub fn new(network: N, context: &EncoderContext<'_>) -> Self {
         let trainable = Trainable::new(network, context.optimizer.clone(), context.device);
         Self { trainable, recompute: context.computation.recompute, pending: None }

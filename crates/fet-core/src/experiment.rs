@@ -1,7 +1,7 @@
-//! An experiment: one plain struct, read from TOML, with everything that a run depends on.
+//! An experiment: one plain struct, read from TOML, with everything that determines a run.
 //!
-//! Serialising it gives every setting with its default filled in, as recorded in the report.
-//! This module does not touch files; the `fet` command does.
+//! Serialising an experiment writes every setting with its default filled in, as the report records it. This
+//! module does not touch files; the `fet` command does.
 
 mod changes;
 mod common;
@@ -34,55 +34,58 @@ pub use scores::ScoreSettings;
 pub use split::{PART, SplitKind, SplitSettings};
 pub use train::{Batches, Kernels, NeighboursShown, TrainSettings, Weighting, WeightingRule, Wire};
 
-/// Everything that a run depends on, except its data files.
+/// Everything that determines a run, except its data files.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
-    /// The name of the results, a plain file name: it is that of their folder.
+    /// Name of the results: a plain file name, which also names the results folder.
     pub name: String,
-    /// The seed of every random stream: the same seed, the same run.
+    /// Seed of every random stream: the same seed gives the same run.
     #[serde(default)]
     pub seed: u64,
-    /// What computes: "flex" or "ndarray" in Rust, "libtorch" or "libtorch-cuda" where they are built in (`fet list device`).
+    /// Compute device: "flex" or "ndarray" in Rust, "libtorch" or "libtorch-cuda" if the program includes
+    /// them (`fet list device`).
     #[serde(default = "default_device")]
     pub device: String,
     /// Length of the run and batch sizes.
     #[serde(default)]
     pub train: TrainSettings,
-    /// Which of the primary's records are trained on, validated on and tested on.
+    /// Split of the primary's records into training, validation and test records.
     #[serde(default)]
     pub split: SplitSettings,
-    /// How the run is scored.
+    /// Scores of the run.
     #[serde(default)]
     pub scores: ScoreSettings,
-    /// The source of the parties' tables.
+    /// Source of the parties' tables.
     pub data: Slot<dyn Dataset>,
-    /// The method.
+    /// Training method.
     pub method: Slot<dyn Method>,
-    /// Which records belong together.
+    /// Linker that finds the records that belong together.
     pub linker: Slot<dyn Linker>,
-    /// A secondary's local model.
+    /// Local model of a secondary.
     pub encoder: Slot<dyn Encoder>,
-    /// How representations are combined.
+    /// Aggregator that combines the parties' representations.
     pub aggregator: Slot<dyn Aggregator>,
-    /// The privacy mechanism.
+    /// Privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
-    /// What the secondaries of a simulation let the primary have; a party of its own has a policy of its own.
+    /// Limits that the secondaries of a simulation put on the primary's requests; a separate party has a
+    /// separate policy.
     #[serde(default)]
     pub policy: Policy,
-    /// The protection of the primary's labels: the primary's own affair, and not among the common settings.
+    /// Protection of the primary's labels. It concerns only the primary and is not one of the common
+    /// settings.
     pub labels: Slot<dyn LabelProtection>,
-    /// An attack that the run is put to once it is done; none where the table is missing.
+    /// Attack that is run after the experiment; none if the table is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attack: Option<Slot<dyn Attack>>,
-    /// The folder of a finished run whose models every party begins with, beside this file or in the folder of data files;
-    /// empty where models begin anew. The parties then prepare their records as that run did.
+    /// Folder of a finished run whose models every party starts from, next to this file or in the folder of
+    /// data files; empty to start with new models. The parties then prepare their records as that run did.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub from: String,
-    /// Where its data files come from, for people who do not have them. A run does not follow from it.
+    /// Origin of the data files, for people who do not have them. The run does not depend on it.
     #[serde(default, skip_serializing)]
     pub origin: String,
-    /// The folder of the file that it was read from, where its data files may be too. No setting.
+    /// Folder of the experiment file, which may also contain the data files. Not a setting.
     #[serde(skip)]
     pub folder: Option<PathBuf>,
 }
@@ -90,15 +93,15 @@ pub struct Experiment {
 impl Experiment {
     /// Reads and checks a table.
     ///
-    /// A slot that is missing, or whose table has no `kind`, gets the default plug-in; for encoder and aggregator the
-    /// method chooses it.
+    /// A slot that is missing, or whose table has no `kind`, gets the default plug-in. The method chooses the
+    /// defaults of encoder and aggregator.
     pub fn from_table(mut table: toml::Table) -> Result<Self, SettingsError> {
         schema::check(&table, Self::schema())?;
         for slot in ["method", "linker", "privacy", "labels"] {
             fill_in(&mut table, slot, "");
         }
         if let Some(toml::Value::Table(method)) = table.get("method") {
-            // A method that cannot be read is reported below, with its path.
+            // The code below reports a method that cannot be read, with its path.
             if let Ok(method) = Slot::<dyn Method>::from_table(method.clone()) {
                 let plan = method.build(&())?.plan();
                 fill_in(&mut table, "encoder", plan.encoder);
@@ -125,12 +128,12 @@ impl Experiment {
         Ok(experiment)
     }
 
-    /// The JSON schema of an experiment with the plug-ins that are linked into this program.
+    /// Returns the JSON schema of an experiment with the plug-ins that are linked into this program.
     pub fn schema() -> &'static serde_json::Value {
         static SCHEMA: OnceLock<serde_json::Value> = OnceLock::new();
         SCHEMA.get_or_init(|| {
             let mut schema = schema::of::<Self>();
-            // Slots without a default of their own are chosen by the method.
+            // The method chooses the plug-ins of slots without a default.
             schema["required"] = serde_json::json!(["name", "data"]);
             schema
         })
@@ -177,45 +180,52 @@ impl Experiment {
         self.check_privacy(&plan, &slots)
     }
 
-    /// Refuses steps that see only some of the neighbours where all are needed.
+    /// Refuses `neighbours_per_step` if the method, the mechanism or an attack needs all neighbours in every
+    /// step.
     fn check_shown(&self, plan: &Plan, privacy: &dyn PrivacyMechanism) -> Result<(), Violation> {
         let rule = if self.train.neighbours_per_step == 0 {
             return Ok(());
         } else if !plan.any_neighbours {
-            format!("must be 0 for the method \"{}\": its model takes all that it links", self.method.kind())
+            format!(
+                "must be 0 for the method \"{}\": its model needs all linked neighbours",
+                self.method.kind()
+            )
         } else if !privacy.is_identity() {
             let kind = self.privacy.kind();
-            format!("must be 0 where `privacy.kind` is \"{kind}\": a release is of all neighbours")
+            format!("must be 0 where `privacy.kind` is \"{kind}\": every release covers all neighbours")
         } else if self.attack.is_some() {
-            "must be 0 where an attack is set: it looks at releases of all neighbours".to_string()
+            "must be 0 where an attack is set: the attack observes releases of all neighbours".to_string()
         } else {
             return Ok(());
         };
         Err(Violation::new("train.neighbours_per_step", rule, self.train.neighbours_per_step))
     }
 
-    /// Refuses to begin with models where what they have learned is counted nowhere, or where there are none.
+    /// Refuses to start from an earlier run's models if their privacy loss would not be counted, or if the
+    /// method or an attack rules it out.
     fn check_from(&self) -> Result<(), Violation> {
         if self.from.is_empty() {
             return Ok(());
         }
         let rule = if !self.privacy.build(&())?.is_identity() {
             format!(
-                "must be empty where `privacy.kind` is \"{}\": what the earlier run released is not in the ε of this one",
+                "must be empty where `privacy.kind` is \"{}\": the ε of this run does not cover the releases of \
+                 the earlier run",
                 self.privacy.kind()
             )
         } else if !self.labels.build(&())?.is_identity() {
             format!(
-                "must be empty where `labels.kind` is \"{}\": what the earlier run told of labels is not in the ε of this one",
+                "must be empty where `labels.kind` is \"{}\": the ε of this run does not cover the label \
+                 information that the earlier run released",
                 self.labels.kind()
             )
         } else if self.method.build(&())?.plan().at_once.is_some() {
             format!(
-                "must be empty for the method \"{}\", which keeps no model to begin with",
+                "must be empty for the method \"{}\", which keeps no model to start from",
                 self.method.kind()
             )
         } else if self.attack.is_some() {
-            "must be empty where an attack is set: it trains the run again from the start".to_string()
+            "must be empty where an attack is set: the attack trains the run again from the start".to_string()
         } else {
             return Ok(());
         };
@@ -227,8 +237,8 @@ impl Experiment {
         let stratified = self.split.kind == SplitKind::Stratified && self.split.column.is_empty();
         if stratified && !self.labels.build(&())?.is_identity() {
             let rule = format!(
-                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the secondaries are told which record is in \
-                 which part",
+                "must not be \"stratified\" by the label where `labels.kind` is \"{}\": the split, which the secondaries \
+                 receive, would reveal labels",
                 self.labels.kind()
             );
             return Err(Violation::new("split.kind", rule, "\"stratified\""));
@@ -237,7 +247,7 @@ impl Experiment {
             Some(averaged) if self.labels.build(&())?.changes_gradients() => {
                 let kind = self.labels.kind();
                 let rule = format!(
-                    "must be 0 where `labels.kind` is \"{kind}\": averaged parameters have learned from labels and bear no \
+                    "must be 0 where `labels.kind` is \"{kind}\": averaged parameters depend on labels and carry no \
                      noise"
                 );
                 Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every))
@@ -255,20 +265,20 @@ impl Experiment {
         let kind = self.privacy.kind();
         if let Some(averaged) = plan.averaged {
             let rule =
-                format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters bear no noise");
+                format!("must be 0 where `privacy.kind` is \"{kind}\": averaged parameters carry no noise");
             return Err(Violation::new(self.method.path_of(averaged.setting), rule, averaged.every));
         }
         if plan.similarities || slots.aggregator.uses_similarities() {
             let rule = format!(
-                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": similarities are \
-                 told without noise",
+                "must protect nothing, as \"none\" does, for the method \"{}\" with the aggregator \"{}\": the secondaries \
+                 reveal similarities without noise",
                 self.method.kind(),
                 self.aggregator.kind()
             );
             return Err(slots.refuse::<dyn PrivacyMechanism>(rule));
         }
         if privacy.claims_amplification() && self.train.batches != Batches::Poisson {
-            let rule = "must be \"poisson\" where `privacy.amplification` is claimed: a figure for Poisson sampling does \
+            let rule = "must be \"poisson\" where `privacy.amplification` is claimed: the ε of Poisson sampling does \
                         not hold for shuffled batches";
             return Err(Violation::new("train.batches", rule, "\"shuffled\""));
         }
@@ -278,8 +288,8 @@ impl Experiment {
         }
         let selection = privacy.selection();
         if selection.occurrences > 0 && !about.independent {
-            let rule = "must link each record by itself, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
-                        set: which rows a record serves must depend on no other record";
+            let rule = "must link each record independently, as \"nearest\" and \"edit\" do, where `privacy.max_occurrences` is \
+                        set: the rows that a record serves must depend on no other record";
             return Err(slots.refuse::<dyn Linker>(rule));
         }
         if selection != Selection::ALL && !about.in_the_clear {
@@ -294,7 +304,7 @@ impl Experiment {
         Ok(())
     }
 
-    /// The columns of the primary's table that its split and its scores go by.
+    /// Returns the metadata columns: the columns of the primary's table that the split and the scores use.
     pub fn aside(&self) -> Vec<String> {
         let mut columns = vec![self.split.column.clone(), self.scores.groups.clone()];
         columns.retain(|column| !column.is_empty());
@@ -302,14 +312,15 @@ impl Experiment {
         columns
     }
 
-    /// Whether this run can go on with more epochs once it is done, as if it had had them from the start.
+    /// Returns true if the finished run can continue with more epochs, with the result of a run that had
+    /// these epochs from the start.
     pub fn can_go_on(&self) -> Result<bool, SettingsError> {
         let at_once = self.method.build(&())?.plan().at_once.is_some();
         let open = self.labels.build(&())?.is_identity();
         Ok(open && !at_once && self.train.can_go_on(self.privacy.build(&())?.as_ref()))
     }
 
-    /// The settings that all parties must share.
+    /// Returns the settings that all parties must share.
     pub fn common(&self) -> CommonSettings {
         let TrainSettings {
             evaluation_cache,
@@ -341,13 +352,14 @@ impl Experiment {
         }
     }
 
-    /// The settings with every default filled in.
+    /// Returns the settings with every default filled in.
     pub fn to_table(&self) -> toml::Table {
         toml::Table::try_from(self).expect("settings are plain structs, which TOML can hold")
     }
 }
 
-/// An error of a slot that names a setting of it, with the path of the slot; another one as it is.
+/// Returns an error with the path of the slot, if the message names one of the slot's settings; otherwise the
+/// message unchanged.
 fn read_error(path: &str, message: &str) -> SettingsError {
     match message.strip_prefix('`').and_then(|rest| rest.split_once("` ")) {
         Some((field, rule)) if !path.ends_with(field) => {
@@ -365,7 +377,7 @@ fn default_device() -> String {
     "flex".to_string()
 }
 
-/// Gives `slot` a table with a kind, if it has none.
+/// Adds the table `slot` with the kind `kind`, unless they are present.
 fn fill_in(table: &mut toml::Table, slot: &str, kind: &str) {
     if let toml::Value::Table(settings) = table.entry(slot).or_insert_with(|| toml::Table::new().into())
         && !kind.is_empty()

@@ -1,9 +1,10 @@
-//! The `LabelProtection` slot: what the other parties can learn of the primary's training labels.
+//! The `LabelProtection` slot: limits the information that the other parties learn about the primary's
+//! training labels.
 //!
-//! A secondary receives a gradient for every row, and the gradient of a row points to its label. A protection changes
-//! the training labels once, before training, or the gradients, each time before they are sent; and it says what that is
-//! worth. It concerns the primary alone: no other party computes with it or has to agree to it, so it is not among the
-//! common settings. Plug-ins are in `labels/` of `fet-components`.
+//! A secondary receives a gradient for every row, and the gradient of a row reveals its label. A protection
+//! changes the training labels once, before training, or the gradients each time before the primary sends
+//! them. It also states the privacy loss. It concerns only the primary: no other party computes with it or
+//! has to agree to it, so it is not one of the common settings. Plug-ins are in `labels/` of `fet-components`.
 
 pub use fet_eval::records::LabelPrivacy;
 
@@ -14,48 +15,52 @@ use crate::rng::ChaCha8Rng;
 
 /// Protects training labels from the parties that receive gradients.
 ///
-/// Laws, checked by the contract suite for every plug-in: the privacy map never understates the loss, and claims one only
-/// where something random is drawn; the same generator gives the same values, so that a resumed run sends nothing that the
-/// interrupted one did not.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The privacy map never understates the loss, and claims a finite loss only if the protection draws random
+///   values.
+/// - The same generator gives the same values, so that a resumed run sends exactly what the interrupted run
+///   sent.
 pub trait LabelProtection: Send + Sync {
     /// Returns true if the protection changes neither labels nor gradients.
     fn is_identity(&self) -> bool;
 
-    /// Whether [`LabelProtection::gradients`] changes them; they then pass through the host.
+    /// Returns true if [`LabelProtection::gradients`] changes gradients, which then pass through the host.
     fn changes_gradients(&self) -> bool {
         false
     }
 
-    /// Learns what the run will expose; computes what depends on it, and refuses what it cannot protect.
+    /// Prepares the protection for the exposure of a run; refuses a run that it cannot protect.
     fn prepare(&mut self, _exposure: &Exposure) -> Result<(), Violation> {
         Ok(())
     }
 
-    /// Replaces the training labels, in their own unit, and what the objective knows of them. Only those labels: the
-    /// primary validates and tests with true ones. Law: each answer follows from its own label and the generator alone, because the
-    /// labels of a run with its own randomness come one at a time, each with a generator of its own.
+    /// Replaces the training labels, in their own unit, and the label range of the objective. The primary
+    /// validates and tests with the true labels. Law: each answer depends only on its own label and the
+    /// generator. A run with independent randomness passes the labels one at a time, each with a separate
+    /// generator.
     fn labels(&self, _labels: &mut [f64], _objective: &mut Objective, _rng: &mut ChaCha8Rng) {}
 
-    /// Replaces the gradients with respect to the memory, of each row's own loss, before they are sent: one block of
-    /// `width` values for each row.
+    /// Replaces the gradients with respect to the memory, of each row's own loss, before the primary sends
+    /// them. Each row has a block of `width` values.
     fn gradients(&self, _gradients: &mut [f32], _width: usize, _rng: &mut ChaCha8Rng) {}
 
-    /// What the exposure costs any one training label.
+    /// Returns the privacy loss of any one training label through the exposure.
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy;
 }
 
-/// What depends on labels and leaves the primary.
+/// The label-dependent data that leave the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exposure {
     /// The kind of label.
     pub task: Task,
-    /// The number of classes; 2 for a binary task, 1 for a regression.
+    /// Number of classes; 2 for a binary task, 1 for a regression.
     pub classes: usize,
-    /// Gradients of rows that are sent in all.
+    /// Total number of row gradients that the primary sends.
     pub rows: u64,
-    /// How often the gradient of one row is sent at most.
+    /// Maximum number of times that the primary sends the gradient of one row.
     pub times: u64,
-    /// Whether the step sizes that are sent follow the validation metric.
+    /// True if the step sizes that the primary sends depend on the validation metric.
     pub steps_follow_metric: bool,
 }
 

@@ -1,27 +1,29 @@
 //! The learning rate over epochs: reduced at a plateau of the validation metric, or along half a cosine.
 //!
-//! The metric is the one users read; its direction matters: accuracy is maximised.
+//! The validation metric is the metric that users read, and its direction matters: accuracy is maximised.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Direction;
 
-/// How the learning rate decreases over epochs.
+/// Schedule of the learning rate over epochs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Decay {
-    /// At a plateau, as in the paper: `train.patience` epochs without a better validation metric multiply it by
-    /// `train.factor`.
+    /// At a plateau, as in the paper: `train.patience` epochs without a better validation metric multiply the
+    /// rate by `train.factor`.
     #[default]
     Plateau,
-    /// By epoch, independently of the metric: half a cosine from the method's learning rate to nearly zero in the last
-    /// epoch (Loshchilov and Hutter 2017, without restarts). `patience` and `factor` are then unused.
+    /// By epoch, independently of the metric: half a cosine from the method's learning rate to nearly zero in
+    /// the last epoch (Loshchilov and Hutter 2017, without restarts). `patience` and `factor` then have no
+    /// effect.
     Cosine,
 }
 
 impl Decay {
-    /// The learning rate of `epoch`, counted from 0, of `epochs`; `plateau` is the rate after plateaus.
+    /// Returns the learning rate of `epoch`, counted from 0, of `epochs`; `plateau` holds the rate after
+    /// plateaus.
     pub fn learning_rate(self, plateau: &Plateau, epoch: usize, epochs: usize) -> f64 {
         match self {
             Self::Plateau => plateau.learning_rate,
@@ -43,15 +45,15 @@ pub struct Plateau {
 }
 
 impl Plateau {
-    /// A schedule that starts at `learning_rate`.
+    /// Creates a schedule that starts at `learning_rate`.
     pub fn new(learning_rate: f64) -> Self {
         Self { initial: learning_rate, learning_rate, best: None, stale: 0 }
     }
 
-    /// Records an epoch's validation metric and returns whether it is the best so far. After `patience` epochs without
-    /// a better one, multiplies the learning rate by `factor`.
+    /// Records an epoch's validation metric and returns true if it is the best so far. After `patience`
+    /// epochs without a better metric, multiplies the learning rate by `factor`.
     pub fn observe(&mut self, metric: f64, direction: Direction, patience: usize, factor: f64) -> bool {
-        // A metric that is no number is never the best, neither now nor after a checkpoint was read back.
+        // A NaN or infinite metric is never the best, neither now nor after a checkpoint is read back.
         let improves = metric.is_finite() && self.best.is_none_or(|best| direction.improves(metric, best));
         if improves {
             self.best = Some(metric);

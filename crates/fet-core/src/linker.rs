@@ -1,18 +1,20 @@
-//! The `Linker` slot: which records of another party belong to a primary record.
+//! The `Linker` slot: finds the records of another party that belong to a primary record.
 //!
-//! There is no common identifier. A linker sees only keys, never features or labels, and runs once per run; the model
-//! sees its results in the order it returns. It has two sides, which communicate only by messages: the primary *asks*,
-//! and the party whose records are searched *owns* them.
+//! The parties share no common identifier. A linker sees only keys, never features or labels, and links once
+//! per run; the model sees the neighbours in the order that the linker returns. A linker has two sides, which
+//! communicate only by messages: the querier ([`Asker`]) at the primary, and the data holder ([`Owner`]),
+//! whose records are searched.
 //!
 //! ```text
-//! asker                                  owner
+//! querier (Asker)                        data holder (Owner)
 //!   conceal(queries)    -- queries -->
-//!                       <- challenge --    challenge(queries, records)   only where `About::challenges`
+//!                       <- challenge --    challenge(queries, records)   only if `About::challenges`
 //!   answer(challenge)   -- answer --->
 //!                                          link(queries, records, answer)
 //! ```
 //!
-//! To add a linker, copy `nearest.rs` of `fet-linkers`, or see `examples/custom-linker` for one in a separate crate.
+//! To add a linker, copy `nearest.rs` of `fet-linkers`, or see `examples/custom-linker` for a linker in a
+//! separate crate.
 
 mod about;
 mod cache;
@@ -29,75 +31,84 @@ pub use check::{APART, check_apart, check_either, check_numbers, check_shapes, c
 pub use error::LinkError;
 pub use links::Links;
 
-/// Finds the K most similar records for every query. The plug-in: its description and its two sides.
+/// A plug-in that finds the K most similar records for every query: its properties and its two sides.
 ///
-/// Laws, checked by the contract suite for every plug-in: the sides may be built in different processes from the same
-/// settings, secret and seed; the links depend only on settings, secret, seed and keys, not on other secrets that a
-/// side draws; [`Linker::about`] is true.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The sides may be built in different processes from the same settings, secret and seed.
+/// - The links depend only on settings, secret, seed and keys, not on other secrets that a side draws.
+/// - [`Linker::about`] is true.
 pub trait Linker: Send + Sync {
-    /// Its properties, known before it links.
+    /// Returns the linker's properties, which are known before it links.
     fn about(&self) -> About;
 
-    /// The primary's side, with its own secrets. Both sides know `seed`.
+    /// Creates the querier: the primary's side, with its own secrets. Both sides know `seed`.
     fn asker(&self, _seed: u64) -> Box<dyn Asker> {
         Box::new(InTheClear)
     }
 
-    /// The side of the records' owner, with its own secrets.
+    /// Creates the data holder's side, with its own secrets.
     fn owner(&self, seed: u64) -> Box<dyn Owner>;
 }
 
-/// The primary's side of one link. It never sees a record.
+/// The querier: the primary's side of one link. It never sees a record.
 pub trait Asker: Send {
-    /// What the primary sends instead of its keys: the same number of keys and columns, sealed unless
-    /// [`About::in_the_clear`].
+    /// Encodes or blinds the primary's keys for sending. The result has the same number of keys and columns,
+    /// and is sealed unless [`About::in_the_clear`].
     fn conceal(&mut self, queries: &Keys) -> Result<Keys, LinkError>;
 
-    /// The answer to the owner's challenge. An invalid challenge is an error, never a panic.
+    /// Answers the data holder's challenge. An invalid challenge is an error, never a panic.
     fn answer(&mut self, _challenge: &Sealed) -> Result<Sealed, LinkError> {
-        Err(LinkError::Message("it is a challenge, and this linker poses none".into()))
+        Err(LinkError::Message("it is a challenge, and this linker uses none".into()))
     }
 }
 
-/// The side of the party whose records are searched. It never sees a key that the asker conceals.
+/// The data holder: the side of the party whose records are searched. It sees the primary's keys only as the
+/// querier encodes them.
 pub trait Owner: Send {
-    /// The challenge for the primary before it can link `records` with `queries`; nothing unless [`About::challenges`].
+    /// Returns the challenge that the primary must answer before `records` can be linked with `queries`;
+    /// `None` unless [`About::challenges`].
     fn challenge(&mut self, _queries: &Keys, _records: &Keys) -> Result<Option<Sealed>, LinkError> {
         Ok(None)
     }
 
-    /// Links.
+    /// Links the queries with the records.
     ///
-    /// Laws: indices are valid; each row is sorted by similarity, highest first, if there are similarities; K is
-    /// honoured or refused; the progress adds up to the number of queries. Queries and answer come from another party:
-    /// if they are invalid, that is an error, never a panic.
+    /// Laws:
+    ///
+    /// - Indices are valid.
+    /// - Each row is sorted by similarity, highest first, if there are similarities.
+    /// - K is honoured or refused.
+    /// - The progress adds up to the number of queries.
+    /// - Queries and answer come from another party: invalid ones are an error, never a panic.
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError>;
 
-    /// Warnings for its user; each is given once.
+    /// Returns warnings for the data holder's user; each warning is returned once.
     fn warnings(&mut self) -> Vec<String> {
         Vec::new()
     }
 }
 
-/// What an [`Owner`] links.
+/// Input of [`Owner::link`].
 #[derive(Clone, Copy)]
 pub struct LinkTask<'a> {
     /// The primary's keys, as [`Asker::conceal`] returns them.
     pub queries: &'a Keys,
-    /// The owner's keys.
+    /// The data holder's keys.
     pub records: &'a Keys,
     /// The answer to the challenge, if there was one.
     pub answer: Option<&'a Sealed>,
-    /// What the linker estimated when it linked the run's keys ([`Links::estimate`]); nothing while it does that.
+    /// The linker's estimate from linking the run's keys ([`Links::estimate`]); `None` while it links these
+    /// keys.
     pub estimate: Option<f64>,
-    /// Whether the keys are of new records, for predictions, and not of the run's records.
+    /// True if the keys belong to new records, for predictions, and not to the run's records.
     pub new_rows: bool,
-    /// Called with the number of newly answered queries, from any thread.
+    /// Progress callback: receives the number of newly answered queries, from any thread.
     pub progress: &'a (dyn Fn(usize) + Sync),
 }
 
 impl<'a> LinkTask<'a> {
-    /// A task without challenge and without progress reports.
+    /// Creates a task without challenge and without progress reports.
     pub fn new(queries: &'a Keys, records: &'a Keys) -> Self {
         Self { queries, records, answer: None, estimate: None, new_rows: false, progress: &|_| () }
     }
@@ -110,7 +121,7 @@ impl std::fmt::Debug for LinkTask<'_> {
     }
 }
 
-/// The asker of a linker that protects nothing: keys are sent unchanged.
+/// The querier of a linker that sends keys unchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct InTheClear;
 
@@ -120,7 +131,7 @@ impl Asker for InTheClear {
     }
 }
 
-/// Both sides in one process, start to end; `progress` as in [`LinkTask`].
+/// Links with both sides in one process, from start to end; `progress` as in [`LinkTask`].
 pub fn link(
     linker: &dyn Linker,
     queries: &Keys,
@@ -131,7 +142,7 @@ pub fn link(
     link_between(linker.asker(seed).as_mut(), linker.owner(seed).as_mut(), queries, records, progress)
 }
 
-/// The same for sides that the caller holds, for example to read [`Owner::warnings`].
+/// Links with sides that the caller holds, for example to read [`Owner::warnings`].
 pub fn link_between(
     asker: &mut dyn Asker,
     owner: &mut dyn Owner,

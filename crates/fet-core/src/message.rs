@@ -1,7 +1,7 @@
 //! The messages: the only data that cross a party boundary.
 //!
-//! They hold host values, not tensors; [`codec`] turns them into bytes and back. `Debug` shows shapes, never values. A
-//! message that belongs to a round names it.
+//! Messages hold host values, not tensors; [`codec`] converts them to bytes and back. `Debug` shows shapes,
+//! never values. A message that belongs to a round names the round.
 
 mod array;
 mod block;
@@ -25,7 +25,7 @@ pub use parts::Parts;
 pub use round::Round;
 pub use sums::{Agreed, Backups, Confirmed, Masked, Open, PublicKey, PublicKeys, Reveal, SignedKey, Words};
 
-/// The version of the messages and of their frame. If a message changes, bump it.
+/// Version of the messages and of their frame. Increase it whenever a message changes.
 pub const PROTOCOL_VERSION: u16 = 6;
 
 /// A request from the primary to a secondary.
@@ -38,17 +38,19 @@ pub enum Request {
     Link(LinkKeys),
     /// The answer to the linker's challenge; linking continues.
     Answer(Sealed),
-    /// Generate a key pair for secure sums, and send the public key.
+    /// Generate a key pair for secure aggregation, and send the public key.
     MakeKey,
-    /// Share keys with these parties, the receiver among them; the reply is a backup for each of them, and a signature.
+    /// Agree on keys with these parties, which include the receiver. The reply holds an encrypted key share
+    /// for each of the other parties, and a signature.
     AgreeOnKeys(PublicKeys),
-    /// All parties signed the same keys: keep their backups, and take part in sums.
+    /// All parties signed the same keys: store their key shares, and take part in secure aggregation.
     KeepBackups(Confirmed),
-    /// Take the own mask off the message of this attempt at a secure sum: the messages of all parties are there.
+    /// Unmask your message of this attempt at secure aggregation: the messages of all parties have arrived.
     Open(Open),
-    /// Compute what your share makes of this attempt, in the place of a party that vanished before it opened its message.
+    /// Evaluate your key share for this attempt, to reconstruct the mask of a party that dropped out before
+    /// it unmasked its message.
     Reveal(Reveal),
-    /// Represent the neighbours of these primary records.
+    /// Compute the representations of the neighbours of these primary records.
     Forward(Forward),
     /// Take a training step with the gradient of the representation of the same round.
     Backward(Backward),
@@ -62,8 +64,9 @@ pub enum Request {
     Save(Epoch),
     /// Restore the state saved after this epoch.
     Load(Saved),
-    /// Link these keys of new records for predictions with the best model; they replace those of the request before.
-    /// [`Round::Predict`] then names their rows. Refused beside a privacy mechanism: no account covers it.
+    /// Link these keys of new records for predictions with the best model; they replace the keys of the
+    /// previous request. [`Round::Predict`] then names their rows. A party with a privacy mechanism refuses
+    /// the request, because no account covers it.
     Predict(LinkKeys),
     /// The run is over: write the best model.
     Finish,
@@ -71,44 +74,44 @@ pub enum Request {
     Forget,
 }
 
-/// A secondary's answer.
+/// A secondary's reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Reply {
-    /// It agrees to the terms.
+    /// The party agrees to the terms.
     Joined(Joined),
     /// The keys are linked.
     Linked(Linked),
-    /// The linker's challenge; it must be answered before linking continues.
+    /// The linker's challenge; the primary must answer it before linking continues.
     Challenge(Sealed),
     /// A signed public key.
     Key(SignedKey),
-    /// It agrees on keys.
+    /// The party agrees on keys.
     Agreed(Agreed),
-    /// What takes its own mask off its message of one attempt.
+    /// The unmasking value for the party's own mask on its message of one attempt.
     Opening(PublicKey),
-    /// Its share of another party's opening of one attempt.
+    /// The party's share of another party's unmasking value for one attempt.
     Share(PublicKey),
     /// A representation.
     Representation(Block),
-    /// A representation's share of a secure sum.
+    /// A masked representation, for secure aggregation.
     Masked(Masked),
     /// The parameters that the method averages.
     Parameters(Parameters),
-    /// Their part of a secure sum, as fixed-point words modulo 2^64.
+    /// The masked parameters, for secure aggregation, as fixed-point words modulo 2^64.
     MaskedParameters(Words),
-    /// The identity of what was saved.
+    /// The identity of the saved state.
     Saved(Saved),
     /// Done; no content.
     Done,
 }
 
-/// The terms that all parties agree on before anything is computed.
+/// The terms that all parties agree on before they compute anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
     /// [`PROTOCOL_VERSION`] of the primary.
     pub protocol: u16,
-    /// The version of the primary's results.
+    /// Version of the primary's results.
     pub results: u32,
     /// The common settings, as TOML, with every default filled in.
     pub settings: String,
@@ -118,79 +121,82 @@ pub struct Terms {
     pub name: String,
     /// The receiver's number among the secondaries, from 1.
     pub number: usize,
-    /// The number of secondaries.
+    /// Number of secondaries.
     pub parties: usize,
-    /// The number of primary records.
+    /// Number of primary records.
     pub rows: usize,
-    /// Which of them are in which part.
+    /// Split of the primary's records.
     pub parts: Parts,
-    /// What is standardised before models see it.
+    /// Columns that are standardised before models see them.
     pub standardise: Standardise,
 }
 
-/// What a party reports when it joins.
+/// A party's report when it joins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Joined {
-    /// The number of its model's parameters. It reveals the number of its columns, but nothing about its records.
+    /// Number of parameters of the party's model. The number reveals how many columns the party has, but
+    /// nothing about its records.
     pub parameters: usize,
-    /// A digest of its table, keyed with the party's own secret: equal in two sessions if and only if the table is. Without
-    /// the secret it cannot be compared with a guessed table.
+    /// Digest of the party's table, keyed with the party's own secret. Two sessions have equal digests if and
+    /// only if their tables are equal. Without the secret, the digest cannot be compared with a guessed
+    /// table.
     pub table: [u8; 32],
-    /// The state of its lifetime account; nothing where it keeps none, as in a simulation.
+    /// State of the party's lifetime account; `None` if the party keeps no account, as in a simulation.
     pub lifetime: Option<Standing>,
 }
 
-/// The state of a party's lifetime account. It follows from the settings of runs and from what was asked for, never from records.
+/// State of a party's lifetime account. It depends on the settings of runs and on requests, never on records.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
-    /// The age of the account.
+    /// Age of the account.
     pub age: Age,
-    /// Earlier runs in it, besides the one that is joined.
+    /// Number of earlier runs in the account, without the run that the party joins.
     pub earlier: u64,
-    /// ε of all of them together with the one that is joined, as planned; nothing where it is not bounded.
+    /// Planned ε of all runs together, including the run that the party joins; `None` if it is unbounded.
     pub epsilon: Option<f64>,
-    /// δ.
+    /// δ of the account.
     pub delta: f64,
 }
 
-/// The age of a lifetime account, counted in its records: one that is younger than it was before is an old copy.
+/// Age of a lifetime account: its number of entries. An account that is younger than before is an old copy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Age {
-    /// When the party was about to join.
+    /// Age immediately before the party joined.
     pub found: u64,
-    /// Once it had joined.
+    /// Age after the party joined.
     pub now: u64,
 }
 
-/// The primary's keys: in the clear, or as the linker conceals them.
+/// The primary's keys: in the clear, or as the linker encodes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkKeys {
-    /// One for each record.
+    /// One key for each record.
     pub keys: Keys,
 }
 
-/// What the primary learns about a party's links.
+/// The information about a party's links that the primary receives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Linked {
-    /// How many of the K neighbours are real.
+    /// Number of real neighbours among the K.
     pub available: usize,
-    /// Similarities of the neighbours to each primary record, [n, K]: a leak, present only if the experiment's method
-    /// or aggregator needs them.
+    /// Similarities of the neighbours to each primary record, [n, K]. They are a leak, and are present only
+    /// if the method or the aggregator needs them.
     pub similarities: Option<Matrix<f32>>,
 }
 
 /// A request for the representations of these primary records' neighbours.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
-    /// Which release this is; it keys dropout, sampling and noise.
+    /// The release; it keys dropout, sampling and noise.
     pub round: Round,
     /// Row numbers of primary records.
     #[serde(with = "array")]
     pub rows: Vec<u32>,
-    /// The numbers of the participating parties, ascending from 0.
+    /// Numbers of the participating parties, ascending from 0.
     #[serde(with = "array")]
     pub active: Vec<u32>,
-    /// The attempt number of a secure sum; nothing if the representation is sent alone.
+    /// Number of the secure aggregation attempt; `None` if the party sends its representation without secure
+    /// aggregation.
     pub attempt: Option<u32>,
 }
 
@@ -205,56 +211,57 @@ impl fmt::Debug for Forward {
 pub struct Backward {
     /// The round of the representation.
     pub round: Round,
-    /// [B, K, H].
+    /// Gradient, [B, K, H].
     pub gradient: Block,
     /// The learning rate of this epoch.
     pub learning_rate: f64,
 }
 
-/// How to send the averaged parameters.
+/// A request for the averaged parameters, with the way of sending them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareParameters {
-    /// The epoch.
+    /// The epoch of the averaging.
     pub round: Round,
-    /// The numbers of the participating parties, ascending from 0.
+    /// Numbers of the participating parties, ascending from 0.
     #[serde(with = "array")]
     pub active: Vec<u32>,
-    /// The attempt number of a secure sum; nothing if they are sent alone.
+    /// Number of the secure aggregation attempt; `None` if the party sends its parameters without secure
+    /// aggregation.
     pub attempt: Option<u32>,
 }
 
 /// The averaged parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadParameters {
-    /// The epoch.
+    /// The epoch of the averaging.
     pub round: Round,
-    /// Only those that the method averages.
+    /// The parameters that the method averages, and no others.
     pub parameters: Parameters,
 }
 
 /// An epoch, counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Epoch {
-    /// From 1.
+    /// Number of the epoch, from 1.
     pub epoch: u32,
 }
 
-/// What a party saved, without its content.
+/// Identity of a saved state, without its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Saved {
-    /// After which epoch, from 1.
+    /// Epoch after which the party saved, from 1.
     pub epoch: u32,
-    /// What the party knows it by: random, so that it says nothing of what was saved.
+    /// The party's random label for the state; it reveals nothing about the content.
     pub tag: [u8; 32],
 }
 
-/// The bytes of a key and a signature.
+/// Bytes of a key and a signature.
 const SIGNED_KEY: u64 = 96;
-/// The bytes of a commitment, an opening or a share of one.
+/// Bytes of a commitment, an unmasking value or a share of an unmasking value.
 const OPENING: u64 = 32;
 
 impl Request {
-    /// Its name in messages.
+    /// Returns the request's name for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Join(_) => "Join",
@@ -278,7 +285,7 @@ impl Request {
         }
     }
 
-    /// The round that it belongs to, if any.
+    /// Returns the round that the request belongs to, if any.
     pub fn round(&self) -> Option<Round> {
         match self {
             Self::Forward(message) => Some(message.round),
@@ -291,7 +298,8 @@ impl Request {
         }
     }
 
-    /// Its payload in bytes: keys, row numbers, gradients, parameters. Control messages (joining, saving) count as 0.
+    /// Returns the payload in bytes: keys, row numbers, gradients, parameters. Control messages (joining,
+    /// saving) count as 0.
     pub fn payload(&self) -> u64 {
         match self {
             Self::Link(message) | Self::Predict(message) => message.keys.bytes(),
@@ -307,7 +315,7 @@ impl Request {
 }
 
 impl Reply {
-    /// Its name in messages.
+    /// Returns the reply's name for messages.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Joined(_) => "Joined",
@@ -326,7 +334,7 @@ impl Reply {
         }
     }
 
-    /// Its payload in bytes.
+    /// Returns the payload in bytes.
     pub fn payload(&self) -> u64 {
         match self {
             Self::Representation(block) => 4 * block.values().len() as u64,

@@ -1,8 +1,8 @@
-//! The `Method` slot: what the primary and the secondaries compute, given the other slots.
+//! The `Method` slot: the computation of the primary and of the secondaries, given the other slots.
 //!
-//! A plug-in's half at the primary is a Burn module that implements [`PrimaryNetwork`]; [`PrimaryModel`] makes a
-//! `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer runs them without
-//! knowing which method it is. The baseline methods are in the crate `fet-baselines`.
+//! A plug-in's half at the primary is a Burn module that implements [`PrimaryNetwork`]; [`PrimaryModel`]
+//! makes a `Primary` of it, which cuts the autograd graph at the memory. A method builds halves; the trainer
+//! runs them without knowing the method. The baseline methods are in the crate `fet-baselines`.
 
 mod model;
 
@@ -22,9 +22,10 @@ pub use model::{PrimaryModel, PrimaryNetwork};
 
 /// Builds the halves of a split model.
 ///
-/// Laws, checked by the contract suite for every plug-in: it learns a tiny task and beats the best constant.
+/// Law, checked by the contract suite for every plug-in: the method learns a tiny task and beats the best
+/// constant.
 pub trait Method: Send + Sync {
-    /// Its properties for the trainer.
+    /// Returns the properties that the trainer needs.
     fn plan(&self) -> Plan;
 
     /// Refuses slots that are incompatible with the method, before anything starts.
@@ -32,10 +33,10 @@ pub trait Method: Send + Sync {
         Ok(())
     }
 
-    /// The primary's half.
+    /// Builds the primary's half.
     fn primary(&self, context: &PrimaryContext<'_>) -> Result<Box<dyn Primary>, Violation>;
 
-    /// One secondary's half; called only if the plan has secondaries.
+    /// Builds one secondary's half; called only if the plan has secondaries.
     fn secondary(
         &self,
         encoder: &Slot<dyn Encoder>,
@@ -43,7 +44,8 @@ pub trait Method: Send + Sync {
     ) -> Result<Box<dyn Encoder>, Violation>;
 }
 
-/// The other plug-ins of an experiment. A method asks what they can do; their names are only for messages.
+/// The other plug-ins of an experiment. A method asks for their capabilities; their names are only for
+/// messages.
 pub struct Slots<'a> {
     /// The linker.
     pub linker: &'a dyn Linker,
@@ -55,7 +57,7 @@ pub struct Slots<'a> {
 }
 
 impl<'a> Slots<'a> {
-    /// Plug-ins, each with its name.
+    /// Creates the slots from plug-ins, each with its name.
     pub fn new(
         (linker, linker_kind): (&'a dyn Linker, &'a str),
         (aggregator, aggregator_kind): (&'a dyn Aggregator, &'a str),
@@ -69,7 +71,7 @@ impl<'a> Slots<'a> {
         Self { linker, aggregator, privacy, kinds }
     }
 
-    /// The refusal of the plug-in in slot `T`, because it breaks `rule`.
+    /// Returns the refusal of the plug-in in slot `T`, which breaks `rule`.
     pub fn refuse<T: SlotKind + ?Sized>(&self, rule: impl Into<String>) -> Violation {
         let kind = self.kinds.iter().find(|(slot, _)| *slot == T::SLOT).map_or("", |(_, kind)| kind);
         Violation::new(format!("{}.kind", T::SLOT), rule, format!("\"{kind}\""))
@@ -85,31 +87,32 @@ impl std::fmt::Debug for Slots<'_> {
 /// The properties of a method that the trainer needs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// Whether other parties take part.
+    /// True if other parties take part.
     pub secondaries: bool,
-    /// The default encoder.
+    /// Default encoder.
     pub encoder: &'static str,
-    /// The default aggregator.
+    /// Default aggregator.
     pub aggregator: &'static str,
     /// H, the width of a secondary's representation.
     pub width: usize,
-    /// Whether instead a secondary's representation is as wide as its number of columns.
+    /// True if a secondary's representation is instead as wide as its number of columns.
     pub own_width: bool,
-    /// The linked neighbours that each party represents.
+    /// Linked neighbours that each party represents.
     pub neighbours: Neighbours,
-    /// Whether a party makes one representation of all its neighbours of a row: a memory of one position.
+    /// True if a party makes one representation of all its neighbours of a row, so that the memory has one
+    /// position.
     pub pooled: bool,
-    /// Whether the primary's half can learn from some of the neighbours in a step and evaluate with all.
+    /// True if the primary's half can train on some of the neighbours and evaluate with all of them.
     pub any_neighbours: bool,
-    /// Whether the primary's half needs similarities; the secondaries then reveal them.
+    /// True if the primary's half needs similarities; the secondaries then reveal them.
     pub similarities: bool,
-    /// The initial learning rate.
+    /// Initial learning rate.
     pub learning_rate: f64,
-    /// The share of secondaries that each training step leaves out, r_d.
+    /// Share of the secondaries that each training step leaves out, r_d.
     pub party_dropout: f64,
-    /// The parameters that are averaged over all parties, if any.
+    /// Parameters that are averaged over all parties, if any.
     pub averaged: Option<Averaged>,
-    /// The number of epochs, if it takes all training rows at once and so cannot be interrupted.
+    /// Number of epochs, for a method that takes all training rows at once and so cannot be interrupted.
     pub at_once: Option<usize>,
 }
 
@@ -134,36 +137,37 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The number of positions that a party sends of a row of which it has so many neighbours.
+    /// Returns the number of positions that a party sends for a row with `neighbours` neighbours.
     pub fn positions(&self, neighbours: usize) -> usize {
         if self.pooled { 1 } else { neighbours }
     }
 }
 
-/// Parameters that are averaged over all parties, the primary too.
+/// Parameters that are averaged over all parties, including the primary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Averaged {
-    /// The prefix of their names, at every party.
+    /// Prefix of the parameters' names, at every party.
     pub prefix: &'static str,
-    /// The interval in epochs; at least 1.
+    /// Interval in epochs; at least 1.
     pub every: usize,
-    /// The method's setting that requests it.
+    /// The method's setting that requests the averaging.
     pub setting: &'static str,
 }
 
 /// The linked neighbours that a party represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Neighbours {
-    /// All K.
+    /// All K neighbours.
     All,
-    /// The most similar one.
+    /// The most similar neighbour.
     First,
-    /// All K for the secondary of that number (from 1), the most similar one for the others.
+    /// All K neighbours for the secondary with that number (from 1), the most similar neighbour for the
+    /// others.
     FirstBut(usize),
 }
 
 impl Neighbours {
-    /// The number of `linked` neighbours that secondary `party` (from 1) represents.
+    /// Returns the number of `linked` neighbours that secondary `party` (from 1) represents.
     pub fn of(self, party: usize, linked: usize) -> usize {
         match self {
             Self::All => linked,
@@ -183,20 +187,20 @@ inventory::collect!(Plugin<dyn Method>);
 
 /// The primary's half of a model.
 pub trait Primary: Send {
-    /// What is trained.
+    /// Returns the trained parameters and their optimiser.
     fn learner(&self) -> &dyn Learner;
 
-    /// What is trained, to be stepped or loaded.
+    /// Returns the trained parameters and their optimiser, to take a step or to load parameters.
     fn learner_mut(&mut self) -> &mut dyn Learner;
 
-    /// Called once, before the first step of a run, for what is fitted to all training rows at once; it may ask for them, with their
-    /// labels.
+    /// Fits the parts of the model that need all training rows at once. The trainer calls it once, before the
+    /// first step of a run; `all` returns the training rows with their labels.
     fn begin(&mut self, _all: &mut dyn FnMut() -> PrimaryBatch) {}
 
-    /// Forward, loss and backward for a training batch; the optimiser's step is separate.
+    /// Runs forward pass, loss and backward pass for a training batch; the optimiser's step is separate.
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome;
 
-    /// The activated output [B, outputs] of an evaluation batch.
+    /// Returns the activated output [B, outputs] of an evaluation batch.
     fn predict(&self, batch: &PrimaryBatch, memory: Option<Memory>) -> Tensor<2>;
 }
 
@@ -209,16 +213,16 @@ pub struct PrimaryBatch {
     pub features: Tensor<2>,
     /// Labels, scaled; empty at evaluation.
     pub labels: Vec<f32>,
-    /// How much the loss of each row counts, 1 on average over the training rows; empty where all count the same.
+    /// Weight of each row's loss, 1 on average over the training rows; empty if all rows have equal weight.
     pub weights: Vec<f32>,
 }
 
 /// The aggregator's output.
 #[derive(Debug, Clone)]
 pub struct Memory {
-    /// [B, K, W], detached.
+    /// Memory, [B, K, W], detached.
     pub tensor: Tensor<3>,
-    /// The number of the K positions with real neighbours from any party.
+    /// Number of the K positions with real neighbours from any party.
     pub available: usize,
     /// Similarities of each active party's neighbours, [B, K], standardised on the training rows; empty unless the
     /// method requests them.
@@ -228,50 +232,50 @@ pub struct Memory {
 /// The results of a training batch.
 #[derive(Debug)]
 pub struct TrainOutcome {
-    /// The mean loss of the batch.
+    /// Mean loss of the batch.
     pub loss: f64,
-    /// The gradient with respect to the memory, if there was one.
+    /// Gradient with respect to the memory, if there was a memory.
     pub memory_gradient: Option<Tensor<3>>,
-    /// The activated output [B, outputs].
+    /// Activated output [B, outputs].
     pub output: Tensor<2>,
 }
 
 /// The inputs of the primary's half.
 #[derive(Debug)]
 pub struct PrimaryContext<'a> {
-    /// Its device, with autodiff.
+    /// Device of the half, with autodiff.
     pub device: &'a Device,
-    /// The random stream of its initial weights.
+    /// Random stream of the initial weights.
     pub weights: ChaCha8Rng,
-    /// m.
+    /// m, the number of key columns.
     pub key_columns: usize,
-    /// d.
+    /// d, the number of feature columns.
     pub feature_columns: usize,
     /// Loss and number of outputs.
     pub objective: Objective,
-    /// The number of secondaries.
+    /// Number of secondaries.
     pub parties: usize,
     /// K, the positions of the memory.
     pub positions: usize,
     /// W, the width of the memory.
     pub memory_width: usize,
-    /// How it may be computed.
+    /// Computation options.
     pub computation: Computation,
 }
 
 /// The inputs of a secondary's half.
 #[derive(Debug)]
 pub struct SecondaryContext<'a> {
-    /// Its device, with autodiff.
+    /// Device of the half, with autodiff.
     pub device: &'a Device,
-    /// The random stream of its initial weights.
+    /// Random stream of the initial weights.
     pub weights: ChaCha8Rng,
-    /// K.
+    /// K, the number of neighbours per row.
     pub neighbours: usize,
-    /// m.
+    /// m, the number of key columns.
     pub key_columns: usize,
-    /// d.
+    /// d, the number of feature columns.
     pub feature_columns: usize,
-    /// How it may be computed.
+    /// Computation options.
     pub computation: Computation,
 }

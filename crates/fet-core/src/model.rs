@@ -14,14 +14,14 @@ pub const MOST_BLOCKS: usize = 1_000;
 pub struct ModelShape {
     /// H, the width of every representation.
     pub hidden: usize,
-    /// Attention heads; they divide H.
+    /// Number of attention heads; it divides H.
     pub heads: usize,
     /// Dropout rate within blocks.
     pub dropout: f64,
-    /// Whether keys are encoded by learnable Fourier features and added to the embedding.
+    /// True if keys are encoded by learnable Fourier features and added to the embedding.
     pub positional_encoding: bool,
-    /// Standard deviation of the initial frequencies of that encoding.
+    /// Standard deviation of the initial frequencies of the positional encoding.
     pub frequency_std: f64,
-    /// Whether the blocks of a chain share their layer norms, as in the authors' program.
+    /// True if the blocks of a chain share their layer norms, as in the authors' program.
     pub shared_norm: bool,
 }

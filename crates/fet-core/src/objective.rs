@@ -10,13 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Task;
 
-/// What is minimised and what is reported.
+/// The loss that training minimises and the metric that the run reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Objective {
     /// The task.
     pub task: Task,
-    /// The number of outputs: classes of a multi-class task, else 1.
+    /// Number of outputs: the number of classes for a multi-class task, otherwise 1.
     pub outputs: usize,
     /// Smallest training label of a regression; labels are scaled to [0, 1] with it.
     pub minimum: f64,
@@ -25,7 +25,7 @@ pub struct Objective {
 }
 
 impl Objective {
-    /// The metric that counts where the settings name none.
+    /// Returns the selection metric for settings that name none.
     pub fn metric(&self) -> Metric {
         match self.task {
             Task::Regression => Metric::Rmse,
@@ -33,7 +33,7 @@ impl Objective {
         }
     }
 
-    /// The task as scores know it.
+    /// Returns the corresponding task of `fet-eval`.
     pub fn scored(&self) -> fet_eval::Task {
         match self.task {
             Task::Regression => fet_eval::Task::Regression,
@@ -42,7 +42,7 @@ impl Objective {
         }
     }
 
-    /// A label as the model sees it: scaled to [0, 1] for a regression, otherwise unchanged.
+    /// Returns a label as the model sees it: scaled to [0, 1] for a regression, otherwise unchanged.
     pub fn scale(&self, label: f64) -> f32 {
         match self.task {
             Task::Regression => ((label - self.minimum) / self.range) as f32,
@@ -50,8 +50,8 @@ impl Objective {
         }
     }
 
-    /// What activated outputs say, in 64 bits: a number in the label's own unit, the probability of class 1 of two, or a
-    /// probability of each class.
+    /// Converts activated outputs to predictions in 64 bits: a number in the label's own unit for a
+    /// regression, the probability of class 1 for a binary task, or one probability for each class.
     pub fn predictions(&self, outputs: &[f32]) -> Vec<f64> {
         match self.task {
             Task::Regression => {

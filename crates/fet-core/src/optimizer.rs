@@ -1,7 +1,7 @@
 //! First-order optimisers on flat host parameters.
 //!
-//! They run on the host so that every backend takes the same step, and on flat vectors so that a step is
-//! one pass over memory. A parameter that took no part in a backward pass is left alone.
+//! They run on the host so that every backend takes the same step, and on flat vectors so that a step is one
+//! pass over memory. A step leaves a parameter unchanged if the parameter took no part in the backward pass.
 
 use rayon::prelude::*;
 use schemars::JsonSchema;
@@ -15,7 +15,7 @@ use crate::parameters::{FlatGradient, Parameters};
 pub enum OptimizerKind {
     /// Adam with L2 weight decay in the gradient and bias correction (Kingma & Ba 2015).
     Adam,
-    /// Adam with weight decay apart from the gradient (Loshchilov & Hutter 2019) and bias correction.
+    /// Adam with weight decay decoupled from the gradient (Loshchilov & Hutter 2019) and bias correction.
     AdamW,
     /// LAMB without bias correction, with its trust ratio ‖w‖ clamped to [0, 10] (You et al. 2020).
     Lamb,
@@ -25,13 +25,13 @@ pub enum OptimizerKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptimizerSettings {
-    /// The rule by which parameters are updated.
+    /// Update rule of the optimiser.
     pub kind: OptimizerKind,
-    /// The initial learning rate.
+    /// Initial learning rate.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub learning_rate: f64,
-    /// Weight decay: L2 in the gradient for Adam, a share of the weights by learning rate for AdamW, on the update for LAMB; 0
-    /// for none.
+    /// Weight decay: added to the gradient as L2 for Adam, subtracted from the weights in proportion to the
+    /// learning rate for AdamW, added to the update for LAMB; 0 for none.
     #[schemars(range(min = 0))]
     pub weight_decay: f64,
     /// Decay of the first moment.
@@ -40,7 +40,7 @@ pub struct OptimizerSettings {
     /// Decay of the second moment.
     #[schemars(range(min = 0), extend("exclusiveMaximum" = 1))]
     pub beta2: f64,
-    /// Added to the denominator of an update.
+    /// Constant added to the denominator of an update.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub epsilon: f64,
 }
@@ -52,18 +52,18 @@ impl Default for OptimizerSettings {
 }
 
 impl OptimizerSettings {
-    /// LAMB as the paper uses it.
+    /// Returns the settings of LAMB as in the paper.
     pub fn lamb() -> Self {
         let kind = OptimizerKind::Lamb;
         Self { kind, learning_rate: 1e-3, weight_decay: 1e-5, beta1: 0.9, beta2: 0.999, epsilon: 1e-6 }
     }
 
-    /// AdamW, with the decay of networks of plain layers.
+    /// Returns the settings of AdamW, with a weight decay for networks of plain layers.
     pub fn adamw() -> Self {
         Self { kind: OptimizerKind::AdamW, weight_decay: 0.2, ..Self::lamb() }
     }
 
-    /// Adam as the paper uses it for Solo.
+    /// Returns the settings of Adam as the paper uses it for Solo.
     pub fn adam() -> Self {
         Self { kind: OptimizerKind::Adam, epsilon: 1e-8, ..Self::lamb() }
     }
@@ -76,7 +76,7 @@ pub struct Moments {
     pub first: Vec<f32>,
     /// Exponential average of squared gradients.
     pub second: Vec<f32>,
-    /// Steps taken by each segment.
+    /// Number of steps that each segment has taken.
     pub steps: Vec<u64>,
 }
 
@@ -88,12 +88,12 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// A new optimiser.
+    /// Creates an optimiser without any state.
     pub fn new(settings: OptimizerSettings) -> Self {
         Self { settings, moments: Moments::default() }
     }
 
-    /// The state, for a checkpoint.
+    /// Returns the state, for a checkpoint.
     pub fn moments(&self) -> &Moments {
         &self.moments
     }
@@ -103,7 +103,7 @@ impl Optimizer {
         self.moments = moments;
     }
 
-    /// One step; `learning_rate` is the schedule's, not the settings'.
+    /// Takes one step; `learning_rate` comes from the schedule and replaces the rate in the settings.
     pub fn step(&mut self, learning_rate: f64, parameters: &mut Parameters, gradient: &FlatGradient) {
         let (segments, values) = parameters.split_mut();
         let Moments { first, second, steps } = &mut self.moments;
@@ -169,7 +169,8 @@ fn lamb(settings: &OptimizerSettings, learning_rate: f64, part: Part<'_>, update
     values.iter_mut().zip(update.iter()).for_each(|(value, update)| *value -= rate * update);
 }
 
-/// The moments of a step and its direction. The norms are sums in one order, and apart, so that this loop becomes vector instructions.
+/// Computes the moments of a step and its direction. The norms are separate sums in a fixed order, so that
+/// the compiler can vectorise this loop.
 fn lamb_update(
     settings: &OptimizerSettings,
     (values, gradient): (&[f32], &[f32]),
@@ -216,28 +217,29 @@ mod tests {
     }
 
     fn close(found: &[f32], wanted: &[f64]) {
-        // A few roundings of a 32-bit float.
+        // The tolerance is a few roundings of a 32-bit float.
         for (f, w) in found.iter().zip(wanted) {
             let tolerance = 4.0 * f64::from(f32::EPSILON) * w.abs().max(1.0);
             assert!((f64::from(*f) - w).abs() < tolerance, "{found:?} is not {wanted:?}");
         }
     }
 
-    /// By hand: m = 0.1 g, v = 0.001 g², so that each component of the update is ±0.1/√0.001 (up to ε).
+    /// Computed by hand: m = 0.1 g, v = 0.001 g², so that each component of the update is ±0.1/√0.001 (up to
+    /// ε).
     #[test]
     fn the_first_lamb_step_has_the_length_of_the_weights_times_the_rate() {
         let settings = OptimizerSettings { weight_decay: 0.0, epsilon: 1e-12, ..OptimizerSettings::lamb() };
         let r = 1e-3 * 5.0 / 2f64.sqrt();
         close(&step(settings.clone(), &[3.0, 4.0], &[&[0.5, -0.25]]), &[3.0 - r, 4.0 + r]);
-        // A norm above 10 is clamped: the step is that of a weight of length 10.
+        // A norm above 10 is clamped: the step equals that of a weight vector of length 10.
         let r = 1e-3 * 10.0 / 2f64.sqrt();
         close(&step(settings.clone(), &[30.0, 40.0], &[&[0.5, -0.25]]), &[30.0 - r, 40.0 + r]);
-        // A weight of length 0 has trust ratio 1.
+        // A weight vector of length 0 has trust ratio 1.
         let r = 1e-3 * 0.1 / 0.001f64.sqrt();
         close(&step(settings, &[0.0, 0.0], &[&[0.5, -0.25]]), &[-r, r]);
     }
 
-    /// Adam with bias correction moves by the rate in the first step, whatever the gradient's size.
+    /// In its first step, Adam with bias correction moves by the learning rate, for gradients of any size.
     #[test]
     fn the_first_adam_steps_have_the_length_of_the_rate() {
         let settings = OptimizerSettings { weight_decay: 0.0, ..OptimizerSettings::adam() };
@@ -245,7 +247,7 @@ mod tests {
         close(&step(settings, &[1.0, -1.0], &[&[0.3, -20.0], &[0.3, -20.0]]), &[0.998, -0.998]);
     }
 
-    /// AdamW takes Adam's step without decay from weights that have shrunk by rate times decay.
+    /// AdamW takes Adam's step without decay, from weights that have shrunk by rate times decay.
     #[test]
     fn adamw_decays_apart_from_the_gradient() {
         let settings =

@@ -1,7 +1,7 @@
 //! A model's parameters as one flat host vector with named segments.
 //!
-//! The optimiser, positional-encoding averaging, checkpoints and golden tests all work on this form,
-//! which is the same on every backend. It does not know what the parameters mean.
+//! The optimiser, positional-encoding averaging, checkpoints and golden tests all use this form, which is the
+//! same on every backend. The form carries no meaning of the parameters.
 
 #[cfg(feature = "tensor")]
 mod module;
@@ -14,14 +14,14 @@ pub(crate) use module::gradients_of;
 #[cfg(feature = "tensor")]
 pub use module::host;
 
-/// The place of one parameter in the flat vector.
+/// Name, shape and position of one parameter in the flat vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Segment {
-    /// The dotted path of the parameter in its module.
+    /// Dotted path of the parameter in its module.
     pub name: String,
-    /// Its shape.
+    /// Shape of the parameter.
     pub shape: Vec<usize>,
-    /// Its place.
+    /// Range of the parameter in the flat vector.
     pub range: Range<usize>,
 }
 
@@ -33,28 +33,28 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Every value, in the order of [`Parameters::segments`].
+    /// Returns all values, in the order of [`Parameters::segments`].
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// The segments and every value, mutable.
+    /// Returns the segments, and all values for modification.
     pub fn split_mut(&mut self) -> (&[Segment], &mut [f32]) {
         (&self.segments, &mut self.values)
     }
 
-    /// The segments, in order.
+    /// Returns the segments, in order.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The values of the parameter `name`.
+    /// Returns the values of the parameter `name`.
     pub fn get(&self, name: &str) -> Option<&[f32]> {
         let segment = self.segments.iter().find(|segment| segment.name == name)?;
         Some(&self.values[segment.range.clone()])
     }
 
-    /// The parameters whose names begin with `prefix`.
+    /// Returns the parameters whose names begin with `prefix`.
     #[must_use]
     pub fn with_prefix(&self, prefix: &str) -> Self {
         let mut chosen = Self::default();
@@ -64,7 +64,7 @@ impl Parameters {
         chosen
     }
 
-    /// The parameters whose names begin with `prefix`, without it.
+    /// Returns the parameters whose names begin with `prefix`, with the prefix removed from their names.
     #[must_use]
     pub fn part(&self, prefix: &str) -> Self {
         let mut chosen = Self::default();
@@ -88,7 +88,8 @@ impl Parameters {
         self.segments.push(Segment { name: name.to_string(), shape: shape.to_vec(), range });
     }
 
-    /// Overwrites the parameters that `other` has; reports those that do not exist here or differ in shape.
+    /// Overwrites the parameters that `other` contains. Reports a parameter that is missing here or has
+    /// another shape.
     pub fn overwrite(&mut self, other: &Self) -> Result<(), ParameterError> {
         for segment in &other.segments {
             let own = self.segments.iter().find(|own| own.name == segment.name);
@@ -109,7 +110,7 @@ impl fmt::Debug for Parameters {
     }
 }
 
-/// Parameters that do not fit a model.
+/// Error: parameters that do not fit a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
@@ -119,7 +120,7 @@ pub enum ParameterError {
         /// The name.
         name: String,
     },
-    /// A parameter of the model was not given.
+    /// The given parameters lack one of the model's parameters.
     #[error("parameter `{name}` of the model is missing")]
     Missing {
         /// The name.
@@ -132,25 +133,25 @@ pub enum ParameterError {
         name: String,
         /// The model's shape.
         expected: Vec<usize>,
-        /// The shape that was given.
+        /// The given shape.
         found: Vec<usize>,
     },
 }
 
-/// The gradients of a module: flat values, and which parameters have one.
+/// The gradients of a module: flat values, and a flag for each parameter that has a gradient.
 #[derive(Clone, Default, PartialEq)]
 pub struct FlatGradient {
-    /// Values in the order of the parameters; 0 where a parameter has no gradient.
+    /// Values in the order of the parameters; 0 for a parameter without a gradient.
     pub values: Vec<f32>,
-    /// For each segment, whether it has a gradient.
+    /// For each segment, true if it has a gradient.
     pub present: Vec<bool>,
 }
 
 impl FlatGradient {
-    /// Adds the gradients of the same parameters from elsewhere.
+    /// Adds gradients of the same parameters.
     ///
     /// # Panics
-    /// If they belong to different models.
+    /// If the gradients belong to different models.
     #[cfg(feature = "tensor")]
     pub(crate) fn add(&mut self, other: &Self) {
         assert_eq!(self.values.len(), other.values.len(), "gradients of one model");

@@ -1,7 +1,7 @@
-//! A party as the primary sees it: a request in, a reply or a refusal out.
+//! A party as the primary sees it: it receives a request and returns a reply or a refusal.
 //!
-//! A party may be in this process, behind the codec, or on another machine; this trait hides which. The crate
-//! `fet-federation` implements parties.
+//! A party may be in this process, behind the codec, or on another machine; this trait hides the difference.
+//! The crate `fet-federation` implements parties.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +9,10 @@ use crate::message::{CodecError, Reply, Request};
 
 /// A secondary party. The primary holds only a `Box<dyn Party>`.
 pub trait Party: Send {
-    /// Its name at the primary.
+    /// Returns the primary's name for the party.
     fn name(&self) -> &str;
 
-    /// Answers a request.
+    /// Sends a request to the party and returns its reply.
     fn ask(&mut self, request: Request) -> Result<Reply, Failure>;
 }
 
@@ -26,30 +26,30 @@ impl<P: Party + ?Sized> Party for Box<P> {
     }
 }
 
-/// Why a party refuses a request: a sentence for the primary's operator, which reveals nothing about the party's
-/// records.
+/// A party's refusal of a request: a sentence for the primary's operator, which reveals nothing about the
+/// party's records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{reason}")]
 pub struct Refusal {
-    /// The rule, the value, and what to do.
+    /// The rule, the value, and the remedy.
     pub reason: String,
-    /// Whether the party's account allows no more releases: the run can end here with what it has.
+    /// True if the party's account allows no more releases: the run can end here with the present model.
     pub spent: bool,
 }
 
 impl Refusal {
-    /// A refusal for `reason`.
+    /// Creates a refusal for `reason`.
     pub fn new(reason: impl std::fmt::Display) -> Self {
         Self { reason: reason.to_string(), spent: false }
     }
 
-    /// The refusal of a party whose account allows no more releases.
+    /// Creates the refusal of a party whose account allows no more releases.
     pub fn spent(reason: impl std::fmt::Display) -> Self {
         Self { spent: true, ..Self::new(reason) }
     }
 }
 
-/// Why there is no reply.
+/// Failure of a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -59,18 +59,19 @@ pub enum Failure {
     /// The party no longer answers.
     #[error("it no longer answers")]
     Gone,
-    /// The party's program was started again and knows nothing of the run: the run must go back to its last checkpoint.
+    /// The party's program was restarted and has lost the state of the run: the run must return to its last
+    /// checkpoint.
     #[error("its program was started again")]
     Restarted,
-    /// The party cannot be reached, or its transport fails: a sentence that says how.
+    /// The primary cannot reach the party, or the transport fails: a sentence that says how.
     #[error("{0}")]
     Unreached(String),
-    /// The reply cannot be decoded.
+    /// The primary cannot decode the reply.
     #[error(transparent)]
     Unreadable(#[from] CodecError),
 }
 
-/// A party behind the codec: every message is serialised both ways, as between machines.
+/// A party behind the codec: every message is serialised in both directions, as between machines.
 #[derive(Debug)]
 pub struct AsBytes<P>(pub P);
 

@@ -1,7 +1,8 @@
-//! A party's policy: what it lets the primary have, whatever the common settings ask for.
+//! A party's policy: its limits on the primary's requests, which override the common settings.
 //!
-//! The policy is the party's own and is sent to nobody. A run that it forbids is refused when the party joins, with the rule
-//! and the value; what it forbids during a run is refused at its door.
+//! The policy is private to the party and is never sent. The party refuses to join a run that the policy
+//! forbids, and names the rule and the value. During a run, the party refuses every request that the policy
+//! forbids.
 
 use crate::aggregator::{Aggregator, Role};
 use crate::linker::Linker;
@@ -10,54 +11,59 @@ use crate::registry::{Plugin, Slot, SlotKind, Violation, did_you_mean, plugins};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a party lets the primary have.
+/// A party's limits on the primary's requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Policy {
-    /// The linkers that it takes part in; all where the list is empty.
+    /// Linkers that the party accepts; an empty list accepts all.
     pub linkers: Vec<String>,
-    /// The privacy mechanisms that it takes part with, "none" among them if it may be. An empty list accepts all; with
-    /// `most_epsilon` it leaves out those whose ε is that of an idealisation, such as "gaussian".
+    /// Privacy mechanisms that the party accepts; include "none" to allow runs without a mechanism. An empty
+    /// list accepts all; with `most_epsilon` it leaves out mechanisms such as "gaussian", whose ε holds only
+    /// for an idealisation.
     pub mechanisms: Vec<String>,
-    /// The aggregators that it takes part with; all where the list is empty. A party that wants its part hidden in a sum names
-    /// those that are secure sums.
+    /// Aggregators that the party accepts; an empty list accepts all. To keep the party's contribution hidden
+    /// in a sum, name only aggregators that use secure aggregation.
     pub aggregators: Vec<String>,
-    /// The largest ε of a run, computed at `most_delta`; 0 for no limit.
+    /// Maximum ε of a run, computed at `most_delta`; 0 for no limit.
     #[schemars(range(min = 0))]
     pub most_epsilon: f64,
-    /// The δ at which `most_epsilon` limits ε, whatever `privacy.delta` is: well below one in the number of records.
+    /// The δ at which `most_epsilon` limits ε, for any `privacy.delta`. Choose it well below one divided by
+    /// the number of records.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub most_delta: f64,
-    /// The values of `privacy.neighbouring` that it takes part with. An empty list accepts all; with `most_epsilon` it
-    /// accepts "replace" and "record", which protect a record that is replaced.
+    /// Values of `privacy.neighbouring` that the party accepts. An empty list accepts all; with
+    /// `most_epsilon` it accepts "replace" and "record", which protect a record that is replaced.
     pub neighbouring: Vec<Neighbouring>,
-    /// The values of `privacy.learning` that it takes part with. An empty list accepts all; with `most_epsilon` it leaves
-    /// out "assumed", whose ε omits what the models learn from the records.
+    /// Values of `privacy.learning` that the party accepts. An empty list accepts all; with `most_epsilon` it
+    /// leaves out "assumed", whose ε omits what the models learn from the records.
     pub learning: Vec<Learning>,
-    /// The least noise of a run, in units of the clipping norm; 0 for none.
+    /// Minimum noise of a run, in units of the clipping norm; 0 for no limit.
     #[schemars(range(min = 0))]
     pub least_noise: f64,
-    /// The largest ε of all runs together that the party's state folder has seen, computed at `most_delta`; 0 for no limit.
+    /// Maximum ε of all runs together in the party's state folder, computed at `most_delta`; 0 for no limit.
     #[schemars(range(min = 0))]
     pub lifetime_epsilon: f64,
-    /// The least number of parties in a secure sum; the sum over one party would be its value.
+    /// Minimum number of parties in a secure aggregation; the sum over one party would reveal its value.
     #[schemars(range(min = 2))]
     pub least_summed: usize,
-    /// Whether sums without a privacy mechanism may be over different parties for the same rows, by party dropout or because a party
-    /// vanished: the primary can then compute this party's part. Only a party whose `aggregators` or `least_summed` ask for secure
-    /// sums refuses them.
+    /// True to allow sums without a privacy mechanism over different sets of parties for the same rows, after
+    /// party dropout or when a party drops out of the run. The primary can then compute this party's
+    /// contribution. Only a party whose `aggregators` or `least_summed` require secure aggregation refuses
+    /// such sums.
     pub differing_sums: bool,
-    /// The least number of other parties that it shares masks with, where so many take part.
+    /// Minimum number of other parties with which the party shares masks, if that number of other parties
+    /// takes part.
     pub least_mask_neighbours: usize,
-    /// The least number of primary records, of a run and of each request for predictions.
+    /// Minimum number of primary records in a run and in each request for predictions.
     pub least_rows: usize,
-    /// Whether it answers requests for rows outside the schedule, as an attack makes them in a simulation. `fet party` refuses it with
-    /// a privacy mechanism, because ε does not count what such requests can select.
+    /// True to answer requests for rows outside the schedule, such as an attack sends in a simulation. `fet
+    /// party` refuses this setting with a privacy mechanism, because ε does not cover the rows that such
+    /// requests can select.
     pub probes: bool,
-    /// Whether it answers requests for predictions. The parties of a simulation always do.
+    /// True to answer requests for predictions. The parties of a simulation always answer them.
     pub predictions: bool,
-    /// The largest number of new records that it links for predictions in all, over all runs; 0 for no limit. The parties of a
-    /// simulation have none.
+    /// Maximum number of new records that the party links for predictions, over all runs together; 0 for no
+    /// limit. The parties of a simulation have no limit.
     pub most_predictions: u64,
 }
 
@@ -85,8 +91,8 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Whether it asks for secure sums, so that its part stays hidden: it names aggregators, all of which see sums alone, or wants
-    /// more parties in a sum than make one.
+    /// Returns true if the policy requires secure aggregation, which hides the party's contribution: it names
+    /// only aggregators that see sums, or demands at least three parties in a sum.
     pub fn asks_for_sums(&self) -> bool {
         let is_sum = |kind: &String| {
             let aggregator = Slot::<dyn Aggregator>::of(kind).ok().and_then(|slot| slot.build(&()).ok());
@@ -95,7 +101,7 @@ impl Policy {
         self.least_summed > 2 || (!self.aggregators.is_empty() && self.aggregators.iter().all(is_sum))
     }
 
-    /// Refuses a rule that names what there is not: it would allow nothing, or forbid nothing.
+    /// Refuses a rule that names an unknown plug-in: it would allow nothing, or forbid nothing.
     pub fn check(&self) -> Result<(), Violation> {
         known::<dyn Linker>("linkers", &self.linkers)?;
         known::<dyn PrivacyMechanism>("mechanisms", &self.mechanisms)?;
@@ -112,7 +118,7 @@ where
     match names.iter().find(|name| !there.contains(&name.as_str())) {
         Some(unknown) => {
             let hint = did_you_mean(unknown, there.iter().copied());
-            let rule = format!("must name what `fet list` shows{hint}");
+            let rule = format!("must name plug-ins that `fet list` shows{hint}");
             Err(Violation::new(format!("policy.{field}"), rule, format!("{unknown:?}")))
         }
         None => Ok(()),

@@ -1,8 +1,8 @@
-//! The `PrivacyMechanism` slot: how a secondary protects a representation before it leaves, and the privacy loss of a
-//! run.
+//! The `PrivacyMechanism` slot: protects a secondary's representation before it leaves, and computes the
+//! privacy loss of a run.
 //!
-//! A mechanism combines a function and its privacy map: neither is useful without the other. Statement and proof are in
-//! the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-components`.
+//! A mechanism combines a function and its privacy map: neither is useful without the other. Statement and
+//! proof are in the documentation of the crate `fet-privacy`. Plug-ins are in `mechanisms/` of `fet-components`.
 
 mod account;
 mod loss;
@@ -15,67 +15,69 @@ use crate::rng::ChaCha8Rng;
 pub use account::{Guarantee, Learning, Neighbouring, Randomness, Releases, Spent, Tally};
 pub use loss::{Loss, NoisyReleases};
 
-/// Bounds a representation, adds noise to it, and accounts for it.
+/// Clips a representation, adds noise to it, and accounts for its release.
 ///
-/// Laws, checked by the contract suite for every plug-in: what leaves is bounded as the mechanism states; the noise has
-/// the stated variance (tested at a stated α); the privacy map never understates the loss.
+/// Laws, checked by the contract suite for every plug-in:
+///
+/// - The released values are bounded as the mechanism states.
+/// - The noise has the stated variance (tested at a stated α).
+/// - The privacy map never understates the loss.
 pub trait PrivacyMechanism: Send + Sync {
-    /// Whether [`PrivacyMechanism::bound`] and [`PrivacyMechanism::share`] change nothing.
+    /// Returns true if [`PrivacyMechanism::bound`] and [`PrivacyMechanism::share`] change nothing.
     fn is_identity(&self) -> bool;
 
-    /// The representation with each row's block clipped to the norm that the mechanism allows one of `active` parties;
-    /// differentiable.
+    /// Clips each row's block to the norm that the mechanism allows one of `active` parties; differentiable.
     ///
     /// # Shapes
     /// - `representation` and the result: [B, K, H]
     fn bound(&self, representation: Tensor<3>, active: usize) -> Tensor<3>;
 
-    /// What leaves: the bounded values plus this party's share of the noise.
+    /// Returns the values for release: the clipped values plus this party's share of the noise.
     fn share(&self, values: Vec<f32>, release: &mut Release<'_>) -> Share;
 
-    /// A bound on the values of a sum over `active` parties; nothing if they are not bounded.
+    /// Returns bounds on the values of a sum over `active` parties, or `None` if the values are unbounded.
     fn form(&self, active: usize, block: usize) -> Option<Form>;
 
-    /// The records used in a release.
+    /// Returns the selection of records for a release.
     fn selection(&self) -> Selection;
 
-    /// Whether secondaries keep their initial models, so that every row is released only once.
+    /// Returns true if secondaries keep their initial models, so that every row is released only once.
     fn freezes_secondaries(&self) -> bool {
         false
     }
 
-    /// The number of secondaries that may collude with the primary.
+    /// Returns the number of secondaries that may collude with the primary.
     fn colluding(&self) -> usize {
         0
     }
 
-    /// Whether the guarantee relies on the secondaries' own sampling.
+    /// Returns true if the guarantee relies on the secondaries' own sampling.
     fn claims_amplification(&self) -> bool {
         false
     }
 
-    /// Records what the run will release; calibrates the noise if a target is set, and refuses a run that it cannot
-    /// protect.
+    /// Records the planned releases of the run; calibrates the noise if a target is set, and refuses a run
+    /// that the mechanism cannot protect.
     fn prepare(&mut self, releases: &Releases) -> Result<(), Violation>;
 
-    /// Refuses releases in which so many parties take part that it cannot make the noise that it accounts for; asked before
-    /// every release, since a run may lose parties.
+    /// Refuses releases with a number of parties for which the mechanism cannot make the noise that it
+    /// accounts for. The party checks this before every release, because parties may drop out of a run.
     fn check_parties(&self, _releases: &Releases, _active: usize) -> Result<(), Violation> {
         Ok(())
     }
 
-    /// The privacy loss of any one record in the releases that were made, one tally for each epoch. Where secondaries are
-    /// frozen, each tally that is not empty is a pass: a release of every row once.
+    /// Returns the privacy loss of any one record through the releases so far, with one tally for each epoch.
+    /// If secondaries are frozen, each tally that is not empty is a pass: a release of every row once.
     fn spent(&self, releases: &Releases, tallies: &[Tally]) -> Spent;
 
-    /// ε of `spent` alone, infinite where it is not bounded. Law: it does not fall as releases are added, nor as one is
-    /// replaced by one with fewer parties.
+    /// Returns only the ε of `spent`, or infinity if it is unbounded. Law: ε does not decrease if a release
+    /// is added, nor if a release is replaced by one with fewer parties.
     fn epsilon(&self, releases: &Releases, tallies: &[Tally]) -> f64 {
         self.spent(releases, tallies).epsilon.unwrap_or(f64::INFINITY)
     }
 
-    /// ε of the releases at `delta`, infinite where it is not bounded. Laws: at the δ of `spent` it is [`epsilon`]; it does not
-    /// rise with δ, and changes with the releases as [`epsilon`] does.
+    /// Returns the ε of the releases at `delta`, or infinity if it is unbounded. Laws: at the δ of `spent` it
+    /// equals [`epsilon`]; it does not increase with δ, and changes with the releases as [`epsilon`] does.
     ///
     /// [`epsilon`]: PrivacyMechanism::epsilon
     fn epsilon_at(&self, releases: &Releases, tallies: &[Tally], delta: f64) -> f64 {
@@ -84,22 +86,23 @@ pub trait PrivacyMechanism: Send + Sync {
         spent.epsilon.filter(|_| delta >= spent.delta).unwrap_or(f64::INFINITY)
     }
 
-    /// ε of the releases at `delta` if the noise were drawn perfectly. It is no guarantee, and may be finite where `epsilon_at`
-    /// is not: by it a party compares the cost of releases. Laws: it is at most `epsilon_at`, and changes with the releases as
-    /// [`epsilon`] does.
+    /// Returns the ε that the releases would have at `delta` if the noise were drawn perfectly. It is not a
+    /// guarantee, and may be finite if `epsilon_at` is infinite: a party uses it to compare the cost of
+    /// releases. Laws: it is at most `epsilon_at`, and changes with the releases as [`epsilon`] does.
     ///
     /// [`epsilon`]: PrivacyMechanism::epsilon
     fn ideal_epsilon_at(&self, releases: &Releases, tallies: &[Tally], delta: f64) -> f64 {
         self.epsilon_at(releases, tallies, delta)
     }
 
-    /// Whether ε is that of an idealisation, such as noise of real numbers where 32-bit floats leave.
+    /// Returns true if ε holds only for an idealisation, such as noise of real numbers for a release of
+    /// 32-bit floats.
     fn is_idealised(&self) -> bool {
         false
     }
 
-    /// The loss of the releases in a form that adds up over runs. Law: alone it gives no less than `epsilon`, and it changes with
-    /// the releases as `epsilon` does.
+    /// Returns the loss of the releases in a form that adds up over runs. Law: for a single run it gives at
+    /// least `epsilon`, and it changes with the releases as `epsilon` does.
     fn loss(&self, releases: &Releases, tallies: &[Tally]) -> Loss {
         if tallies.iter().all(|tally| tally.releases() == 0) {
             return Loss::NONE;
@@ -111,7 +114,7 @@ pub trait PrivacyMechanism: Send + Sync {
         }
     }
 
-    /// The ε that the settings say no run must pass, if they say any.
+    /// Returns the ε that no run may exceed, if the settings give one.
     fn target(&self) -> Option<f64> {
         None
     }
@@ -120,9 +123,10 @@ pub trait PrivacyMechanism: Send + Sync {
 /// The circumstances of one release.
 #[derive(Debug)]
 pub struct Release<'a> {
-    /// The number of participating parties.
+    /// Number of participating parties.
     pub active: usize,
-    /// Whether only the sum over the parties is revealed, so that each adds only its share of the noise.
+    /// True if only the sum over the parties is revealed, so that each party adds only its share of the
+    /// noise.
     pub summed: bool,
     /// K·H, the length of one row's block.
     pub block: usize,
@@ -130,7 +134,7 @@ pub struct Release<'a> {
     pub noise: &'a mut ChaCha8Rng,
 }
 
-/// A party's share of a representation, before masking.
+/// A party's protected representation, before masking.
 #[derive(Clone, PartialEq)]
 pub enum Share {
     /// Floats.
@@ -139,7 +143,7 @@ pub enum Share {
     Integers {
         /// The values.
         values: Vec<i32>,
-        /// Units per 1.
+        /// Number of integer units in 1.
         scale: f64,
     },
 }
@@ -157,25 +161,25 @@ impl std::fmt::Debug for Share {
 /// Bounds on sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Form {
-    /// The largest absolute value of a sum without noise.
+    /// Largest absolute value of a sum without noise.
     pub bound: f64,
-    /// The standard deviation of the noise on the sum.
+    /// Standard deviation of the noise on the sum.
     pub noise: f64,
-    /// Units per 1, if the shares are integers.
+    /// Number of integer units in 1, if the shares are integers.
     pub scale: Option<f64>,
 }
 
-/// The records of a secondary that may be neighbours in a release.
+/// Selection of the secondary's records that may be neighbours in a release.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Selection {
-    /// The probability that a record is used in a release.
+    /// Probability that a record is used in a release.
     pub rate: f64,
-    /// The most rows of a release for which a record may be a neighbour; 0 for all.
+    /// Maximum number of rows in a release for which a record may be a neighbour; 0 for all.
     pub occurrences: usize,
 }
 
 impl Selection {
-    /// Every record, for every row.
+    /// Selects every record for every row.
     pub const ALL: Self = Self { rate: 1.0, occurrences: 0 };
 }
 

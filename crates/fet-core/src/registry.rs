@@ -1,12 +1,12 @@
-//! Plug-ins: how a name in a TOML file becomes a component.
+//! Plug-ins: turns a name in a TOML file into a component.
 //!
-//! A *slot* is a trait (`dyn Linker`, `dyn Encoder`, ...). A *recipe* is the typed, checked settings of
-//! one implementation of it. A [`Plugin`] ties a `kind` to a recipe and is submitted through `inventory`
-//! from the file that implements it; a [`Slot`] is the field of an experiment that holds one recipe by
-//! its kind. This module knows no slot and no plug-in by name, and it does not read files.
+//! A *slot* is a trait (`dyn Linker`, `dyn Encoder`, ...). A *recipe* is the typed, checked settings of one
+//! implementation of it. A [`Plugin`] ties a `kind` to a recipe and is submitted through `inventory` from the
+//! file that implements it; a [`Slot`] is the field of an experiment that holds one recipe by its kind. This
+//! module knows no slot and no plug-in by name, and it does not read files.
 //!
-//! inventory drops a crate that nothing references: a binary references a plug-in crate by `use that_crate as _;`.
-//! inventory has no order either: [`plugins`] sorts by name.
+//! inventory drops a crate that nothing references: a binary references a plug-in crate by `use that_crate as
+//! _;`. inventory has no order either: [`plugins`] sorts by name.
 
 pub(crate) mod error;
 mod slot;
@@ -25,25 +25,27 @@ pub use error::{SettingsError, Violation};
 pub use fet_eval::did_you_mean;
 pub use slot::Slot;
 
-/// A trait that plug-ins implement, and the context for building one.
+/// A trait that plug-ins implement, with the context for building one.
 pub trait SlotKind: 'static {
-    /// The name of the slot in an experiment file.
+    /// Name of the slot in an experiment file.
     const SLOT: &'static str;
-    /// The plug-in that fills it where an experiment names none.
+    /// The plug-in for experiments that name none.
     const DEFAULT: Option<&'static str> = None;
-    /// The inputs of a recipe besides its own settings.
+    /// The inputs of a recipe, in addition to its settings.
     type Context<'a>;
 }
 
-/// The settings of one plug-in of the slot `T`, and how to build it.
+/// The settings of one plug-in of the slot `T`, which build the plug-in.
 ///
 /// Implementors derive `Deserialize` with `#[serde(default, deny_unknown_fields)]`: every field has a
-/// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error. They derive `JsonSchema`: doc comments are
-/// the help, `#[schemars(range(...))]` the range that is enforced ([`crate::schema`]).
+/// default, so that [`Plugin::defaults`] can show it, and an unknown field is an error. They derive
+/// `JsonSchema`: doc comments are the help, and `#[schemars(range(...))]` is the enforced range
+/// ([`crate::schema`]).
 pub trait Recipe<T: SlotKind + ?Sized>:
     Serialize + DeserializeOwned + JsonSchema + Default + Clone + Debug + Send + Sync + 'static
 {
-    /// Checks what the schema does not say: a rule of its own, or between settings. Only checked settings are built.
+    /// Checks rules that the schema cannot express, such as rules between settings. Only checked settings are
+    /// built.
     fn check(&self) -> Result<(), Violation> {
         Ok(())
     }
@@ -54,9 +56,9 @@ pub trait Recipe<T: SlotKind + ?Sized>:
 
 /// One implementation of the slot `T`, as registered by its file.
 pub struct Plugin<T: ?Sized + 'static> {
-    /// The name that selects it.
+    /// Name that selects the plug-in.
     pub kind: &'static str,
-    /// One line on what it does.
+    /// One-line description of the plug-in.
     pub summary: &'static str,
     pub(crate) parse: slot::Parse<T>,
     defaults: fn() -> toml::Table,
@@ -65,7 +67,7 @@ pub struct Plugin<T: ?Sized + 'static> {
 }
 
 impl<T: SlotKind + ?Sized> Plugin<T> {
-    /// A plug-in with the settings `R`.
+    /// Creates a plug-in with the settings `R`.
     pub const fn new<R: Recipe<T>>(kind: &'static str, summary: &'static str) -> Self {
         Self {
             kind,
@@ -77,9 +79,10 @@ impl<T: SlotKind + ?Sized> Plugin<T> {
         }
     }
 
-    /// The JSON schema of its settings, without `kind`.
+    /// Returns the JSON schema of the plug-in's settings, without `kind`.
     pub fn schema(&self) -> &'static serde_json::Value {
-        // Each is derived once, when it is first asked for, and stays: a plug-in is a constant and cannot hold it.
+        // Each schema is derived on first use and kept here, because a plug-in is a constant and cannot hold
+        // it.
         static DERIVED: Mutex<BTreeMap<&str, &'static serde_json::Value>> = Mutex::new(BTreeMap::new());
         let derived = DERIVED.lock().unwrap_or_else(PoisonError::into_inner).get(self.source()).copied();
         derived.unwrap_or_else(|| {
@@ -89,18 +92,18 @@ impl<T: SlotKind + ?Sized> Plugin<T> {
         })
     }
 
-    /// The Rust type of its settings, with crate and module.
+    /// Returns the Rust type of the plug-in's settings, with crate and module.
     pub fn source(&self) -> &'static str {
         (self.source)()
     }
 
-    /// Every setting of the plug-in with its default.
+    /// Returns every setting of the plug-in with its default.
     pub fn defaults(&self) -> toml::Table {
         (self.defaults)()
     }
 }
 
-/// The plug-ins of a slot that are linked into this program, sorted by name.
+/// Returns the plug-ins of a slot that are linked into this program, sorted by name.
 pub fn plugins<T>() -> Vec<&'static Plugin<T>>
 where
     T: SlotKind + ?Sized,
@@ -111,8 +114,9 @@ where
     all
 }
 
-/// The schema of a table that names a plug-in of a slot inside another of the same slot. It leaves the plug-ins' own settings out, for
-/// the schema would hold itself; they are checked when the inner plug-in is read. Only kinds that `suits` may be named.
+/// Returns the schema of a table that names a plug-in of a slot inside another plug-in of the same slot. Only
+/// kinds that `suits` accepts may be named. The schema omits the inner plug-ins' own settings, because it
+/// would otherwise contain itself; reading the inner plug-in checks them.
 pub fn schema_of_inner<T>(meaning: &str, suits: impl Fn(&str) -> bool) -> Schema
 where
     T: SlotKind + ?Sized,

@@ -1,10 +1,10 @@
 //! Random streams drawn on the host.
 //!
-//! Shared randomness (weights, dropout, party choice, batches, splits) comes from a ChaCha stream keyed by (seed,
-//! party, purpose, round), [`stream`]. A party's private randomness (its noise, its sampled records) comes from its own
-//! seed, [`OwnSeed`], which is derived from the experiment's only in a simulation. Backends therefore agree bit for
-//! bit, a run is reproducible, and a checkpoint needs no generator state. This module draws nothing on a device, and it
-//! is not for cryptographic keys.
+//! Shared randomness (weights, dropout, party choice, batches, splits) comes from a ChaCha stream keyed by
+//! (seed, party, purpose, round), [`stream`]. A party's private randomness (its noise, its sampled records)
+//! comes from the party's private seed, [`OwnSeed`], which is derived from the experiment's seed only in a
+//! simulation. Backends therefore agree bit for bit, a run is reproducible, and a checkpoint needs no
+//! generator state. This module draws nothing on a device, and it is not for cryptographic keys.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub use rand_chacha::ChaCha8Rng;
 use sha2::Sha256;
 use zeroize::{Zeroize, Zeroizing};
 
-/// The purpose of a stream. Two purposes never share numbers.
+/// Purpose of a stream. Streams of different purposes are independent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub enum Purpose {
@@ -24,35 +24,35 @@ pub enum Purpose {
     Dropout = 2,
     /// Differential-privacy noise.
     Noise = 3,
-    /// The parties that are active in a step.
+    /// The choice of active parties in a step.
     PartyDropout = 4,
     /// The order of training rows in an epoch.
     Batches = 5,
     /// Training, validation and test rows.
     Split = 6,
-    /// Assigning columns and rows of one table to parties.
+    /// Assignment of the columns and rows of one table to parties.
     Parties = 7,
     /// Noise on a party's keys.
     KeyNoise = 8,
     /// Random choices of a linker.
     Linking = 9,
-    /// The records that a secondary uses in a release.
+    /// The choice of a secondary's records for a release.
     Sampling = 10,
-    /// Randomising the primary's training labels.
+    /// Randomisation of the primary's training labels.
     Labels = 11,
-    /// What an attack leaves to chance.
+    /// Random choices of an attack.
     Attack = 12,
-    /// The resamples of an interval of a metric.
+    /// Resamples for the interval of a metric.
     Bootstrap = 13,
-    /// Making a table of another one.
+    /// Derivation of one table from another.
     Source = 14,
     /// The neighbours that a training step sees.
     Shown = 15,
-    /// The order in which the primary's rows go to the secondaries.
+    /// The secret order of the primary's rows at the secondaries.
     Rows = 16,
 }
 
-/// The stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).
+/// Returns the stream of `party` for `purpose` in `round` (a step or an epoch, depending on the purpose).
 pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8Rng {
     let mut key = [0u8; 32];
     for (slot, word) in key.chunks_exact_mut(8).zip([seed, party as u64, purpose as u64, round]) {
@@ -61,10 +61,10 @@ pub fn stream(seed: u64, party: usize, purpose: Purpose, round: u64) -> ChaCha8R
     ChaCha8Rng::from_seed(key)
 }
 
-/// The first bytes of the file of a seed.
+/// First bytes of a seed file.
 const MAGIC: &[u8] = b"fet own seed, 1\n";
 
-/// The seed of a party's private randomness. `Debug` does not show it; memory is cleared when it is dropped.
+/// Seed of a party's private randomness. `Debug` does not show it; dropping it clears its memory.
 #[derive(Clone)]
 pub struct OwnSeed {
     bytes: Zeroizing<[u8; 32]>,
@@ -73,65 +73,69 @@ pub struct OwnSeed {
 }
 
 impl OwnSeed {
-    /// 32 secret random bytes.
+    /// Creates a seed from 32 secret random bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self { bytes: Zeroizing::new(bytes), simulated: false, repeats: false }
     }
 
-    /// The same for one of many runs that must be the same when they are made again, as those of an audit: the party's keys for
-    /// secure sums, which the operating system draws otherwise, follow from it too. Such a seed is of one session.
+    /// Creates a seed for a run that must be repeatable, such as a run of an audit. The party's keys for
+    /// secure aggregation, which otherwise come from the operating system, are derived from it too. Use such
+    /// a seed for one session only.
     pub fn repeating(bytes: [u8; 32]) -> Self {
         Self { repeats: true, ..Self::new(bytes) }
     }
 
-    /// What the party's key for secure sums follows from, if not from the operating system.
+    /// Returns the secret from which the party's key for secure aggregation is derived, or `None` if the key
+    /// comes from the operating system.
     pub fn key_secret(&self) -> Option<Zeroizing<[u8; 32]>> {
         self.repeats.then(|| self.secret("secure sum key"))
     }
 
-    /// The seed as the bytes of a file that only its party may read; nothing for a simulated one, which needs no file.
+    /// Returns the seed as the bytes of a file that only its party may read; `None` for a simulated seed,
+    /// which needs no file.
     pub fn to_file(&self) -> Option<Zeroizing<Vec<u8>>> {
         let parts = || [MAGIC, &self.bytes[..], &keyed(&self.bytes[..], &[MAGIC])[..]].concat();
         (!self.simulated).then(|| Zeroizing::new(parts()))
     }
 
-    /// The seed of such a file; nothing where the bytes are not as they were written.
+    /// Reads the seed of such a file; `None` if the bytes differ from those that [`OwnSeed::to_file`] wrote.
     pub fn from_file(file: &[u8]) -> Option<Self> {
         let seed = Self::new(file.strip_prefix(MAGIC)?.get(..32)?.try_into().ok()?);
         (seed.to_file()?.as_slice() == file).then_some(seed)
     }
 
-    /// The seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's seed, so that a run
-    /// is reproducible. A deployment draws 32 bytes from the operating system instead.
+    /// Returns the seed of secondary `party` (from 1) in a simulation: HMAC-SHA256 under the experiment's
+    /// seed, so that a run is reproducible. A deployment draws 32 bytes from the operating system instead.
     pub fn simulated(seed: u64, party: usize) -> Self {
         let parts = [b"fet own seed".as_slice(), &(party as u64).to_le_bytes()];
         Self { bytes: keyed(&seed.to_le_bytes(), &parts), simulated: true, repeats: false }
     }
 
-    /// The party's stream for `purpose` in `round`.
+    /// Returns the party's stream for `purpose` in `round`.
     pub fn stream(&self, purpose: Purpose, round: u64) -> ChaCha8Rng {
         self.stream_over(purpose, round, &[])
     }
 
-    /// The same for a release of certain content, which `over` is a digest of: the stream is the same if the same is
-    /// released again, and another, independent one if anything else is.
+    /// Returns the party's stream for a release of certain content, with `over` as the digest of the content.
+    /// Releasing the same content again gives the same stream; any other content gives an independent stream.
     pub fn stream_over(&self, purpose: Purpose, round: u64, over: &[u8]) -> ChaCha8Rng {
         let parts: [&[u8]; 3] = [&(purpose as u64).to_le_bytes(), &round.to_le_bytes(), over];
         ChaCha8Rng::from_seed(*keyed(&self.bytes[..], &parts))
     }
 
-    /// Whether it follows from an experiment's seed, which everybody may know.
+    /// Returns true if the seed is derived from an experiment's seed, which is public.
     pub fn is_simulated(&self) -> bool {
         self.simulated
     }
 
-    /// 32 secret bytes for the use that `label` names, which say nothing about those for another.
+    /// Returns 32 secret bytes for the use that `label` names. They reveal nothing about the bytes for
+    /// another label.
     pub fn secret(&self, label: &str) -> Zeroizing<[u8; 32]> {
         keyed(&self.bytes[..], &[b"fet secret", label.as_bytes()])
     }
 
-    /// A digest keyed with this seed: equal digests give equal values, and without the seed a value cannot be compared with
-    /// a guess.
+    /// Returns a digest keyed with this seed: equal digests give equal values, and without the seed a value
+    /// cannot be compared with a guess.
     pub fn keyed_digest(&self, label: &str, digest: &[u8; 32]) -> [u8; 32] {
         *keyed(&self.bytes[..], &[b"fet digest", label.as_bytes(), digest])
     }
@@ -143,7 +147,7 @@ impl fmt::Debug for OwnSeed {
     }
 }
 
-/// HMAC-SHA256 of the concatenated parts.
+/// Computes HMAC-SHA256 of the concatenated parts.
 fn keyed(key: &[u8], parts: &[&[u8]]) -> Zeroizing<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes keys of any length");
     parts.iter().for_each(|part| mac.update(part));

@@ -1,9 +1,10 @@
-//! What an experiment may say: the JSON schema of settings, as their Rust types declare it.
+//! The JSON schema of experiment settings, as their Rust types declare it.
 //!
-//! One declaration serves three readers: the check of a file before it is read ([`check()`]), the help at the prompt
-//! ([`settings`]) and the schema for editors. Doc comments are the meaning, `#[schemars(range(...))]` is the range, `Default`
-//! is the default. Beside JSON Schema's own words there are two: `x-kinds`, the plug-ins of a slot with the schema of
-//! each, and `x-rule`, a rule in words that no other word says ("a power of two").
+//! One declaration serves three readers: the check of a file before it is read ([`check()`]), the help at the
+//! prompt ([`settings`]) and the schema for editors. Doc comments give the meaning, `#[schemars(range(...))]`
+//! the range, and `Default` the default. The schema has additional keywords. `x-kinds` holds the plug-ins of
+//! a slot with their schemas, and `x-rule` a rule in words for which JSON Schema has no keyword ("a power of
+//! two").
 
 mod check;
 mod settings;
@@ -17,16 +18,16 @@ use serde_json::Value;
 pub use check::check;
 pub use settings::{Setting, settings};
 
-/// The plug-ins of a slot, by name, with the schema of each one's settings.
+/// The plug-ins of a slot, by name, with the schema of their settings.
 pub const KINDS: &str = "x-kinds";
-/// What a setting must be, in words that follow "must be".
+/// The rule for a setting, in words that follow "must be".
 pub const RULE: &str = "x-rule";
-/// The Rust module that the settings of a table come from.
+/// The Rust module that declares the settings of a table.
 pub const SOURCE: &str = "x-source";
-/// What each value of `enum` means, in its order.
+/// The meaning of each value of `enum`, in the same order.
 pub const MEANINGS: &str = "x-meanings";
 
-/// The schema of a type of settings (JSON Schema, draft 7), without references.
+/// Returns the schema of a type of settings (JSON Schema, draft 7), without references.
 pub fn of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
@@ -37,7 +38,7 @@ pub fn of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Calls `visit` on the schemas directly below one.
+/// Calls `visit` on the schemas directly below `schema`.
 fn for_each_below(schema: &mut Value, visit: &mut dyn FnMut(&mut Value)) {
     let Some(words) = schema.as_object_mut() else { return };
     for (word, value) in words {

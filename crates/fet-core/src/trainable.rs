@@ -1,6 +1,6 @@
-//! The owner of a module, its flat parameters and its optimiser.
+//! A module together with its flat parameters and its optimiser.
 //!
-//! `Module` is not object-safe, so `dyn Encoder` and `dyn Primary` erase this owner instead.
+//! `Module` is not object-safe, so `dyn Encoder` and `dyn Primary` erase this type instead.
 
 use std::cell::OnceCell;
 
@@ -10,26 +10,26 @@ use burn::tensor::{Device, Tensor};
 use crate::optimizer::{Moments, Optimizer, OptimizerSettings};
 use crate::parameters::{FlatGradient, ParameterError, Parameters, gradients_of};
 
-/// Operations of every party's model besides computing.
+/// Operations of every party's model, except the computation itself.
 pub trait Learner: Send {
-    /// The current parameters.
+    /// Returns the current parameters.
     fn parameters(&self) -> &Parameters;
 
-    /// How many of them are trained.
+    /// Returns the number of trained parameters.
     fn trained(&self) -> usize {
         self.parameters().values().len()
     }
 
-    /// The gradient of the last backward pass.
+    /// Returns the gradient of the last backward pass.
     fn gradient(&self) -> &FlatGradient;
 
-    /// Overwrites the parameters named in `parameters`; the optimiser's moments stay.
+    /// Overwrites the parameters named in `parameters`; keeps the optimiser's moments.
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError>;
 
-    /// One optimiser step along the gradient of the last backward pass.
+    /// Takes one optimiser step along the gradient of the last backward pass.
     fn step(&mut self, learning_rate: f64);
 
-    /// The optimiser's state.
+    /// Returns the optimiser's state.
     fn moments(&self) -> &Moments;
 
     /// Restores an optimiser's state.
@@ -45,7 +45,7 @@ pub struct Nothing {
 }
 
 impl Nothing {
-    /// A model that keeps these numbers, which nothing trains.
+    /// Creates a model that keeps these parameters and never trains them.
     pub fn keeping(parameters: Parameters) -> Self {
         Self { parameters, ..Self::default() }
     }
@@ -78,9 +78,9 @@ impl Learner for Nothing {
 /// A trained module.
 #[derive(Debug)]
 pub struct Trainable<M> {
-    /// The module with the current parameters, once somebody asks for it after they changed.
+    /// The module with the current parameters, built on first use after they change.
     module: OnceCell<M>,
-    /// The module as it was.
+    /// The previous module.
     earlier: M,
     parameters: Parameters,
     gradient: FlatGradient,
@@ -89,7 +89,7 @@ pub struct Trainable<M> {
 }
 
 impl<M: Module> Trainable<M> {
-    /// Takes a module on `device`, which must be an autodiff device.
+    /// Wraps a module on `device`, which must be an autodiff device.
     pub fn new(module: M, optimizer: OptimizerSettings, device: &Device) -> Self {
         let parameters = Parameters::of(&module);
         let optimizer = Optimizer::new(optimizer);
@@ -98,18 +98,18 @@ impl<M: Module> Trainable<M> {
         Self { module, earlier, parameters, gradient, optimizer, device: device.clone() }
     }
 
-    /// The module, whose parameters are tracked.
+    /// Returns the module, whose parameters are tracked.
     pub fn module(&self) -> &M {
         self.module.get_or_init(|| self.parameters.write(self.earlier.clone(), &self.device))
     }
 
-    /// The module with untracked parameters, for evaluation.
+    /// Returns the module with untracked parameters, for evaluation.
     pub fn untracked(&self) -> M {
         self.module().valid()
     }
 
-    /// Runs backward from a scalar and keeps the gradients of the module's parameters. `other` are further leaves of
-    /// the graph; their gradients are returned.
+    /// Runs the backward pass from a scalar and keeps the gradients of the module's parameters. `other` is a
+    /// further leaf of the graph; the function returns its gradient.
     pub fn backward(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let mut gradients = scalar.backward();
         let wanted = other.and_then(|leaf| leaf.grad_remove(&mut gradients));
@@ -117,7 +117,7 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
-    /// The same for another scalar of the same step: adds its gradients.
+    /// Runs the backward pass from another scalar of the same step, and adds its gradients.
     pub fn backward_more(&mut self, scalar: &Tensor<1>, other: Option<&Tensor<3>>) -> Option<Tensor<3>> {
         let earlier = std::mem::take(&mut self.gradient);
         let wanted = self.backward(scalar, other);
@@ -125,12 +125,12 @@ impl<M: Module> Trainable<M> {
         wanted
     }
 
-    /// The parameters; the same as [`Learner::parameters`].
+    /// Returns the parameters, like [`Learner::parameters`].
     pub fn flat(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// Forgets the gradient of the last backward pass: no parameter has one.
+    /// Discards the gradient of the last backward pass: no parameter has a gradient.
     pub fn forget_gradient(&mut self) {
         let FlatGradient { values, present } = &mut self.gradient;
         values.clear();
@@ -139,10 +139,10 @@ impl<M: Module> Trainable<M> {
         present.resize(self.parameters.segments().len(), false);
     }
 
-    /// Adds a gradient computed outside the graph to that of the parameter `name`.
+    /// Adds a gradient computed outside the graph to the gradient of the parameter `name`.
     ///
     /// # Panics
-    /// If there is no such parameter, or it has another size.
+    /// If there is no such parameter, or its size differs.
     pub fn add_to_gradient(&mut self, name: &str, values: &[f32]) {
         let segments = self.parameters.segments();
         let index = segments.iter().position(|segment| segment.name == name);
@@ -153,7 +153,8 @@ impl<M: Module> Trainable<M> {
         place.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
     }
 
-    /// Whoever computes on the host never asks for the module: it is made of the parameters only when somebody does.
+    /// Marks the module as outdated. The next use rebuilds it from the parameters; models that compute on the
+    /// host never rebuild it.
     fn refresh(&mut self) {
         if let Some(module) = self.module.take() {
             self.earlier = module;
@@ -174,7 +175,7 @@ where
     }
 
     fn load(&mut self, parameters: &Parameters) -> Result<(), ParameterError> {
-        // Some may be overwritten before another is refused.
+        // A failed load may already have overwritten some parameters.
         self.refresh();
         self.parameters.overwrite(parameters)
     }

@@ -1,5 +1,5 @@
-//! The codec: every message comes back as it went, no altered frame is accepted, and no bytes make it panic or allocate
-//! beyond a small multiple of the frame.
+//! Tests of the codec: every message survives a round trip, no altered frame is accepted, and no bytes make
+//! the decoder panic or allocate more than a small multiple of the frame.
 
 use cap::Cap;
 use fet_core::data::{Keys, Matrix, Sealed, Standardise, TextTable};
@@ -13,7 +13,7 @@ use fet_core::party::Refusal;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Counts what is allocated.
+/// Counts allocated bytes.
 #[global_allocator]
 static ALLOCATOR: Cap<std::alloc::System> = Cap::new(std::alloc::System, usize::MAX);
 
@@ -124,7 +124,7 @@ fn every_message_comes_back_as_it_went() {
     for request in requests() {
         let frame = encode(&request).expect("a frame");
         assert_eq!(decode::<Request>(&frame, LARGEST_FRAME).as_ref(), Ok(&request));
-        let kind = decode::<Answer>(&frame, LARGEST_FRAME).expect_err("a request is no answer");
+        let kind = decode::<Answer>(&frame, LARGEST_FRAME).expect_err("a request is not an answer");
         assert_eq!(kind, CodecError::Kind { found: "request", expected: "answer" });
         let short = decode::<Request>(&frame, frame.len() - 1);
         assert_eq!(short, Err(CodecError::TooLarge { length: frame.len(), limit: frame.len() - 1 }));
@@ -135,7 +135,7 @@ fn every_message_comes_back_as_it_went() {
     }
 }
 
-/// The bytes of a message, by hand, as the documentation of the frame has them. If they change, raise
+/// The bytes of a message, written by hand from the documentation of the frame. If they change, raise
 /// `PROTOCOL_VERSION`.
 #[test]
 fn the_frame_is_the_documented_one() {
@@ -159,7 +159,8 @@ fn the_frame_is_the_documented_one() {
     assert_eq!(frame[16..24], sum.to_le_bytes());
 }
 
-/// Changes a frame at random: a bit, a byte, a cut, an insertion, a swap, a run of ones, a repeated part.
+/// Changes a frame at random: flips a bit, changes a byte, cuts, inserts, swaps, fills with ones, or repeats
+/// a part.
 fn mutate(frame: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut changed = frame.to_vec();
     for _ in 0..rng.random_range(1..4) {
@@ -189,7 +190,7 @@ fn mutate(frame: &[u8], rng: &mut ChaCha8Rng) -> Vec<u8> {
     changed
 }
 
-/// Gives a frame the length and the checksum that an attacker would put into it.
+/// Gives a frame the length and the checksum that an attacker would compute.
 fn seal(frame: &mut [u8]) {
     if frame.len() < 24 {
         return;
@@ -200,10 +201,6 @@ fn seal(frame: &mut [u8]) {
     frame[16..24].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// A million altered frames, half of them with a checksum that fits: none panics; of those without, none is accepted that
-/// was not sent; and none has the decoder allocate more than a multiple of what came. Seed 17.
-///
-/// One test after another in one thread, so that nothing else allocates meanwhile.
 #[test]
 fn frames_that_travel_together_are_told_apart() {
     let requests = requests();
@@ -215,7 +212,7 @@ fn frames_that_travel_together_are_told_apart() {
         frames(&together).map(|frame| decode(frame, LARGEST_FRAME).expect("a frame")).collect();
     assert_eq!(apart, requests);
     assert_eq!(frames(&[]).collect::<Vec<_>>(), [&[] as &[u8]]);
-    // Whatever they are, no byte is lost, and what is left over is refused.
+    // Splitting altered bytes loses no byte, and the decoder refuses bytes left over at the end.
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for _ in 0..2000 {
         let altered = mutate(&together, &mut rng);
@@ -228,6 +225,8 @@ fn frames_that_travel_together_are_told_apart() {
     assert!(decode::<Request>(cut[1], LARGEST_FRAME).is_err());
 }
 
+/// Decodes a million altered frames, half of them with a matching checksum. None makes the decoder panic or
+/// allocate more than a multiple of the frame, and it accepts none of the frames with a wrong checksum. Seed 17.
 #[test]
 fn altered_frames_are_refused_and_cost_no_memory() {
     let requests: Vec<Vec<u8>> = requests().iter().map(|request| encode(request).expect("a frame")).collect();
@@ -255,20 +254,20 @@ fn altered_frames_are_refused_and_cost_no_memory() {
             }
         }
     }
-    assert_eq!(accepted, 0, "nothing is accepted that was not sent");
+    assert_eq!(accepted, 0, "the decoder accepts only frames that were sent");
     assert!(sealed_accepted > 1_000, "the sealed frames reach behind the checksum: {sealed_accepted}");
-    // No frame here is larger than a few kilobytes: had any of them claimed its way to a large allocation, the most
-    // that this process ever held would show it. What the other tests of this file hold is far less.
+    // No frame here is larger than a few kilobytes. If a frame had claimed a large allocation, the maximum of
+    // this process would show it. The other tests of this file hold far less.
     let most = ALLOCATOR.max_allocated();
     assert!(most < 4 << 20, "{most} bytes were held at once");
 }
 
-/// Lengths that are not there are refused before anything is allocated for them.
+/// The decoder refuses lengths beyond the end of the bytes before it allocates anything for them.
 #[test]
 fn a_length_beyond_the_bytes_allocates_nothing() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     for _ in 0..10_000 {
-        // A Forward whose rows claim to be up to 2^63 bytes.
+        // A `Forward` message whose rows claim to be up to 2^63 bytes.
         let claim: u64 = rng.next_u64() >> rng.random_range(1..50);
         let mut frame = encode(&Request::MakeKey).expect("a frame");
         frame.truncate(24);

@@ -1,25 +1,27 @@
-//! What memory there still is, so that what cannot fit is refused before it is asked for: an allocation that fails ends the process.
+//! Available memory: refuses requests that cannot fit before they allocate, because a failed allocation ends
+//! the process.
 //!
-//! It reads Linux's `/proc` and the limits of a control group; elsewhere nothing is known and nothing refused.
+//! The module reads Linux's `/proc` and the limits of a control group. On other systems it knows no limit and
+//! refuses nothing.
 
 use std::any::Any;
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 
-/// Less than this is not worth asking the system.
+/// Requests below this number of bytes are not checked.
 const SMALL: u64 = 64 << 20;
 
-/// What needs more memory than there is.
+/// Error: a request needs more memory than is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{} of memory are needed, and {} are left", gigabytes(*needed), gigabytes(*left))]
+#[error("{} of memory are needed, and {} are available", gigabytes(*needed), gigabytes(*left))]
 pub struct TooLarge {
-    /// Bytes that are needed.
+    /// Required bytes.
     pub needed: u64,
-    /// Bytes that are left to this process.
+    /// Bytes available to this process.
     pub left: u64,
 }
 
-/// Refuses `count` things of `size` bytes if there is no memory for them.
+/// Refuses `count` items of `size` bytes if the available memory cannot hold them.
 pub fn check(count: u128, size: u128) -> Result<(), TooLarge> {
     let needed = u64::try_from(count.saturating_mul(size)).unwrap_or(u64::MAX);
     if needed < SMALL {
@@ -31,15 +33,16 @@ pub fn check(count: u128, size: u128) -> Result<(), TooLarge> {
     }
 }
 
-/// As [`check`], where no error can be returned, as deep within the building of a model: [`caught`] further up gets it.
+/// Checks like [`check`], for code that cannot return an error, such as the construction of a model. An
+/// enclosing [`caught`] returns the error.
 pub fn claim(count: u128, size: u128) {
     if let Err(error) = check(count, size) {
-        // Not a panic: nothing is printed, and nobody but `caught` sees it.
+        // This unwinds without a panic message; only `caught` handles the payload.
         panic::resume_unwind(Box::new(error));
     }
 }
 
-/// Does `work`, in which memory is claimed ([`claim`]).
+/// Runs `work` and returns the error of a failed [`claim`] in it.
 pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, TooLarge> {
     panic::catch_unwind(AssertUnwindSafe(work)).map_err(|payload: Box<dyn Any + Send>| {
         match payload.downcast::<TooLarge>() {
@@ -49,7 +52,7 @@ pub fn caught<T>(work: impl FnOnce() -> T) -> Result<T, TooLarge> {
     })
 }
 
-/// Bytes that are left to this process, if the system says so.
+/// Returns the number of bytes available to this process, if the system reports it.
 pub fn available() -> Option<u64> {
     let machine = number_after(&read("/proc/meminfo"), "MemAvailable:").map(|kib| kib * 1024);
     let group = || {
@@ -69,7 +72,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// The first number after `name` in the line that begins with it; none where it says "unlimited".
+/// Returns the first number after `name` in the line that begins with `name`; `None` for "unlimited".
 fn number_after(text: &str, name: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse().ok()

@@ -1,9 +1,14 @@
-//! An example of a plug-in in a crate of its own: the linker `grid`, which rounds keys to a grid before it
-//! looks for the nearest, as a party would that may only show coarse coordinates.
+//! An example of a plug-in in a separate crate: the linker `grid`, which rounds keys to a grid before it
+//! searches for the nearest. A party could use it if it may only reveal coarse coordinates.
 //!
-//! Nothing in the workspace knows this file. The program that wants it names the crate once
-//! (`use custom_linker as _;` in `crates/fet/src/lib.rs`); an experiment then says
-//! `linker = { kind = "grid", neighbours = 20, step = 0.01 }`. Copy this crate to begin one of your own.
+//! The program includes this crate with `use custom_linker as _;` in `crates/fet/src/lib.rs`; no other code
+//! refers to it. An experiment selects the linker with its name:
+//!
+//! ```toml
+//! linker = { kind = "grid", neighbours = 20, step = 0.01 }
+//! ```
+//!
+//! Copy this crate to write another plug-in.
 
 use fet_core::data::{Keys, Matrix};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner, Reveals};
@@ -16,10 +21,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct GridSettings {
-    /// K, how many neighbours each primary record gets.
+    /// K, the number of neighbours for each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// The distance between two grid lines, in the keys' unit.
+    /// Distance between two grid lines, in the keys' unit.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub step: f64,
 }
@@ -67,7 +72,7 @@ impl Linker for Grid {
     }
 }
 
-/// The primary's side: what leaves it is coarse already.
+/// The querier: it rounds the primary's keys before they leave.
 struct Coarse {
     step: f64,
 }
@@ -78,7 +83,7 @@ impl Asker for Coarse {
     }
 }
 
-/// The side of the records' owner. It has no warnings of its own, and poses no challenge.
+/// The data holder: it has no additional warnings, and poses no challenge.
 struct CoarseRecords {
     nearest: Box<dyn Owner>,
     step: f64,
@@ -90,7 +95,7 @@ impl Owner for CoarseRecords {
     }
 }
 
-/// Keys on the grid; those that are no numbers are left for `nearest` to refuse.
+/// Rounds keys to the grid. Leaves keys that are not numbers unchanged, so that `nearest` refuses them.
 fn rounded(keys: &Keys, step: f64) -> Keys {
     let round = |x: &f64| (x / step).round() * step;
     match keys.numbers() {

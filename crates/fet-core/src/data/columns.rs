@@ -1,4 +1,4 @@
-//! A party's own columns: numbers of one kind, or typed columns as they are in its table.
+//! A party's own columns: plain numbers, or typed columns as they are in the party's table.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use fet_tables::prepare::Rules;
 
 use super::Matrix;
 
-/// A party's own columns, raw.
+/// A party's own columns, before preparation.
 #[derive(Debug, Clone)]
 pub enum Features {
     /// Numbers, [rows, d].
@@ -16,17 +16,17 @@ pub enum Features {
     Columns(Columns),
 }
 
-/// Typed columns, and how their owner wants them prepared for a model.
+/// Typed columns, and their owner's rules for preparing them for a model.
 #[derive(Clone)]
 pub struct Columns {
     /// The columns.
     pub table: Table,
-    /// How they become numbers.
+    /// Rules that turn the columns into numbers.
     pub rules: Rules,
 }
 
 impl Features {
-    /// The number of records; 0 for a table without columns.
+    /// Returns the number of records; 0 for a table without columns.
     pub fn rows(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.rows(),
@@ -34,7 +34,7 @@ impl Features {
         }
     }
 
-    /// The number of columns, before they are prepared.
+    /// Returns the number of columns, before they are prepared.
     pub fn columns(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.columns(),
@@ -42,7 +42,7 @@ impl Features {
         }
     }
 
-    /// The numbers; nothing where columns are typed.
+    /// Returns the numbers, or `None` if the columns are typed.
     pub fn numbers(&self) -> Option<&Matrix<f32>> {
         match self {
             Self::Numbers(numbers) => Some(numbers),
@@ -50,7 +50,7 @@ impl Features {
         }
     }
 
-    /// The name of a column; its number, from 1, where it has none.
+    /// Returns the name of a column, or its number, from 1, if it is unnamed.
     pub fn name(&self, column: usize) -> String {
         match self {
             Self::Numbers(_) => format!("column {}", column + 1),
@@ -58,10 +58,11 @@ impl Features {
         }
     }
 
-    /// The same with one column in another order: row i has what row `order[i]` had.
+    /// Returns the same columns with the rows of one column permuted: row i of that column has the value of
+    /// row `order[i]`.
     ///
     /// # Panics
-    /// If there is no such column, or the order is not one of the records.
+    /// If there is no such column, or `order` does not fit the records.
     #[must_use]
     pub fn shuffled(&self, column: usize, order: &[usize]) -> Self {
         let mut other = self.clone();
@@ -80,7 +81,7 @@ impl Features {
         other
     }
 
-    /// The named records, in the order given.
+    /// Returns the named records, in the order given.
     ///
     /// # Panics
     /// If there is no such record.

@@ -1,31 +1,37 @@
-//! Forms of text key columns: how a column's cells are compared, decided once for the whole column and never cell by cell.
+//! Forms of text key columns: the rule for comparing a column's cells, decided once for the whole column and
+//! never cell by cell.
 
 use fet_tables::{DateOrder, Decided, Decimal};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Comparison of the cells of a text key column for equality.
+/// Rule for comparing the cells of a text key column for equality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Comparison {
-    /// As they stand, without the white space around them: case, accents, punctuation and leading zeros count.
+    /// As written, without the white space around them: case, accents, punctuation and leading zeros count.
     Verbatim,
-    /// As numbers: 77 equals 77.0. A cell that is no number, or begins with a zero, is compared as it stands.
+    /// As numbers: 77 equals 77.0. A cell that is not a number, or begins with a zero, is compared as
+    /// written.
     Numbers,
     /// In their normal form: case, accents and punctuation do not count.
     Normal,
 }
 
-/// The share of a column's cells from which it holds identifiers.
+/// Minimum share of identifiers among the cells of an identifier column.
 const IDENTIFIERS: f64 = 0.2;
-/// The letters from which a word without digits is one of a name or an address.
+/// Minimum number of letters in a word that counts as part of a name or an address.
 const WORD: usize = 3;
-/// From here on 64 bits do not hold every whole number (2^53).
+/// 2^53: a 64-bit float cannot represent every integer from here on.
 const APART: f64 = 9_007_199_254_740_992.0;
 
 impl Comparison {
-    /// The comparison that fits these cells: as numbers if all are numbers without a leading zero; as they stand if a fifth of them look like
-    /// identifiers (letters with digits, digits, addresses of e-mail); else in their normal form.
+    /// Returns the comparison that fits these cells:
+    ///
+    /// - as numbers if all cells are numbers without a leading zero;
+    /// - as written if at least a fifth of the cells look like identifiers (letters with digits, digits,
+    ///   e-mail addresses);
+    /// - otherwise in their normal form.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Self {
         let (mut present, mut numbers, mut identifiers) = (0usize, 0usize, 0usize);
         for cell in cells {
@@ -45,17 +51,18 @@ impl Comparison {
         }
     }
 
-    /// What it does, in messages.
+    /// Returns a description of the comparison, for messages.
     pub fn told(self) -> &'static str {
         match self {
-            Self::Verbatim => "as they stand (case, accents, punctuation and leading zeros count)",
-            Self::Numbers => "as numbers (77 equals 77.0; 077 is no number)",
+            Self::Verbatim => "as written (case, accents, punctuation and leading zeros count)",
+            Self::Numbers => "as numbers (77 equals 77.0; 077 is not a number)",
             Self::Normal => "as names (case, accents and punctuation do not count)",
         }
     }
 }
 
-/// The number that a cell is: no whole one with a leading zero, and none that 64 bits do not tell from its neighbours.
+/// Returns the number in a cell. Integers with a leading zero do not count as numbers, nor do numbers of 2^53
+/// and more, which a 64-bit float cannot distinguish.
 pub fn number(cell: &str) -> Option<f64> {
     let unsigned = cell.strip_prefix(['-', '+']).unwrap_or(cell);
     if !unsigned.starts_with(|sign: char| sign.is_ascii_digit() || sign == '.') {
@@ -69,7 +76,8 @@ pub fn number(cell: &str) -> Option<f64> {
     cell.parse::<f64>().ok().filter(|number| number.abs() < APART)
 }
 
-/// Whether a cell looks like an identifier: a digit and no word of letters alone, or the signs of an address in a network.
+/// Returns true if a cell looks like an identifier: a digit without a word of letters only, or the characters
+/// of a network address.
 fn is_identifier(cell: &str) -> bool {
     if !cell.contains(char::is_whitespace) && (cell.contains(['@', '_']) || cell.contains("://")) {
         return true;
@@ -86,18 +94,18 @@ fn is_identifier(cell: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Form {
-    /// How its cells are compared for equality.
+    /// Rule for comparing cells for equality.
     pub comparison: Comparison,
-    /// The order of day and month in its dates, where its cells decide it.
+    /// Order of day and month in the column's dates, if its cells decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dates: Option<DateOrder>,
-    /// The sign before decimals in its numbers, where its cells decide it.
+    /// Decimal separator in the column's numbers, if its cells decide it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal: Option<Decimal>,
 }
 
 impl Form {
-    /// The forms that these cells decide.
+    /// Returns the forms that these cells decide.
     pub fn of<'a>(cells: impl Iterator<Item = &'a str> + Clone) -> Self {
         fn settled<T>(decided: Decided<T>) -> Option<T> {
             if let Decided::As(form) = decided { Some(form) } else { None }

@@ -1,7 +1,7 @@
 //! Keys, which identify a party's records: numbers, texts, or a linker's encoding of either.
 //!
-//! A linker works on keys; a model never sees a text. Record preparation makes the numbers that it sees instead.
-//! Nothing here compares keys.
+//! A linker works on keys; a model never sees a text. It sees numbers that record preparation computes. This
+//! module does not compare keys.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub enum Keys {
     Numbers(Matrix<f64>),
     /// Texts such as names and addresses.
     Text(TextTable),
-    /// What a linker sends in place of keys; only that linker can read it.
+    /// A linker's encoding of the keys; only that linker can read it.
     Sealed(Sealed),
 }
 
@@ -25,12 +25,12 @@ pub enum KeyKind {
     Numbers,
     /// Texts.
     Text,
-    /// Either.
+    /// Numbers or texts.
     Either,
 }
 
 impl KeyKind {
-    /// Its name in messages.
+    /// Returns the name of the kind, for messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Numbers => "numbers",
@@ -39,7 +39,7 @@ impl KeyKind {
         }
     }
 
-    /// Whether keys are of this kind.
+    /// Returns true if keys are of this kind.
     pub fn fits(self, keys: &Keys) -> bool {
         match keys {
             Keys::Numbers(_) => self != Self::Text,
@@ -50,7 +50,7 @@ impl KeyKind {
 }
 
 impl Keys {
-    /// The number of records.
+    /// Returns the number of records.
     pub fn rows(&self) -> usize {
         match self {
             Self::Numbers(keys) => keys.rows(),
@@ -59,7 +59,7 @@ impl Keys {
         }
     }
 
-    /// The number of key columns.
+    /// Returns the number of key columns.
     pub fn columns(&self) -> usize {
         match self {
             Self::Numbers(keys) => keys.columns(),
@@ -68,17 +68,17 @@ impl Keys {
         }
     }
 
-    /// The keys, if they are numbers.
+    /// Returns the keys, if they are numbers.
     pub fn numbers(&self) -> Option<&Matrix<f64>> {
         if let Self::Numbers(keys) = self { Some(keys) } else { None }
     }
 
-    /// The keys, if they are texts.
+    /// Returns the keys, if they are texts.
     pub fn text(&self) -> Option<&TextTable> {
         if let Self::Text(keys) = self { Some(keys) } else { None }
     }
 
-    /// What they are, in messages.
+    /// Returns the name of the keys' kind, for messages.
     pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Numbers(_) => "numbers",
@@ -87,7 +87,7 @@ impl Keys {
         }
     }
 
-    /// The named rows, in the order given.
+    /// Returns the named rows, in the order given.
     ///
     /// # Panics
     /// If the keys are sealed: sealed keys have no single rows.
@@ -100,7 +100,7 @@ impl Keys {
         }
     }
 
-    /// The payload of a message with them, in bytes.
+    /// Returns the payload of a message with these keys, in bytes.
     pub fn bytes(&self) -> u64 {
         match self {
             Self::Numbers(keys) => 8 * keys.values().len() as u64,
@@ -125,19 +125,19 @@ impl fmt::Debug for Keys {
 
 /// A table of texts, row by row; an empty text is a missing value.
 ///
-/// One buffer holds the text of all cells, so that a million short cells do not take a million allocations.
+/// One buffer holds the text of all cells, so that a million short cells do not need a million allocations.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TextTable {
     columns: usize,
     text: String,
-    /// The end of each cell in `text`.
+    /// End of each cell in `text`.
     ends: Vec<usize>,
-    /// The forms of the columns, where they were decided by other cells than these; empty where these decide.
+    /// Forms of the columns, if other cells decided them; empty if the cells of this table decide.
     forms: Vec<Form>,
 }
 
 impl TextTable {
-    /// A table of these cells, `columns` of which make a row.
+    /// Creates a table of these cells, in rows of `columns` cells.
     ///
     /// # Panics
     /// If the cells do not fill whole rows: the caller made the table.
@@ -145,7 +145,7 @@ impl TextTable {
         Self::from_cells(columns, cells)
     }
 
-    /// A table of these cells, which may be any kind of text.
+    /// Creates a table of these cells, of any string type.
     ///
     /// # Panics
     /// If the cells do not fill whole rows.
@@ -165,7 +165,8 @@ impl TextTable {
         Self { columns, text, ends, forms: Vec::new() }
     }
 
-    /// A table from the end of each cell in `text`, or `None` if the cells do not cover the text exactly.
+    /// Creates a table from the end of each cell in `text`, or returns `None` if the cells do not cover the
+    /// text exactly.
     pub(crate) fn try_from_ends(columns: usize, text: String, ends: Vec<usize>) -> Option<Self> {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let are_cells = starts.zip(&ends).all(|(start, &end)| text.get(start..end).is_some());
@@ -173,28 +174,28 @@ impl TextTable {
         (are_cells && is_whole).then(|| Self::from_ends(columns, text, ends))
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len() / self.columns
     }
 
-    /// The number of columns.
+    /// Returns the number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The cell at this position, counting row by row.
+    /// Returns the cell at this position, counted row by row.
     fn cell(&self, at: usize) -> &str {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[at]]
     }
 
-    /// One column.
+    /// Returns the cells of one column.
     pub fn column(&self, column: usize) -> impl Iterator<Item = &str> + Clone {
         (column..self.ends.len()).step_by(self.columns).map(|at| self.cell(at))
     }
 
-    /// The forms of its columns: those that were given, or those that its cells decide.
+    /// Returns the forms of the columns: the given forms, or the forms that the cells decide.
     pub fn forms(&self) -> Vec<Form> {
         if self.forms.is_empty() {
             return (0..self.columns).map(|column| Form::of(self.column(column))).collect();
@@ -202,35 +203,35 @@ impl TextTable {
         self.forms.clone()
     }
 
-    /// The forms that other cells decided; empty if these decide.
+    /// Returns the forms that other cells decided; empty if the cells of this table decide.
     pub fn given_forms(&self) -> &[Form] {
         &self.forms
     }
 
-    /// The same table with the forms of a larger one, as new records have those of the records that a model was trained with. Forms of
-    /// another number of columns are left out.
+    /// Returns the same table with the forms of a larger one: new records have the forms of the records with
+    /// which the model was trained. Ignores forms for another number of columns.
     #[must_use]
     pub fn with_forms(self, forms: Vec<Form>) -> Self {
         let forms = if forms.len() == self.columns { forms } else { Vec::new() };
         Self { forms, ..self }
     }
 
-    /// One row.
+    /// Returns the cells of one row.
     pub fn row(&self, row: usize) -> impl ExactSizeIterator<Item = &str> {
         (row * self.columns..(row + 1) * self.columns).map(|at| self.cell(at))
     }
 
-    /// All cells, row by row.
+    /// Returns all cells, row by row.
     pub fn cells(&self) -> Vec<&str> {
         (0..self.ends.len()).map(|at| self.cell(at)).collect()
     }
 
-    /// The text of all cells and the end of each cell in it.
+    /// Returns the text of all cells and the end of each cell in it.
     pub(crate) fn parts(&self) -> (&str, &[usize]) {
         (&self.text, &self.ends)
     }
 
-    /// The named rows, in the order given.
+    /// Returns the named rows, in the order given.
     #[must_use]
     pub fn select_rows(&self, rows: &[usize]) -> Self {
         let rows = rows.iter().flat_map(|&row| self.row(row));
@@ -244,7 +245,7 @@ impl fmt::Debug for TextTable {
     }
 }
 
-/// Bytes that only the linker that made them can read, and the number of keys they encode.
+/// Bytes that only the linker that made them can read, with the number of keys that they encode.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Sealed {
     rows: usize,
@@ -253,22 +254,22 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// `bytes` that encode `rows` keys of `columns` columns.
+    /// Wraps `bytes` that encode `rows` keys of `columns` columns.
     pub fn new(rows: usize, columns: usize, bytes: Vec<u8>) -> Self {
         Self { rows, columns, bytes }
     }
 
-    /// The number of keys it encodes.
+    /// Returns the number of encoded keys.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The number of columns of those keys.
+    /// Returns the number of columns of those keys.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The bytes that are sent.
+    /// Returns the bytes to send.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

@@ -1,10 +1,11 @@
-//! Changes of an experiment's table before it is read: `--set`, and one table over another.
+//! Changes to an experiment's table before it is read: `--set` assignments, and overlays of one table on
+//! another.
 
 use crate::registry::SettingsError;
 
-/// Changes `table` by `--set path=value`. A value is TOML if it parses as TOML, else a string. A new `kind` for a slot
-/// drops the slot's other settings: they belong to the old kind. A new method drops encoder and aggregator too: they
-/// were chosen for the old one.
+/// Applies `--set path=value` to `table`. A value is TOML if it parses as TOML, otherwise a string. A new
+/// `kind` for a slot drops the slot's other settings, which belong to the old kind. A new method also drops
+/// encoder and aggregator, which were chosen for the old method.
 pub fn set(table: &mut toml::Table, assignment: &str) -> Result<(), SettingsError> {
     let shown: String = assignment.escape_debug().take(80).collect();
     let bad = |message: String| SettingsError::Field { field: shown.clone(), message };
@@ -64,14 +65,15 @@ pub fn overlay(base: &mut toml::Table, changes: toml::Table) {
     }
 }
 
-/// What is wrong with a text that is no TOML: where, and why.
+/// Returns the place and the reason of a TOML syntax error.
 pub fn syntax(error: &toml::de::Error) -> String {
     let text = error.to_string();
     let text = match text.split_once("invalid type: integer") {
         Some((place, _)) => format!("{place}a whole number must lie between -2^63 and 2^63 - 1"),
         None => text.trim_end().to_string(),
     };
-    // The line itself, with a mark below it, only where it is of a length that is read, and is no key that was named by mistake.
+    // The message quotes the line only if it has a readable length and does not contain a key that was passed
+    // by mistake.
     let key = text.split_whitespace().any(|word| {
         word.len() >= 40 && word.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
     });

@@ -1,4 +1,4 @@
-//! The settings that all parties must share, and how those of two parties differ.
+//! The settings that all parties must share, and the differences between two parties' settings.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,37 +10,38 @@ use crate::method::Method;
 use crate::privacy::PrivacyMechanism;
 use crate::registry::Slot;
 
-/// The settings that all parties must share. Each party chooses its own files and how and on what it computes:
-/// `device`, `data`, `split` (which the terms tell), `scores`, `train.recompute`, `train.kernels`, `train.wire`,
-/// `train.randomness`, `train.class_weights` and `train.refine_keys` are not included; nor is `labels`, by which the primary protects what only it
-/// has: the other parties compute the same whatever it chooses.
+/// The settings that all parties must share. Each party chooses its own files and its way of computing. These
+/// settings are not included: `device`, `data`, `split` (which the terms contain), `scores`,
+/// `train.evaluation_cache`, `train.recompute`, `train.kernels`, `train.wire`, `train.randomness`,
+/// `train.class_weights` and `train.refine_keys`. `labels` is not included either: it protects data that only
+/// the primary has, and does not change the other parties' computation.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommonSettings {
-    /// The seed of the shared randomness.
+    /// Seed of the shared randomness.
     pub seed: u64,
     /// Length of the run and batch sizes.
     pub train: TrainSettings,
     /// The method.
     pub method: Slot<dyn Method>,
-    /// Which records belong together.
+    /// Linker that finds the records that belong together.
     pub linker: Slot<dyn Linker>,
-    /// A secondary's local model.
+    /// Local model of a secondary.
     pub encoder: Slot<dyn Encoder>,
-    /// How representations are combined.
+    /// Aggregator that combines the parties' representations.
     pub aggregator: Slot<dyn Aggregator>,
     /// The privacy mechanism.
     pub privacy: Slot<dyn PrivacyMechanism>,
 }
 
 impl CommonSettings {
-    /// As TOML, with every default filled in: equal settings give equal text.
+    /// Writes the settings as TOML, with every default filled in: equal settings give equal text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("settings are plain structs, which TOML can hold")
     }
 
-    /// The settings that a saved state follows from: without the number of epochs, if what is done before the last does not
-    /// depend on it. A run with more epochs can then go on from the state.
+    /// Returns the settings that determine a saved state. The number of epochs is left out if the steps
+    /// before the last epoch do not depend on it, so that a run with more epochs can continue from the state.
     pub fn of_state(&self, privacy: &dyn PrivacyMechanism) -> Self {
         let mut settings = self.clone();
         if settings.train.can_go_on(privacy) {
@@ -49,8 +50,8 @@ impl CommonSettings {
         settings
     }
 
-    /// The first setting in which `theirs`, as [`CommonSettings::to_toml`] writes them, differs: its name, our value
-    /// and theirs.
+    /// Returns the first setting that differs from `theirs`, the text of another party's
+    /// [`CommonSettings::to_toml`]: its name, our value and their value.
     pub fn difference(&self, theirs: &str) -> Option<(String, String, String)> {
         let mut ours = Vec::new();
         leaves("", &self.to_toml().parse().unwrap_or_default(), &mut ours);
@@ -68,7 +69,7 @@ impl CommonSettings {
     }
 }
 
-/// Every setting below a table by its full name.
+/// Collects every setting below a table, by its full name.
 fn leaves(prefix: &str, table: &toml::Table, found: &mut Vec<(String, String)>) {
     for (name, value) in table {
         let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };

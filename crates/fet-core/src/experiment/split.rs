@@ -1,4 +1,4 @@
-//! The settings of the split: which of the primary's records are trained on, validated on and tested on.
+//! The settings of the split of the primary's records into training, validation and test records.
 
 use fet_eval::Fractions;
 use schemars::JsonSchema;
@@ -6,34 +6,34 @@ use serde::{Deserialize, Serialize};
 
 use crate::registry::Violation;
 
-/// Which of the primary's records are trained on, validated on and tested on. It is the primary's affair, and the same for
-/// every method of a study.
+/// Split of the primary's records into training, validation and test records. It concerns only the primary,
+/// and all methods of a study share it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SplitSettings {
-    /// How records are put into parts.
+    /// Rule that assigns records to parts.
     pub kind: SplitKind,
-    /// The column of the primary's table that it goes by, dropped or not: of a split by time, group or column; of a stratified
-    /// one in place of the label.
+    /// Column of the primary's table that decides a split by time, group or column, or replaces the label in
+    /// a stratified split; it may be a dropped column.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub column: String,
-    /// A table with a column `part`, a row for each row of the primary's file.
+    /// Table with a column `part`, and one row for each row of the primary's file.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub file: String,
-    /// The share of records for validation, which selects the epoch.
+    /// Share of records for validation, which selects the epoch.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub validation: f64,
-    /// The share of records for the test.
+    /// Share of records for the test.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub test: f64,
-    /// The number of folds of a cross-validation, each tested once; 0 for none.
+    /// Number of folds of a cross-validation, each tested once; 0 for none.
     #[schemars(extend("x-rule" = "0, or 2 and more"))]
     pub folds: usize,
-    /// The fold that this run tests, from 0.
+    /// Fold that this run tests, from 0.
     #[schemars(extend("x-rule" = "below `folds`"))]
     pub fold: usize,
-    /// Whether this run is part of a search over settings, which must not see the test rows: they are set aside. Half of the
-    /// validation rows select the epoch, the others take the place of the test.
+    /// True if this run is part of a search over settings, which must not see the test rows. Half of the
+    /// validation rows then select the epoch, and the other half replaces the test rows.
     #[serde(skip_serializing_if = "is_false")]
     pub tuning: bool,
 }
@@ -42,22 +42,22 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-/// How records are put into parts.
+/// Rule that assigns records to parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum SplitKind {
-    /// By a shuffle alone.
+    /// At random.
     #[default]
     Random,
-    /// Each class, or each decile of a number, in the same proportions.
+    /// With each class, or each decile of a number, in the same proportions in every part.
     Stratified,
-    /// The latest records are tested, those before validate.
+    /// By time: the latest records are for the test, the records before them for validation.
     Time,
-    /// No group in two parts.
+    /// By group: all records of a group are in the same part.
     Group,
-    /// As a column of the primary says: "train", "validation" or "test".
+    /// By a column of the primary that contains "train", "validation" or "test".
     Column,
-    /// As a file says.
+    /// By a file.
     File,
 }
 
@@ -77,19 +77,23 @@ impl Default for SplitSettings {
     }
 }
 
-/// The column of a file of parts.
+/// Name of the column in a file of parts.
 pub const PART: &str = "part";
 
 impl SplitSettings {
-    /// The shares.
+    /// Returns the shares of the parts.
     pub fn fractions(&self) -> Result<Fractions, Violation> {
         Fractions::new(self.validation, self.test).map_err(|error| {
             let value = format!("{} and {}", self.validation, self.test);
-            Violation::new("split.validation", format!("must leave each part a share ({error})"), value)
+            Violation::new(
+                "split.validation",
+                format!("must leave a share of the records for each part ({error})"),
+                value,
+            )
         })
     }
 
-    /// Refuses settings that name no split.
+    /// Refuses settings that do not describe a split.
     pub(super) fn check(&self) -> Result<(), Violation> {
         use SplitKind::{Column, File, Group, Stratified, Time};
         self.fractions()?;

@@ -1,4 +1,4 @@
-//! Properties of a linker, known before it links. Nothing is linked here.
+//! Properties of a linker, known before it links. This module links nothing.
 
 use crate::data::KeyKind;
 
@@ -7,31 +7,35 @@ use crate::data::KeyKind;
 pub struct About {
     /// K, the number of neighbours per query.
     pub neighbours: usize,
-    /// The kind of keys it accepts.
+    /// Kind of keys that the linker accepts.
     pub takes: KeyKind,
-    /// What each party learns while it links.
+    /// Information that each party learns while the linker links.
     pub reveals: Reveals,
-    /// Whether its links have similarities.
+    /// True if the links have similarities.
     pub similarities: bool,
-    /// Whether a similarity is the probability that the neighbour is the right record, of which there is one at most. Then
-    /// [`Links::estimate`] is the mean number of right records of a row, those among them that are not its neighbours.
+    /// True if a similarity is the probability that the neighbour is the right record, where a row has at
+    /// most one right record. Then [`Links::estimate`] is the mean number of right records per row, including
+    /// right records that are not among the neighbours.
     ///
     /// [`Links::estimate`]: super::Links::estimate
     pub probabilities: bool,
-    /// The similarity at or below which two records do not match, if there is one: K neighbours are returned anyway,
-    /// but those are not matches.
+    /// Similarity at or below which two records do not match, if there is one. The linker returns K
+    /// neighbours anyway, but neighbours at or below the floor are not matches.
     pub floor: Option<f32>,
-    /// Whether keys leave the primary as a table, so that neighbours can be re-selected for each batch, or sealed.
+    /// True if keys leave the primary as a table, so that neighbours can be selected again for each batch;
+    /// false if they are sealed.
     pub in_the_clear: bool,
-    /// Whether the links of a query are independent of other queries. Only then can `privacy.max_occurrences` be
-    /// enforced: the rows that a record serves must not depend on any other record.
+    /// True if the links of a query are independent of other queries. Only then can `privacy.max_occurrences`
+    /// be enforced, because the rows that a record serves must not depend on any other record.
     pub independent: bool,
-    /// Whether it links equal keys: numbers with a leading zero and names of different case may then be different keys.
+    /// True if the linker links equal keys: numbers with a leading zero and names in different case may then
+    /// be different keys.
     pub equality: bool,
-    /// Whether the owner poses a challenge before it links.
+    /// True if the data holder poses a challenge before it links.
     pub challenges: bool,
-    /// Whether records belong to a primary record by their place in the table, and no key decides. Then the owner needs K
-    /// records for each primary record, in the same order, and the records of a run belong to no other rows.
+    /// True if the position in the table, and not a key, decides which records belong to a primary record.
+    /// The data holder then needs K records for each primary record, in the same order, and the records of a
+    /// run belong to no other rows.
     pub by_position: bool,
     /// Returns true if one threshold on the similarity separates links from other pairs, so that `fet link` may estimate it from how
     /// similar the records of one table are to each other.
@@ -39,8 +43,8 @@ pub struct About {
 }
 
 impl About {
-    /// A linker with similarities that sends keys in the clear, as most do; change the fields that differ. It claims no
-    /// independence.
+    /// Creates the properties of a linker with similarities that sends keys in the clear, as most do; change
+    /// the fields that differ. The links are not declared independent.
     pub const fn new(neighbours: usize, takes: KeyKind, reveals: Reveals) -> Self {
         Self {
             neighbours,
@@ -59,15 +63,15 @@ impl About {
     }
 }
 
-/// What a linker reveals to whom, beyond what the links themselves reveal to the secondary: how many primary records
-/// there are, and which of its own belong to each. All parties are assumed to follow the protocol and not to collude.
-/// Similarities that a method requests come on top.
+/// Information that a linker reveals, in addition to the links themselves. The links reveal to the secondary
+/// the number of primary records, and which secondary records belong to each. All parties are assumed to
+/// follow the protocol and not to collude. A method that requests similarities reveals those too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reveals {
-    /// What the secondary learns, which links.
+    /// Information for the secondary, which links.
     pub secondary: &'static str,
-    /// What the primary learns.
+    /// Information for the primary.
     pub primary: &'static str,
-    /// What an eavesdropper on all messages, without the parties' secret, learns.
+    /// Information for an eavesdropper on all messages who does not know the parties' secret.
     pub eavesdropper: &'static str,
 }

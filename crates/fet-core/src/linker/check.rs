@@ -1,10 +1,10 @@
-//! The checks that linkers start with. The owner's side makes them, on what another party sent.
+//! The checks that linkers start with. The data holder's side makes them, on messages from another party.
 
 use super::LinkError;
 use crate::data::{KeyKind, Keys, Matrix, TextTable};
 
-/// The checks of every linker of numbers: numbers, equal numbers of key columns, and enough records or permission to
-/// pad.
+/// Checks keys for linkers of numbers: numbers on both sides, equal numbers of key columns, and enough
+/// records or permission to pad.
 pub fn check_numbers<'a>(
     queries: &'a Keys,
     records: &'a Keys,
@@ -14,7 +14,7 @@ pub fn check_numbers<'a>(
     let numbers = |keys: &'a Keys| keys.numbers().ok_or_else(|| LinkError::kind(KeyKind::Numbers, keys));
     let (queries, records) = (numbers(queries)?, numbers(records)?);
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)?;
-    // The queries came from another party: nobody has checked them yet.
+    // The queries come from another party and are not checked yet.
     check_finite(queries)?;
     check_finite(records).map_err(LinkError::of_own_table)?;
     Ok((queries, records))
@@ -26,7 +26,7 @@ fn check_finite(keys: &Matrix<f64>) -> Result<(), LinkError> {
     Err(LinkError::Value { row: place / keys.columns(), problem })
 }
 
-/// The same for linkers of text.
+/// Checks keys in the same way for linkers of text.
 pub fn check_text<'a>(
     queries: &'a Keys,
     records: &'a Keys,
@@ -39,7 +39,7 @@ pub fn check_text<'a>(
     Ok((queries, records))
 }
 
-/// The same for linkers of both: one kind on both sides.
+/// Checks keys in the same way for linkers of numbers or text: both sides must have the same kind.
 pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool) -> Result<(), LinkError> {
     let same =
         matches!((queries, records), (Keys::Numbers(_), Keys::Numbers(_)) | (Keys::Text(_), Keys::Text(_)));
@@ -49,23 +49,25 @@ pub fn check_either(queries: &Keys, records: &Keys, neighbours: usize, pad: bool
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, pad)
 }
 
-/// 2^53: smaller whole numbers are all told apart in 64 bits, larger ones are not.
+/// 2^53: 64-bit floats represent all smaller integers exactly, but not all larger ones.
 pub const APART: f64 = 9_007_199_254_740_992.0;
 
-/// The check of linkers that ask whether numbers are equal: different ones must be told apart.
+/// Checks keys for linkers that compare numbers for equality: refuses numbers of 2^53 and more, which cannot
+/// be compared exactly.
 pub fn check_apart(keys: &Keys) -> Result<(), LinkError> {
     let Some(numbers) = keys.numbers() else { return Ok(()) };
-    // What is no number is not below it either.
+    // The comparison is false for NaN too.
     let is_apart = |number: &f64| number.abs() < APART;
     let Some(place) = numbers.values().iter().position(|number| !is_apart(number)) else { return Ok(()) };
     let problem = format!(
-        "must be below 2^53 in size, beyond which whole numbers are not told apart; it is {} (have such keys read as texts)",
+        "must be below 2^53 in size, because larger integers cannot be compared exactly; it is {} \
+         (read such keys as texts)",
         numbers.values()[place]
     );
     Err(LinkError::Value { row: place / numbers.columns(), problem })
 }
 
-/// Equal numbers of key columns, and enough records or permission to pad.
+/// Checks that the numbers of key columns are equal, and that there are enough records or permission to pad.
 pub fn check_shapes(
     queries: usize,
     records: usize,

@@ -1,52 +1,52 @@
-//! Why two tables cannot be linked: the errors of every linker. The message says what to do.
+//! The errors of every linker: reasons why two tables cannot be linked. The message names the remedy.
 
 use crate::data::{KeyKind, Keys};
 
-/// Why two tables cannot be linked.
+/// The reason why two tables cannot be linked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkError {
-    /// K exceeds the other party's records.
+    /// K exceeds the number of the other party's records.
     #[error(
         "`linker.neighbours` must not exceed the {records} records of the party; it is {neighbours} \
          (or set `linker.pad = true` to repeat neighbours and mask the repeats)"
     )]
     TooFewRecords {
-        /// K.
+        /// K, the number of neighbours.
         neighbours: usize,
-        /// The party's number of records.
+        /// Number of the party's records.
         records: usize,
     },
-    /// The two parties' keys are not of the same kind.
-    #[error("keys must have the same columns on both sides; they have {queries} and {records}")]
+    /// The two parties have different numbers of key columns.
+    #[error("keys must have the same number of columns on both sides; they have {queries} and {records}")]
     KeyMismatch {
-        /// Key columns of the primary.
+        /// Number of the primary's key columns.
         queries: usize,
-        /// Key columns of the party.
+        /// Number of the party's key columns.
         records: usize,
     },
-    /// A table that is to be aligned with the primary's rows has another length.
+    /// A table that must be aligned with the primary's rows has another length.
     #[error(
         "the party must have {neighbours} records for each of the {queries} primary records in the same order, {} records in \
          all; it has {records}. Remove or add records in the table that differs, or choose a linker that compares keys",
         neighbours.saturating_mul(*queries)
     )]
     Unaligned {
-        /// K.
+        /// K, the number of neighbours.
         neighbours: usize,
-        /// The primary's number of records.
+        /// Number of the primary's records.
         queries: usize,
-        /// The party's number of records.
+        /// Number of the party's records.
         records: usize,
     },
-    /// Text where numbers are needed, or the reverse.
+    /// The keys are text but must be numbers, or the reverse.
     #[error("`linker.kind` needs keys that are {wanted}; they are {found} ({advice})")]
     KeyKind {
-        /// What the linker accepts.
+        /// Kind that the linker accepts.
         wanted: &'static str,
-        /// What it got.
+        /// Kind of the keys.
         found: &'static str,
-        /// What to do.
+        /// The remedy.
         advice: &'static str,
     },
     /// A key has a value that the linker cannot use.
@@ -54,24 +54,25 @@ pub enum LinkError {
     Value {
         /// The row, from 0.
         row: usize,
-        /// The rule, the value and what to do.
+        /// The rule, the value and the remedy.
         problem: String,
     },
-    /// The same for a key of the owner's table, of which the other party must not hear.
+    /// A key of the data holder's table has a value that the linker cannot use. The other party must not
+    /// learn this message.
     #[error("key {row} (from 0) of this party's own table: {problem}")]
     Own {
         /// The row, from 0.
         row: usize,
-        /// The rule, the value and what to do.
+        /// The rule, the value and the remedy.
         problem: String,
     },
-    /// The other party's message is not one of this linker's.
+    /// The other party's message does not belong to this linker's protocol.
     #[error("the other party's message cannot be read: {0}")]
     Message(String),
     /// No noise achieves the requested bound.
     #[error(
         "`linker.leak` must be above {least:.4} for similarities of standard deviation {spread:.4}; it is {leak} (encode \
-         with more bits, or ask for less)"
+         with more bits, or choose a higher value)"
     )]
     Leak {
         /// The requested bound.
@@ -81,14 +82,14 @@ pub enum LinkError {
         /// The lowest bound that any noise achieves.
         least: f64,
     },
-    /// A setting names a key column that is not there.
+    /// A setting names a key column that does not exist.
     #[error("`linker.{setting}` must be at most {fields}, the number of key columns; it is {column}")]
     Column {
-        /// The setting.
+        /// Name of the setting.
         setting: &'static str,
-        /// The column that it names, from 1.
+        /// Column that the setting names, from 1.
         column: usize,
-        /// The number of key columns.
+        /// Number of key columns.
         fields: usize,
     },
     /// A setting does not have one value per key column.
@@ -96,25 +97,25 @@ pub enum LinkError {
         "`linker.{setting}` must have one value for each of the {fields} key columns, or none; it has {length}"
     )]
     Length {
-        /// Its name.
+        /// Name of the setting.
         setting: &'static str,
-        /// The number of values it has.
+        /// Number of values in the setting.
         length: usize,
-        /// The number it needs.
+        /// Required number of values.
         fields: usize,
     },
     /// The two sides have different kinds of keys.
     #[error("keys must be of one kind on both sides; they are {queries} and {records}")]
     Mixed {
-        /// The primary's.
+        /// Kind of the primary's keys.
         queries: &'static str,
-        /// The party's.
+        /// Kind of the party's keys.
         records: &'static str,
     },
-    /// A setting that is not for this way of linking.
+    /// A setting does not apply to this way of linking.
     #[error("{0}")]
     Setting(String),
-    /// A setting that the linker reads from outside is missing.
+    /// A setting that the linker reads from the environment is missing.
     #[error("{0}")]
     Secret(String),
     /// The search library refused the keys.
@@ -123,7 +124,7 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// An error about a key, where the key is of the owner's table.
+    /// Converts an error about a key into an error about the data holder's own table.
     pub fn of_own_table(self) -> Self {
         match self {
             Self::Value { row, problem } => Self::Own { row, problem },
@@ -131,7 +132,7 @@ impl LinkError {
         }
     }
 
-    /// Keys that are not of the `wanted` kind.
+    /// Creates the error for keys that are not of the `wanted` kind.
     pub fn kind(wanted: KeyKind, found: &Keys) -> Self {
         let advice = match wanted {
             KeyKind::Text => {

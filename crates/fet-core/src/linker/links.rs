@@ -1,6 +1,6 @@
-//! The result of a linker: each query's neighbours and their similarities. Nothing is searched here.
+//! The result of a linker: each query's neighbours and their similarities. This module searches nothing.
 
-/// For each query the indices of its K neighbours, most similar first.
+/// For each query, the indices of its K neighbours, most similar first.
 #[derive(Clone, PartialEq)]
 pub struct Links {
     neighbours: usize,
@@ -11,11 +11,11 @@ pub struct Links {
 }
 
 impl Links {
-    /// Links from flat rows of `neighbours` indices and similarities, of which the first `available` in
-    /// each row are real and the rest repeat them.
+    /// Creates links from flat rows of `neighbours` indices and similarities. The first `available` of each
+    /// row are real, and the rest repeat them.
     ///
     /// # Panics
-    /// If the two do not have the same length, do not fill whole rows, or nothing is available.
+    /// If indices and similarities differ in length, do not fill whole rows, or `available` is 0.
     pub fn new(neighbours: usize, available: usize, indices: Vec<u32>, similarities: Vec<f32>) -> Self {
         assert_eq!(indices.len(), similarities.len(), "an index and a similarity for each neighbour");
         Self {
@@ -24,17 +24,18 @@ impl Links {
         }
     }
 
-    /// Links without similarities.
+    /// Creates links without similarities.
     ///
     /// # Panics
-    /// If the indices do not fill whole rows, or nothing is available.
+    /// If the indices do not fill whole rows, or `available` is 0.
     pub fn without_similarities(neighbours: usize, available: usize, indices: Vec<u32>) -> Self {
         assert!(0 < available && available <= neighbours, "{available} of {neighbours} neighbours");
         assert!(indices.len().is_multiple_of(neighbours), "whole rows of {neighbours}");
         Self { neighbours, available, indices, similarities: None, estimate: None }
     }
 
-    /// With what the linker estimated from all keys: [`LinkTask::estimate`] of those that come later.
+    /// Adds the linker's estimate from all keys, which becomes the [`LinkTask::estimate`] of keys that come
+    /// later.
     ///
     /// [`LinkTask::estimate`]: super::LinkTask::estimate
     #[must_use]
@@ -42,12 +43,13 @@ impl Links {
         Self { estimate, ..self }
     }
 
-    /// What the linker estimated from all keys, if it does; it stays with the party that linked.
+    /// Returns the linker's estimate from all keys, if it makes one. The estimate stays with the party that
+    /// linked.
     pub fn estimate(&self) -> Option<f64> {
         self.estimate
     }
 
-    /// The first `neighbours` of each row; all of them where there are fewer.
+    /// Keeps the first `neighbours` of each row, or all of them if a row has fewer.
     #[must_use]
     pub fn first(&self, neighbours: usize) -> Self {
         let keep = neighbours.min(self.neighbours);
@@ -64,38 +66,38 @@ impl Links {
         }
     }
 
-    /// K.
+    /// Returns K.
     pub fn neighbours(&self) -> usize {
         self.neighbours
     }
 
-    /// How many of the K are real; the others repeat real ones and are masked out.
+    /// Returns the number of real neighbours among the K; the others repeat real ones and are masked out.
     pub fn available(&self) -> usize {
         self.available
     }
 
-    /// The number of queries.
+    /// Returns the number of queries.
     pub fn rows(&self) -> usize {
         self.indices.len() / self.neighbours
     }
 
-    /// The neighbours of one query, most similar first.
+    /// Returns the neighbours of one query, most similar first.
     pub fn row(&self, query: usize) -> &[u32] {
         &self.indices[query * self.neighbours..(query + 1) * self.neighbours]
     }
 
-    /// All similarities, row by row, if the linker gives any.
+    /// Returns all similarities, row by row, if the linker gives any.
     pub fn all_similarities(&self) -> Option<&[f32]> {
         self.similarities.as_deref()
     }
 
-    /// All indices, row by row.
+    /// Returns all indices, row by row.
     pub fn all_indices(&self) -> &[u32] {
         &self.indices
     }
 
-    /// The similarities for [`Links::row`], if the linker gives any. They stay with the party that linked unless a
-    /// method needs them.
+    /// Returns the similarities for [`Links::row`], if the linker gives any. They stay with the party that
+    /// linked unless a method needs them.
     pub fn similarities(&self, query: usize) -> Option<&[f32]> {
         let all = self.similarities.as_ref()?;
         Some(&all[query * self.neighbours..(query + 1) * self.neighbours])

@@ -1,7 +1,7 @@
-//! Arrays inside a message: raw little-endian words behind one length, never element by element.
+//! Arrays inside a message: one length followed by raw little-endian words, never element by element.
 //!
-//! A decoder compares the length with the available bytes before it allocates, and allocates no more than those bytes.
-//! Use it as `#[serde(with = "array")]`.
+//! A decoder compares the length with the available bytes before it allocates, and allocates at most that
+//! number of bytes. Use the module as `#[serde(with = "array")]`.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,7 +12,7 @@ use serde::{Deserializer, Serializer};
 
 /// A word with the same little-endian bytes in memory and in a message.
 pub(crate) trait Word: Pod {
-    /// The value with the byte order of a message, or back.
+    /// Converts the value between the byte order of this machine and the byte order of a message.
     fn turned(self) -> Self;
 }
 

@@ -26,40 +26,40 @@ pub struct ShapeError {
 }
 
 impl Block {
-    /// `values` of the `shape` [B, K, H]; refused unless they fill it.
+    /// Creates a block of the `shape` [B, K, H]; refuses `values` that do not fill it.
     pub fn new(shape: [usize; 3], values: Vec<f32>) -> Result<Self, ShapeError> {
         fill(shape, values.len())?;
         Ok(Self { shape, values: Arc::new(values) })
     }
 
-    /// [B, K, H].
+    /// Returns the shape [B, K, H].
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// All values, row by row.
+    /// Returns all values, row by row.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// Whether all values are finite; at the speed of memory.
+    /// Returns true if all values are finite; runs at memory speed.
     pub fn is_finite(&self) -> bool {
-        // Without a branch for each value the loop is vectorised.
+        // The compiler vectorises the loop because it does not branch on each value.
         let finite = |chunk: &[f32]| chunk.iter().fold(true, |all, value| all & value.is_finite());
         self.values.chunks(4_096).all(finite)
     }
 
-    /// All values; copied only where another block shares them.
+    /// Returns all values; copies them only if another block shares them.
     pub fn into_values(self) -> Vec<f32> {
         self.into_values_by(<[f32]>::to_vec)
     }
 
-    /// The same, where `copy` makes the copy.
+    /// Returns all values; calls `copy` to copy them if another block shares them.
     pub fn into_values_by(self, copy: impl FnOnce(&[f32]) -> Vec<f32>) -> Vec<f32> {
         Arc::try_unwrap(self.values).unwrap_or_else(|shared| copy(&shared))
     }
 
-    /// All values, unless another block shares them.
+    /// Returns all values, or `None` if another block shares them.
     pub fn into_unshared(self) -> Option<Vec<f32>> {
         Arc::into_inner(self.values)
     }

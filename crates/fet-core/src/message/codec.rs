@@ -2,9 +2,9 @@
 //!
 //! # The frame
 //!
-//! For a reader in another language. All numbers are little-endian.
+//! This section describes the frame for readers in other languages. All numbers are little-endian.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 0..4 | `FeTm` |
 //! | 4..6 | version of the frame and of the messages in it, [`PROTOCOL_VERSION`], u16 |
@@ -13,15 +13,16 @@
 //! | 16..24 | XXH3-64 of the bytes 0..16 and of the body |
 //! | 24.. | the body |
 //!
-//! The body is a [`Request`], or an [`Answer`], in postcard 1 (<https://postcard.jamesmunns.com/wire-format>): an enum
-//! is the varint number of its variant and then its fields, in the order in which they are declared. Arrays of numbers
-//! are byte strings: a varint length in bytes, then raw words.
+//! The body is a [`Request`], or an [`Answer`], in postcard 1
+//! (<https://postcard.jamesmunns.com/wire-format>): an enum is the varint number of its variant and then its
+//! fields, in the order of their declaration. Arrays of numbers are byte strings: a varint length in
+//! bytes, then raw words.
 //!
-//! The checksum detects accidental corruption. It does not protect against an attacker, who can compute it: the
-//! transport must authenticate the sender.
+//! The checksum detects accidental corruption. It does not protect against an attacker, who can compute it:
+//! the transport must authenticate the sender.
 //!
-//! [`decode`] checks the length first, compares every inner length with the remaining bytes before it allocates, and
-//! refuses trailing bytes. It allocates at most a small multiple of the frame.
+//! [`decode`] checks the length first, compares every inner length with the remaining bytes before it
+//! allocates, and refuses trailing bytes. It allocates at most a small multiple of the frame.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -33,15 +34,15 @@ use crate::party::Refusal;
 /// A party's answer: a reply or a refusal.
 pub type Answer = Result<Reply, Refusal>;
 
-/// The largest frame, in bytes.
+/// Largest frame, in bytes.
 pub const LARGEST_FRAME: usize = 1 << 30;
 
 const MAGIC: [u8; 4] = *b"FeTm";
 const HEADER: usize = 24;
 
-/// A message that goes between parties: a [`Request`] or an [`Answer`].
+/// A message between parties: a [`Request`] or an [`Answer`].
 pub trait Message: Serialize + DeserializeOwned {
-    /// The number in the frame.
+    /// Number of the message's kind in the frame.
     const KIND: u16;
 }
 
@@ -57,57 +58,55 @@ impl Message for Answer {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// It is larger than a frame may be.
+    /// The frame exceeds the size limit.
     #[error("a frame of {length} bytes is larger than the limit of {limit}")]
     TooLarge {
-        /// Its length.
+        /// Length of the frame.
         length: usize,
-        /// The limit.
+        /// Maximum length of a frame.
         limit: usize,
     },
-    /// It is too short or too long.
-    #[error("the frame says that it has {stated} bytes; {found} are there")]
+    /// The frame is too short or too long.
+    #[error("the frame states a length of {stated} bytes; it has {found}")]
     Length {
         /// The stated length.
         stated: u64,
         /// The actual length.
         found: usize,
     },
-    /// It does not start like a frame.
-    #[error("the bytes are no frame of this protocol")]
+    /// The bytes do not begin like a frame.
+    #[error("the bytes are not a frame of this protocol")]
     NoFrame,
-    /// It has another protocol version.
-    #[error(
-        "the frame is of version {found} of the protocol; this program speaks version {PROTOCOL_VERSION}"
-    )]
+    /// The frame has another protocol version.
+    #[error("the frame has version {found} of the protocol; this program uses version {PROTOCOL_VERSION}")]
     Version {
-        /// Its version.
+        /// Version of the frame.
         found: u16,
     },
-    /// A request where an answer is expected, or the reverse.
-    #[error("the frame holds a {found}; a {expected} is expected")]
+    /// The frame holds a request instead of an answer, or the reverse.
+    #[error("the frame holds the wrong kind of message: {found} instead of {expected}")]
     Kind {
-        /// What it holds.
+        /// Kind of the message in the frame.
         found: &'static str,
-        /// What is expected.
+        /// Expected kind.
         expected: &'static str,
     },
     /// The checksum does not match.
-    #[error("the frame was altered on its way: its checksum does not fit")]
+    #[error("the frame was altered in transit: its checksum does not match")]
     Altered,
-    /// Its body is not a message.
-    #[error("the body is no message: {0}")]
+    /// The body is not a message.
+    #[error("the body is not a message: {0}")]
     Body(String),
 }
 
-/// `message` as a frame.
+/// Encodes `message` as a frame.
 pub fn encode<M: Message>(message: &M) -> Result<Vec<u8>, CodecError> {
     let mut frames = Vec::with_capacity(HEADER + 64);
     encode_behind(&mut frames, message)?;
     Ok(frames)
 }
 
-/// `message` as a frame behind others, which stay where it is too large.
+/// Appends `message` as a frame to `frames`. If the message is too large, `frames` stays unchanged.
 pub fn encode_behind<M: Message>(frames: &mut Vec<u8>, message: &M) -> Result<(), CodecError> {
     let start = frames.len();
     let mut all = std::mem::take(frames);
@@ -128,8 +127,8 @@ pub fn encode_behind<M: Message>(frames: &mut Vec<u8>, message: &M) -> Result<()
     Ok(())
 }
 
-/// Cuts bytes into the frames that travel together, one behind the other, by the lengths that they state. What cannot be cut is
-/// left whole, and [`decode`] says what is wrong with it.
+/// Splits concatenated frames by the lengths that they state. Bytes that cannot be split stay in one piece,
+/// and [`decode`] reports the problem.
 pub fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
@@ -146,7 +145,7 @@ pub fn frames(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The message in a frame of at most `limit` bytes.
+/// Decodes the message in a frame of at most `limit` bytes.
 pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
     let limit = limit.min(LARGEST_FRAME);
     if frame.len() > limit {
@@ -174,7 +173,7 @@ pub fn decode<M: Message>(frame: &[u8], limit: usize) -> Result<M, CodecError> {
     let body = |error: postcard::Error| CodecError::Body(error.to_string());
     let (message, rest) = postcard::take_from_bytes(&frame[HEADER..]).map_err(body)?;
     if !rest.is_empty() {
-        return Err(CodecError::Body(format!("{} bytes are left over", rest.len())));
+        return Err(CodecError::Body(format!("{} bytes follow the message", rest.len())));
     }
     Ok(message)
 }

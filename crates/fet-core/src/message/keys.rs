@@ -1,4 +1,4 @@
-//! Tables and keys inside a message: decoded tables have complete rows, or are refused.
+//! Tables and keys inside a message. A decoded table with incomplete rows is refused.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -38,19 +38,19 @@ impl<'de, T: Word> Deserialize<'de> for Matrix<T> {
     }
 }
 
-/// Whether `count` cells fill rows of `columns`.
+/// Returns true if `count` cells fill rows of `columns`.
 fn whole(count: usize, columns: usize) -> bool {
     if columns == 0 { count == 0 } else { count.is_multiple_of(columns) }
 }
 
-/// All cells concatenated, and the end of each.
+/// The text of all cells in one string, with the end of each cell.
 #[derive(Serialize, Deserialize)]
 struct Cells {
     columns: usize,
     #[serde(with = "array")]
     ends: Vec<u64>,
     text: String,
-    /// The comparison of each column, or of none where the cells decide.
+    /// Comparison of each column; empty if the cells decide it.
     compared: Vec<Comparison>,
 }
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for TextTable {
             ends.into_iter().map(usize::try_from).collect::<Result<_, _>>().map_err(D::Error::custom)?;
         if !compared.is_empty() && compared.len() != columns {
             return Err(D::Error::custom(format!(
-                "{} comparisons are not of {columns} columns",
+                "{} comparisons do not fit {columns} columns",
                 compared.len()
             )));
         }

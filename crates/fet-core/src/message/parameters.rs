@@ -6,14 +6,15 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::array;
 use crate::parameters::Parameters;
 
-/// No model has more named parameters; a message with more is refused before it is decoded.
+/// Maximum number of named parameters. No model has more; a message with more is refused before it is
+/// decoded.
 const MOST_SEGMENTS: usize = 1 << 16;
 
 #[derive(Serialize)]
 struct View<'a> {
     /// One name per line.
     names: String,
-    /// The number of dimensions of each.
+    /// Number of dimensions of each parameter.
     #[serde(with = "array")]
     ranks: Vec<u32>,
     /// All dimensions, one shape after another.
@@ -52,7 +53,8 @@ impl<'de> Deserialize<'de> for Parameters {
         let Parts { names, ranks, dimensions, values } = Parts::deserialize(deserializer)?;
         let count = if ranks.is_empty() { 0 } else { names.split('\n').take(MOST_SEGMENTS + 1).count() };
         if count != ranks.len() || (count == 0 && !names.is_empty()) {
-            let problem = format!("{} names for {} parameters, {MOST_SEGMENTS} at most", count, ranks.len());
+            let problem =
+                format!("{} names for {} parameters, of at most {MOST_SEGMENTS}", count, ranks.len());
             return Err(D::Error::custom(problem));
         }
         let mut parameters = Self::default();

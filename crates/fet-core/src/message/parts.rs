@@ -1,33 +1,34 @@
-//! Which of the primary's records are trained on, validated on and tested on.
+//! The split of the primary's records into training, validation and test records, as the terms contain it.
 
 use std::fmt;
 
 use fet_eval::Fractions;
 use serde::{Deserialize, Serialize};
 
-/// Which of the primary's records are in which part. All parties have it: the schedule follows from it.
+/// Split of the primary's records. All parties have it, because it determines the schedule.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub enum Parts {
-    /// As the common seed draws them; these shares are for validation and test.
+    /// A random split drawn from the common seed, with these shares for validation and test.
     Random {
-        /// Of all records.
+        /// Share of all records for validation.
         validation: f64,
-        /// Of all records.
+        /// Share of all records for the test.
         test: f64,
     },
-    /// Record by record: [`Parts::TRAIN`], [`Parts::VALIDATION`], [`Parts::TEST`] or [`Parts::ASIDE`]. It tells the secondaries what the
-    /// primary's column tells of each record: by time, which records are later.
+    /// A part for each record: [`Parts::TRAIN`], [`Parts::VALIDATION`], [`Parts::TEST`] or [`Parts::ASIDE`].
+    /// It reveals to the secondaries how the primary's column splits the records, for example which records
+    /// are later.
     Given(Vec<u8>),
 }
 
 impl Parts {
-    /// A record that is trained on.
+    /// A training record.
     pub const TRAIN: u8 = 0;
-    /// A record that selects the epoch.
+    /// A validation record, which selects the epoch.
     pub const VALIDATION: u8 = 1;
-    /// A record that is tested on.
+    /// A test record.
     pub const TEST: u8 = 2;
-    /// A record that is in no part.
+    /// A record outside the split.
     pub const ASIDE: u8 = 3;
 }
 
@@ -38,7 +39,7 @@ impl Default for Parts {
     }
 }
 
-/// Shows how many there are, not which.
+/// Shows the number of records, not their parts.
 impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

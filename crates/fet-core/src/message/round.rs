@@ -4,54 +4,54 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A step of a run in which something is released. Every release has a unique round.
+/// A step of a run that releases representations. Every release has a unique round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Round {
     /// A training step, counted over the whole run from 0.
     Train {
-        /// From 0.
+        /// Number of the step, from 0.
         step: u64,
     },
     /// A batch of validation rows after an epoch.
     Validation {
-        /// From 0.
+        /// Number of the epoch, from 0.
         epoch: u32,
-        /// From 0.
+        /// Number of the batch, from 0.
         batch: u32,
     },
     /// A batch of test rows after an epoch.
     Test {
-        /// From 0.
+        /// Number of the epoch, from 0.
         epoch: u32,
-        /// From 0.
+        /// Number of the batch, from 0.
         batch: u32,
     },
-    /// A portion of the only release of a run whose secondaries are frozen.
+    /// A batch of the only release in a run whose secondaries are frozen.
     Once {
-        /// From 0.
+        /// Number of the batch, from 0.
         batch: u32,
     },
     /// The averaging of parameters after an epoch.
     Average {
-        /// From 0.
+        /// Number of the epoch, from 0.
         epoch: u32,
     },
-    /// An extra batch of rows, such as an attack requests to measure what is visible.
+    /// An extra batch of rows, which an attack requests to measure what the primary sees.
     Probe {
-        /// From 0.
+        /// Number of the batch, from 0.
         batch: u32,
     },
     /// A batch of new records, for predictions.
     Predict {
-        /// From 0.
+        /// Number of the batch, from 0.
         batch: u32,
     },
 }
 
 impl Round {
-    /// A number of its own, which keys random streams; a training step is its own number. Bits 40 to 60 are free for
-    /// the attempts of a secret sum, of which there are fewer than 2^20. Two rounds that are [`Round::is_sound`] never
-    /// have the same.
+    /// Returns the round's unique number, which keys random streams; a training step has its step as number.
+    /// Bits 40 to 60 are free for the attempts at secure aggregation, fewer than 2^20. Two different rounds
+    /// that are [`Round::is_sound`] never have the same number.
     pub fn key(self) -> u64 {
         let tagged =
             |tag: u64, epoch: u32, batch: u32| (tag << 60) | (u64::from(epoch) << 24) ^ u64::from(batch);
@@ -66,7 +66,8 @@ impl Round {
         }
     }
 
-    /// Whether its numbers are in the range of [`Round::key`]: steps below 2^40, epochs below 2^16, batches below 2^24.
+    /// Returns true if the round's numbers are in the range of [`Round::key`]: steps below 2^40, epochs below
+    /// 2^16, batches below 2^24.
     pub fn is_sound(self) -> bool {
         let (step, epoch, batch) = match self {
             Self::Train { step } => (step, 0, 0),
@@ -77,7 +78,7 @@ impl Round {
         step < 1 << 40 && epoch < 1 << 16 && batch < 1 << 24
     }
 
-    /// Whether dropout is on, and a gradient will follow.
+    /// Returns true if dropout is on and a gradient follows.
     pub fn is_training(self) -> bool {
         matches!(self, Self::Train { .. })
     }
@@ -85,15 +86,15 @@ impl Round {
 
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // People count from 1; what a peer sends may be the largest number there is.
+        // Users count from 1. A peer may send the largest integer, so the addition must be in 64 bits.
         let one = |number: u32| u64::from(number) + 1;
         match *self {
             Self::Train { step } => write!(f, "training step {}", step.saturating_add(1)),
             Self::Validation { epoch, batch } => {
-                write!(f, "batch {} of validating epoch {}", one(batch), one(epoch))
+                write!(f, "validation batch {} of epoch {}", one(batch), one(epoch))
             }
-            Self::Test { epoch, batch } => write!(f, "batch {} of testing epoch {}", one(batch), one(epoch)),
-            Self::Once { batch } => write!(f, "portion {} of the only release", one(batch)),
+            Self::Test { epoch, batch } => write!(f, "test batch {} of epoch {}", one(batch), one(epoch)),
+            Self::Once { batch } => write!(f, "batch {} of the only release", one(batch)),
             Self::Average { epoch } => write!(f, "averaging after epoch {}", one(epoch)),
             Self::Probe { batch } => write!(f, "probe {}", one(batch)),
             Self::Predict { batch } => write!(f, "batch {} of a prediction", one(batch)),

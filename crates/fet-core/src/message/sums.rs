@@ -1,4 +1,4 @@
-//! The messages of secure sums: keys, backups, masked vectors and what opens them.
+//! The messages of secure aggregation: keys, key shares, masked vectors and unmasking values.
 
 use std::fmt;
 
@@ -6,35 +6,37 @@ use serde::{Deserialize, Serialize};
 
 use super::{Age, Round, array};
 
-/// An X25519 public key, or another 32 bytes.
+/// An X25519 public key, or another value of 32 bytes.
 pub type PublicKey = [u8; 32];
 
-/// A party's public key for secure sums, signed by its identity: who relays it cannot put another in its place.
+/// A party's public key for secure aggregation, signed by its identity, so that a relay cannot replace the
+/// key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedKey {
-    /// X25519.
+    /// X25519 public key.
     pub key: PublicKey,
-    /// The age of the party's lifetime account; zeros where it keeps none.
+    /// Age of the party's lifetime account; zeros if the party keeps no account.
     pub age: Age,
-    /// 64 bytes, Ed25519, over the hash of the settings, the party, its key and the age.
+    /// Ed25519 signature, 64 bytes, over the hash of the settings, the party, its key and the age.
     #[serde(with = "array")]
     pub signature: Vec<u8>,
 }
 
-/// The signed public keys of all parties; a party that has left has none.
+/// The signed public keys of all parties, except parties that dropped out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublicKeys {
-    /// The numbers of the present parties, ascending from 0.
+    /// Numbers of the active parties, ascending from 0.
     #[serde(with = "array")]
     pub parties: Vec<u32>,
-    /// One for each of them.
+    /// One key for each active party.
     pub keys: Vec<SignedKey>,
 }
 
-/// Encrypted shares of secrets, all of one length: from one party to each of `parties`, or from each of them to one.
+/// Encrypted key shares, all of one length: from one party to each of `parties`, or from each of `parties` to
+/// one party.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Backups {
-    /// The other parties' numbers, from 0.
+    /// Numbers of the other parties, from 0.
     #[serde(with = "array")]
     pub parties: Vec<u32>,
     /// All shares, one after another.
@@ -48,57 +50,59 @@ impl fmt::Debug for Backups {
     }
 }
 
-/// What a party gives once it was told all keys.
+/// A party's reply to the keys of all parties.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreed {
-    /// Encrypted shares of the secret behind its own masks, one for each of the others.
+    /// Encrypted shares of the secret that generates the party's own masks, one for each of the other
+    /// parties.
     pub backups: Backups,
-    /// 64 bytes, Ed25519, over the hash of all keys that it was told.
+    /// Ed25519 signature, 64 bytes, over the hash of all keys that the party received.
     #[serde(with = "array")]
     pub signature: Vec<u8>,
 }
 
-/// What a party needs of the others before it takes part in a sum.
+/// The other parties' key shares and signatures, which a party needs before it takes part in secure
+/// aggregation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confirmed {
-    /// The share that each of the others encrypted for the receiver.
+    /// The share that each of the other parties encrypted for the receiver.
     pub backups: Backups,
-    /// The signatures of all parties that agreed, the receiver among them, in their order; 64 bytes each.
+    /// Signatures of all parties that agreed, including the receiver, in their order; 64 bytes each.
     #[serde(with = "array")]
     pub signatures: Vec<u8>,
 }
 
-/// An attempt at a secure sum that is to be opened.
+/// An attempt at secure aggregation that the parties unmask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Open {
-    /// The round of the sum.
+    /// The round of the aggregation.
     pub round: Round,
-    /// The attempt.
+    /// Number of the attempt.
     pub attempt: u32,
 }
 
-/// A party that vanished before it opened its message of an attempt, or opened it wrongly.
+/// A party that dropped out before it unmasked its message of an attempt, or sent a wrong unmasking value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reveal {
-    /// The round of the sum.
+    /// The round of the aggregation.
     pub round: Round,
-    /// The attempt.
+    /// Number of the attempt.
     pub attempt: u32,
-    /// Who vanished, from 0.
+    /// Number of the party, from 0.
     pub party: u32,
 }
 
-/// One party's encoded neighbours as masked integers: alone, they are uniformly distributed.
+/// One party's representations as masked integers: by themselves, they are uniformly distributed.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct Masked {
-    /// [B, K, H].
+    /// Shape [B, K, H].
     pub shape: [usize; 3],
-    /// Modulo 2^bits.
+    /// Masked integers modulo 2^bits.
     #[serde(with = "array")]
     pub words: Vec<u32>,
-    /// Bits of a word.
+    /// Number of bits of a word.
     pub bits: u32,
-    /// A commitment to what takes the party's own mask off.
+    /// Commitment to the unmasking value of the party's own mask.
     pub commitment: [u8; 32],
 }
 
@@ -111,10 +115,10 @@ impl fmt::Debug for Masked {
 /// Masked parameters. `Debug` shows their number, never their values.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Words {
-    /// Modulo 2^64.
+    /// Masked integers modulo 2^64.
     #[serde(with = "array")]
     pub words: Vec<u64>,
-    /// A commitment to what takes the party's own mask off.
+    /// Commitment to the unmasking value of the party's own mask.
     pub commitment: [u8; 32],
 }
 

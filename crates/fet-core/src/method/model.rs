@@ -1,4 +1,4 @@
-//! A module as the primary's half of a method.
+//! The adapter that makes a module the primary's half of a method.
 
 use burn::module::Module;
 use burn::tensor::Tensor;
@@ -12,15 +12,17 @@ use crate::trainable::{Learner, Trainable};
 
 /// A module that predicts from the primary's records and the memory.
 pub trait PrimaryNetwork: Module {
+    /// Returns the output of a batch.
+    ///
     /// # Shapes
     /// - result: [B, outputs], before the task's output activation
     ///
     /// # Panics
-    /// If the memory is missing though the method's plan has secondaries: the trainer passes one.
+    /// If the memory is missing although the method's plan has secondaries: the trainer passes one.
     fn forward(&self, batch: &PrimaryBatch, memory: Option<&Memory>, pass: &mut Pass) -> Tensor<2>;
 }
 
-/// A [`PrimaryNetwork`] as a [`Primary`].
+/// Adapter that makes a [`PrimaryNetwork`] a [`Primary`].
 #[derive(Debug)]
 pub struct PrimaryModel<N> {
     trainable: Trainable<N>,
@@ -28,7 +30,7 @@ pub struct PrimaryModel<N> {
 }
 
 impl<N: PrimaryNetwork> PrimaryModel<N> {
-    /// Trains `network`, made in `context`.
+    /// Wraps `network`, built in `context`, for training.
     pub fn new(network: N, optimizer: &OptimizerSettings, context: &PrimaryContext<'_>) -> Self {
         let trainable = Trainable::new(network, optimizer.clone(), context.device);
         Self { trainable, objective: context.objective }
@@ -45,7 +47,7 @@ impl<N: PrimaryNetwork + Send> Primary for PrimaryModel<N> {
     }
 
     fn train(&mut self, batch: &PrimaryBatch, memory: Option<Memory>, pass: &mut Pass) -> TrainOutcome {
-        // The graph ends at the memory: it is a leaf here, and its gradient goes back as a message.
+        // The graph ends at the memory: it is a leaf here, and a message carries its gradient back.
         let memory =
             memory.map(|memory| Memory { tensor: memory.tensor.clone().autodiff().require_grad(), ..memory });
         let leaf = memory.as_ref().map(|memory| memory.tensor.clone());

@@ -12,27 +12,28 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// A training pass whose dropout masks come from `rng`.
+    /// Creates a training pass whose dropout masks come from `rng`.
     pub fn training(rng: ChaCha8Rng) -> Self {
         Self { dropout: Some(rng) }
     }
 
-    /// An evaluation pass: nothing is dropped.
+    /// Creates an evaluation pass, which drops nothing.
     pub fn evaluation() -> Self {
         Self { dropout: None }
     }
 
-    /// The stream of the next masks, if there are any.
+    /// Returns the stream of the next masks, if the pass draws any.
     pub fn stream(&self) -> Option<&ChaCha8Rng> {
         self.dropout.as_ref()
     }
 
-    /// Continues with a stream from which other code has drawn masks.
+    /// Continues with a stream after other code has drawn masks.
     pub fn resume(&mut self, rng: ChaCha8Rng) {
         self.dropout = Some(rng);
     }
 
-    /// Inverted dropout: each value is zero with probability `rate`, else divided by `1 - rate`.
+    /// Applies inverted dropout: each value is zero with probability `rate`, and otherwise divided by `1 -
+    /// rate`.
     ///
     /// The rate is rounded to 1/65536, and the scale uses the rounded rate.
     pub fn dropout<const D: usize>(&mut self, input: Tensor<D>, rate: f64) -> Tensor<D> {

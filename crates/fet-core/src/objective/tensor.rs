@@ -5,11 +5,11 @@ use burn::tensor::{Tensor, TensorData, activation};
 use super::Objective;
 use crate::data::Task;
 
-/// A probability below it is none: the least that is safely above 0 in 32 bits.
+/// Smallest probability that counts as positive: slightly above the smallest normal 32-bit float.
 const SMALLEST: f64 = 1.2e-38;
 
 impl Objective {
-    /// The output activation: a sigmoid for one output, none for several.
+    /// Applies the output activation: a sigmoid for one output, none for several.
     pub fn activate(&self, output: Tensor<2>) -> Tensor<2> {
         match self.task {
             Task::Regression | Task::Binary => activation::sigmoid(output),
@@ -17,7 +17,8 @@ impl Objective {
         }
     }
 
-    /// The mean loss of a batch, each row's times its weight; without weights all count the same.
+    /// Returns the mean loss of a batch, with each row's loss multiplied by its weight; without weights all
+    /// rows count equally.
     ///
     /// # Shapes
     /// - output: [B, outputs], activated; labels: B, scaled; weights: B or empty; result: one number
@@ -35,7 +36,8 @@ impl Objective {
                 weighted(error.clone() * error).mean()
             }
             Task::Binary => {
-                // The logarithm of 0 is -100 and has no slope, as in PyTorch's BCELoss: a model may be quite sure.
+                // The logarithm of 0 is -100 with gradient 0, as in PyTorch's BCELoss, because a model may
+                // reach probability 0.
                 let log = |p: Tensor<2>| {
                     let none = p.clone().lower_elem(SMALLEST);
                     p.clamp_min(SMALLEST).log().mask_fill(none, -100.0)

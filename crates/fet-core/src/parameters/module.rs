@@ -1,4 +1,4 @@
-//! Parameters and gradients of Burn modules, read into the flat form and written back.
+//! Conversion of the parameters and gradients of Burn modules to the flat form and back.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{Device, Gradients, Tensor, TensorData};
@@ -80,7 +80,7 @@ impl ModuleVisitor for Collector {
     }
 }
 
-/// The values of a tensor, on the host.
+/// Copies the values of a tensor to the host.
 ///
 /// # Panics
 /// If the tensor does not hold 32-bit floats: every model here does.

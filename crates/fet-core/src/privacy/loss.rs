@@ -1,16 +1,16 @@
-//! The loss of a run's releases, in a form in which the losses of several runs add up.
+//! The privacy loss of a run's releases, in a form that adds up over several runs.
 
 use serde::{Deserialize, Serialize};
 
-/// Loss of one record through a run's releases.
+/// Privacy loss of one record through a run's releases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
-    /// Gaussian noise was added to every release.
+    /// Every release has Gaussian noise.
     Gaussian {
         /// The releases, by kind.
         releases: Vec<NoisyReleases>,
-        /// Integers that were drawn as noise, at most; 0 for noise of real numbers.
+        /// Maximum number of integers drawn as noise; 0 for noise of real numbers.
         values: f64,
     },
     /// A bound on all releases together.
@@ -20,21 +20,21 @@ pub enum Loss {
         /// δ.
         delta: f64,
     },
-    /// No bound is known.
+    /// The loss is unbounded, as far as is known.
     Unbounded {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Releases of one kind.
+/// Number and noise of releases of one kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct NoisyReleases {
     /// Standard deviation of the noise, in units of the sensitivity.
     pub noise: f64,
     /// The probability that a record takes part in a release.
     pub rate: f64,
-    /// Their number.
+    /// Number of releases.
     pub count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Why settings are refused: the words for it, and nothing that decides it.
+//! The errors for refused settings: only their wording, not the checks.
 
 use std::fmt::Display;
 
@@ -10,17 +10,17 @@ pub struct Violation {
     pub field: String,
     /// The rule, as a phrase that follows the field's name.
     pub rule: String,
-    /// The value that was given.
+    /// The given value.
     pub value: String,
 }
 
 impl Violation {
-    /// A violation of `rule` by `field`.
+    /// Creates a violation of `rule` by `field`.
     pub fn new(field: impl Into<String>, rule: impl Into<String>, value: impl Display) -> Self {
         Self { field: field.into(), rule: rule.into(), value: value.to_string() }
     }
 
-    /// The same violation, with the path of the enclosing table.
+    /// Prefixes the field with the path of the enclosing table.
     #[must_use]
     pub fn within(mut self, table: &str) -> Self {
         self.field = format!("{table}.{}", self.field);
@@ -28,16 +28,16 @@ impl Violation {
     }
 }
 
-/// Why a table of settings was refused.
+/// The reason why a table of settings was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// No plug-in of that name is linked into this program.
+    /// No plug-in with that name is linked into this program.
     #[error("`{slot}.kind` must be one of {known}; it is \"{kind}\"{hint}")]
     UnknownKind {
         /// The slot.
         slot: &'static str,
-        /// The name that was given.
+        /// The given name.
         kind: String,
         /// The known names, sorted.
         known: String,
@@ -52,24 +52,24 @@ pub enum SettingsError {
         /// The known names, sorted.
         known: String,
     },
-    /// A setting that there is not.
-    #[error("`{field}` is no setting{of}{}", if hint.is_empty() { format!("; there are {known}") } else { hint.clone() })]
+    /// An unknown setting.
+    #[error("`{field}` is not a setting{of}{}", if hint.is_empty() { format!("; the settings are {known}") } else { hint.clone() })]
     Unknown {
         /// The field, with dots between the names of nested tables.
         field: String,
-        /// " of" the plug-in whose settings they are, if any.
+        /// " of" and the plug-in that the settings belong to, if any.
         of: String,
         /// "; did you mean ...?" if a name is similar.
         hint: String,
-        /// The settings that there are.
+        /// The known settings.
         known: String,
     },
-    /// A setting without a default is not there.
+    /// A setting without a default is missing.
     #[error("`{field}` is missing{}", if what.is_empty() { String::new() } else { format!("; it must be {what}") })]
     Missing {
         /// The field, with dots between the names of nested tables.
         field: String,
-        /// What it must be.
+        /// The rule for the setting, as a phrase that follows "must be".
         what: String,
     },
     /// A field cannot be read.
@@ -77,7 +77,7 @@ pub enum SettingsError {
     Field {
         /// The field, with dots between the names of nested tables.
         field: String,
-        /// What is wrong with it.
+        /// The problem with the field.
         message: String,
     },
     /// A value breaks a rule.

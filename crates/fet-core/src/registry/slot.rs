@@ -1,8 +1,8 @@
 //! The field of an experiment that holds one plug-in's settings, and its type erasure.
 //!
-//! Deserialising a [`Slot`] finds the plug-in by `kind`, parses the rest of the table as its settings
-//! and checks them; serialising it gives the settings with every default filled in, which the run's
-//! report records.
+//! Deserialising a [`Slot`] finds the plug-in by `kind`, parses the rest of the table as its settings and
+//! checks them. Serialising a slot gives the settings with every default filled in, as the run's report
+//! records them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -54,7 +54,7 @@ where
         Ok(Self { kind: plugin.kind, recipe: (plugin.parse)(table)? })
     }
 
-    /// The plug-in of that name with its default settings.
+    /// Returns the plug-in with that name and its default settings.
     pub fn of(kind: &str) -> Result<Self, SettingsError> {
         let mut table = toml::Table::new();
         table.insert("kind".into(), kind.into());
@@ -63,12 +63,12 @@ where
 }
 
 impl<T: SlotKind + ?Sized> Slot<T> {
-    /// The name of the plug-in.
+    /// Returns the name of the plug-in.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
 
-    /// The settings with every default filled in, `kind` first.
+    /// Returns the settings with every default filled in, `kind` first.
     pub fn settings(&self) -> toml::Table {
         let mut table = toml::Table::new();
         table.insert("kind".into(), self.kind.into());
@@ -81,12 +81,14 @@ impl<T: SlotKind + ?Sized> Slot<T> {
         self.recipe.build(context).map_err(|violation| violation.within(T::SLOT))
     }
 
-    /// Builds the plug-in as a part of another of its slot, which has its settings in the table `inner`.
+    /// Builds the plug-in as a part of another plug-in of its slot, which holds its settings in the table
+    /// `inner`.
     pub fn build_inner(&self, context: &T::Context<'_>) -> Result<Box<T>, Violation> {
         self.recipe.build(context).map_err(|violation| violation.within("inner"))
     }
 
-    /// The path of a setting of the plug-in, or of one that is a part of it, as in `method.inner.party_dropout`.
+    /// Returns the path of a setting of the plug-in or of an inner plug-in, as in
+    /// `method.inner.party_dropout`.
     pub fn path_of(&self, setting: &str) -> String {
         let (settings, mut path) = (self.settings(), T::SLOT.to_string());
         let mut table = &settings;
@@ -98,7 +100,7 @@ impl<T: SlotKind + ?Sized> Slot<T> {
         format!("{path}.{setting}")
     }
 
-    /// Its kind, and that of the plug-in that is a part of it, if there is one, as in `posterior(nearest)`.
+    /// Returns the kind of the plug-in with the kinds of its inner plug-ins, as in `posterior(nearest)`.
     pub fn kinds(&self) -> String {
         let settings = self.settings();
         let mut inner = settings.get("inner").and_then(toml::Value::as_table);
@@ -212,8 +214,9 @@ pub(super) fn parse<T: SlotKind + ?Sized, R: Recipe<T>>(
     Ok(Box::new(Typed(recipe)))
 }
 
-/// A table of settings within a plug-in's keeps what the plug-in has there by default: who sets a method's weight decay does not
-/// change its optimiser. With another kind than the default's it is another thing, with defaults of its own.
+/// Fills in the plug-in's defaults in nested tables: setting a method's weight decay does not change its
+/// optimiser. A nested table with another kind than the default's does not get these defaults, because that
+/// kind has different ones.
 fn filled(mut table: toml::Table, defaults: &toml::Table) -> toml::Table {
     for (name, value) in &mut table {
         if let (toml::Value::Table(inner), Some(toml::Value::Table(default))) =
@@ -240,7 +243,7 @@ fn table_of<R: Serialize>(recipe: &R) -> toml::Table {
 mod tests {
     use super::*;
 
-    /// A slot of this test alone.
+    /// A slot for this test.
     trait Thing {}
 
     impl SlotKind for dyn Thing {
@@ -290,7 +293,7 @@ mod tests {
         assert_eq!(of("kind = 'one'\ncount = 3").expect("right").build(&()).map(drop), Ok(()));
         for (text, expected) in [
             ("kind = 'one'\ncount = 4", "`count` must be at least 1 and at most 3; it is 4"),
-            ("kind = 'one'\ncounts = 1", "`counts` is no setting; did you mean \"count\"?"),
+            ("kind = 'one'\ncounts = 1", "`counts` is not a setting; did you mean \"count\"?"),
             ("count = 1", "`thing.kind` is missing; it must be one of \"one\", \"two\", \"two\""),
             ("kind = 7", "`kind` must be a text in quotes; it is 7"),
         ] {

@@ -1,4 +1,5 @@
-//! Checks a table against a schema, before it is read: the first fault, in words for whoever wrote the table.
+//! Checks a table against a schema before it is read; reports the first fault in words for the author of the
+//! table.
 
 use fet_eval::did_you_mean;
 use serde_json::Value;
@@ -8,10 +9,10 @@ use super::words::{allowed, bounds, length, list};
 use super::{KINDS, RULE};
 use crate::registry::error::{SettingsError, Violation};
 
-/// The longest value that a message repeats, in characters.
+/// Maximum length of a value that a message repeats, in characters.
 const LONGEST: usize = 60;
 
-/// Refuses what the schema does not allow. The error names the setting by its path from the table.
+/// Refuses a table that the schema does not allow. The error names the setting by its path from the table.
 pub fn check(table: &toml::Table, schema: &Value) -> Result<(), SettingsError> {
     object("", table, schema, "")
 }
@@ -45,14 +46,14 @@ fn walk(path: &str, value: &Toml, schema: &Value) -> Result<(), SettingsError> {
     }
 }
 
-/// The table of a slot: the settings of the plug-in that its `kind` names.
+/// Checks the table of a slot against the settings of the plug-in that its `kind` names.
 fn slot(path: &str, table: &toml::Table, schema: &Value, kinds: &Value) -> Result<(), SettingsError> {
     let place = below(path, "kind");
     let kind = match (table.get("kind"), schema["properties"]["kind"].get("default")) {
         (Some(Toml::String(kind)), _) => kind.as_str(),
         (Some(other), _) => return refuse(&place, "a text in quotes", other),
         (None, Some(Value::String(default))) => default,
-        // Which plug-in is meant is said elsewhere.
+        // A missing kind is filled in later.
         (None, _) => return Ok(()),
     };
     match kinds.get(kind) {
@@ -69,7 +70,7 @@ fn any(path: &str, value: &Toml, schema: &Value, choices: &[Value]) -> Result<()
     if results.iter().any(Result::is_ok) {
         return Ok(());
     }
-    // What is wrong within the one choice of this type says more than the list of all.
+    // The fault within the one choice of this type is more helpful than the list of all choices.
     let same_type = |choice: &&Value| {
         let name = choice.get("type").and_then(Value::as_str);
         matches!((name, value), (Some("object"), Toml::Table(_)) | (Some("array"), Toml::Array(_)))
@@ -104,7 +105,7 @@ fn array(path: &str, items: &[Toml], value: &Toml, schema: &Value) -> Result<(),
     items.iter().enumerate().try_for_each(|(at, item)| walk(&format!("{path}[{at}]"), item, each))
 }
 
-/// `kind` is the plug-in whose settings these are, if any.
+/// Checks a table of settings; `kind` is the plug-in that they belong to, if any.
 fn object(path: &str, table: &toml::Table, schema: &Value, kind: &str) -> Result<(), SettingsError> {
     let none = serde_json::Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
@@ -149,7 +150,7 @@ fn refuse(path: &str, allowed: &str, value: &Toml) -> Result<(), SettingsError> 
     Err(Violation::new(path, format!("must be {allowed}"), shown(value)).into())
 }
 
-/// A value as it is written, shortened.
+/// Formats a value as in a file, shortened.
 fn shown(value: &Toml) -> String {
     let text = match value {
         Toml::Table(_) => "a table".to_string(),
@@ -165,7 +166,7 @@ fn shown(value: &Toml) -> String {
     }
 }
 
-/// The path of a setting in a table.
+/// Returns the path of a setting in a table.
 fn below(path: &str, name: &str) -> String {
     let plain = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let name = if plain { name.to_string() } else { shown(&Toml::String(name.to_string())) };
@@ -211,8 +212,8 @@ mod tests {
             ("", "`name` is missing; it must be a text that is not empty"),
             ("name = ''", "`name` must be a text that is not empty; it is \"\""),
             ("name = 1", "`name` must be a text that is not empty; it is 1"),
-            ("rat = 1", "`rat` is no setting; did you mean \"rate\"?"),
-            ("zzzzzz = 1", "`zzzzzz` is no setting; there are name, rate, decay"),
+            ("rat = 1", "`rat` is not a setting; did you mean \"rate\"?"),
+            ("zzzzzz = 1", "`zzzzzz` is not a setting; the settings are name, rate, decay"),
             ("rate = 0", "`rate` must be above 0 and at most 1; it is 0"),
             ("rate = nan", "`rate` must be a number, above 0 and at most 1; it is nan"),
             ("rate = 'a'", "`rate` must be a number, above 0 and at most 1; it is \"a\""),
@@ -243,7 +244,7 @@ mod tests {
             ),
             (
                 "linker = { kind = 'clk', bit = 6 }",
-                "`linker.bit` is no setting of \"clk\"; did you mean \"bits\"?",
+                "`linker.bit` is not a setting of \"clk\"; did you mean \"bits\"?",
             ),
             (
                 "linker = { kind = 'clk', weights = [[1]] }",

@@ -1,4 +1,4 @@
-//! Every setting of a schema by itself, for people: path, meaning, what is allowed, default.
+//! A flat list of all settings of a schema, for readers: path, meaning, allowed values, default.
 
 use serde_json::Value;
 
@@ -8,30 +8,31 @@ use super::{KINDS, MEANINGS, SOURCE};
 /// One setting.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// Its name with those of the tables around it, and of the plug-in in a slot: `linker.clk.bits`.
+    /// Name of the setting with the names of the tables around it, and of the plug-in in a slot:
+    /// `linker.clk.bits`.
     pub path: String,
-    /// What it means.
+    /// Meaning of the setting.
     pub meaning: String,
-    /// What it must be, as a phrase ("a whole number, at least 1").
+    /// The allowed values, as a phrase that follows "must be" ("a whole number, at least 1").
     pub allowed: String,
-    /// Its values with their meanings, if these are listed.
+    /// The values with their meanings, if the schema lists them.
     pub choices: Vec<(String, String)>,
-    /// The value without one in the file, as TOML; none where one must be given.
+    /// The default, as TOML; `None` if the file must give a value.
     pub default: Option<String>,
-    /// The Rust module that it comes from; empty for those of the experiment itself.
+    /// The Rust module that declares the setting; empty for settings of the experiment itself.
     pub source: String,
-    /// Its schema.
+    /// Schema of the setting.
     pub schema: Value,
 }
 
-/// Every setting of a schema, in the order of declaration; `path` is what stands before their names.
+/// Returns all settings of a schema, in the order of declaration; `path` is the prefix of their names.
 pub fn settings(schema: &Value, path: &str) -> Vec<Setting> {
     let mut found = Vec::new();
     below(schema, &Place { path, defaults: None, source: "" }, &mut found);
     found
 }
 
-/// Where a table of settings stands.
+/// Position of a table of settings in the schema.
 #[derive(Clone, Copy)]
 struct Place<'a> {
     path: &'a str,
@@ -64,7 +65,7 @@ fn below(schema: &Value, place: &Place<'_>, found: &mut Vec<Setting>) {
                 let defaults = default.filter(|default| default.is_object());
                 below(inner, &Place { path: &path, defaults, source }, found);
             }
-            // It is told once, at the slot.
+            // The slot lists its `kind` once.
             None if name == "kind" && schema.get(SOURCE).is_some() => {}
             None => {
                 let required = required.iter().any(|word| word == name);
@@ -82,7 +83,7 @@ fn setting(path: &str, schema: &Value, default: Option<&Value>, required: bool) 
         match (default.or_else(|| schema.get("default")), schema.get("type").and_then(Value::as_str)) {
             (Some(value), _) => Some(toml_text(value)),
             _ if required => None,
-            // A setting that is left out where it is empty.
+            // Such a setting is left out of a file if it is empty.
             (None, Some("string")) if schema.get("enum").is_none() => Some("\"\"".into()),
             (None, Some("array")) => Some("[]".into()),
             (None, Some("object")) => Some("{}".into()),
@@ -99,7 +100,7 @@ fn setting(path: &str, schema: &Value, default: Option<&Value>, required: bool) 
     }
 }
 
-/// A value as it would stand in a file.
+/// Formats a value as in a file.
 fn toml_text(value: &Value) -> String {
     toml::Value::try_from(value).map_or_else(|_| value.to_string(), |value| value.to_string())
 }

@@ -1,10 +1,10 @@
-//! From the schema that a derive makes to one that people can be told of.
+//! Simplifies the schema that a derive generates for readers.
 
 use serde_json::{Map, Value, json};
 
 use super::{MEANINGS, for_each_below};
 
-/// Takes out what is about Rust, joins what belongs together, below and here.
+/// Removes keywords that concern only Rust and merges lists of choices, here and in the schemas below.
 pub(super) fn tidy(schema: &mut Value) {
     for_each_below(schema, &mut tidy);
     let Some(words) = schema.as_object_mut() else { return };
@@ -20,7 +20,7 @@ pub(super) fn tidy(schema: &mut Value) {
     }
 }
 
-/// TOML has no null: a setting that may be null may be left out.
+/// Removes null from the types: TOML has no null, and a setting that may be null may be left out.
 fn without_null(words: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = words.get_mut("type") {
         types.retain(|name| name != "null");
@@ -44,7 +44,7 @@ fn without_null(words: &mut Map<String, Value>) {
     }
 }
 
-/// A list of constants with their meanings becomes an `enum`.
+/// Turns a list of constants with their meanings into an `enum`.
 fn choices(words: &mut Map<String, Value>) {
     let Some(Value::Array(choices)) = words.get("oneOf") else { return };
     let (mut names, mut meanings) = (Vec::new(), Vec::new());
@@ -68,7 +68,7 @@ fn choices(words: &mut Map<String, Value>) {
     words.insert(MEANINGS.into(), meanings.into());
 }
 
-/// A doc comment as one paragraph, without links.
+/// Converts a doc comment to one paragraph without links.
 fn plain(doc: &str) -> String {
     let joined = doc.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::with_capacity(joined.len());

@@ -1,10 +1,11 @@
-//! A schema in words: what a value must be.
+//! Describes a schema in words: the rule for a value.
 
 use serde_json::Value;
 
 use super::RULE;
 
-/// What a value of the schema must be, as a phrase that follows "must be" ("a whole number, at least 1").
+/// Returns the rule for a value of the schema, as a phrase that follows "must be" ("a whole number, at least
+/// 1").
 pub(super) fn allowed(schema: &Value) -> String {
     if let Some(rule) = schema.get(RULE).and_then(Value::as_str) {
         let bounds = bounds(schema).map_or(String::new(), |bounds| format!(", {bounds}"));
@@ -30,7 +31,7 @@ pub(super) fn allowed(schema: &Value) -> String {
     }
 }
 
-/// The bounds of a number or of a list's length ("at least 1 and at most 8"), if it has any.
+/// Returns the bounds of a number or of a list's length ("at least 1 and at most 8"), if the schema has any.
 pub(super) fn bounds(schema: &Value) -> Option<String> {
     let numbers = [
         ("minimum", "at least "),
@@ -45,7 +46,7 @@ pub(super) fn bounds(schema: &Value) -> Option<String> {
     (!bounds.is_empty()).then(|| bounds.join(" and "))
 }
 
-/// The type of a value.
+/// Returns the type of a value, in words.
 fn one(schema: &Value) -> String {
     match schema.get("type").and_then(Value::as_str) {
         Some("integer") => "a whole number".into(),
@@ -70,17 +71,17 @@ fn one(schema: &Value) -> String {
     }
 }
 
-/// The bound of a list's length.
+/// Returns the bound of a list's length.
 pub(super) fn length(schema: &Value, word: &str) -> Option<u64> {
     schema.get(word).and_then(Value::as_u64)
 }
 
-/// A number as one writes it: 1 and not 1.0.
+/// Formats a number in its usual form: 1 instead of 1.0.
 pub(super) fn number(value: f64) -> String {
     if value.fract() == 0.0 && value.abs() < 1e15 { format!("{value:.0}") } else { value.to_string() }
 }
 
-/// Names in quotes, with commas.
+/// Formats names in quotes, separated by commas.
 pub(super) fn list(names: &[Value]) -> String {
     names.iter().map(Value::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -207,7 +207,7 @@ EOF
         (
             "sed -i s/^party/partie/ party.toml; fet party party.toml",
             2,
-            &["party.toml: `partie` is no setting"],
+            &["party.toml: `partie` is not a setting"],
         ),
         ("sed -i /^key/d party.toml; fet party party.toml", 2, &["party.toml: `key` is missing"]),
         (
@@ -234,7 +234,7 @@ EOF
             "echo '[policy]\nlinkers = [\"nearst\"]' >> party.toml; fet party party.toml",
             2,
             &[
-                "`policy.linkers` must name what `fet list` shows; did you mean \"nearest\"?; it is \"nearst\"",
+                "`policy.linkers` must name plug-ins that `fet list` shows; did you mean \"nearest\"?; it is \"nearst\"",
             ],
         ),
         (

@@ -45,10 +45,10 @@ fn settings() {
     };
     check("encoder.kind=transfomer", &["encoder", "kind", "\"transfomer\"", "did you mean \"transformer\""]);
     check("method.kind=42", &["`method.kind` must be a text in quotes; it is 42"]);
-    check("method.hiden=8", &["`method.hiden` is no setting of \"fet\"; did you mean \"hidden\"?"]);
+    check("method.hiden=8", &["`method.hiden` is not a setting of \"fet\"; did you mean \"hidden\"?"]);
     check("method.hidden=wide", &["`method.hidden` must be a whole number", "at least 1", "it is \"wide\""]);
-    check("train.epoch=1", &["`train.epoch` is no setting; did you mean \"epochs\"?"]);
-    check("traim.epochs=1", &["`traim` is no setting; did you mean \"train\"?"]);
+    check("train.epoch=1", &["`train.epoch` is not a setting; did you mean \"epochs\"?"]);
+    check("traim.epochs=1", &["`traim` is not a setting; did you mean \"train\"?"]);
     check("train.epochs=0", &["train.epochs", "must be at least 1", "0"]);
     check("train.epochs=-1", &["train.epochs", "-1"]);
     check("train.batch_size=1.5", &["train.batch_size", "1.5"]);

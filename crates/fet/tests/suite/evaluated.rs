@@ -125,8 +125,8 @@ fn the_nearest_of_a_list_are_a_shorter_list() {
 #[test]
 fn steps_that_see_some_of_the_neighbours_are_refused_where_all_are_needed() {
     for (sets, because) in [
-        (&["method.kind=fedsim"][..], "its model takes all that it links"),
-        (&["privacy.kind=gaussian"], "a release is of all neighbours"),
+        (&["method.kind=fedsim"][..], "its model needs all linked neighbours"),
+        (&["privacy.kind=gaussian"], "every release covers all neighbours"),
     ] {
         let mut table = toml::Table::try_from(experiment(sets)).expect("settings");
         fet_core::experiment::set(&mut table, "train.neighbours_per_step=2").expect("an assignment");

@@ -335,7 +335,7 @@ fn identifiers_are_linked_as_they_stand() {
         };
         let (pairs, told) = linked(["a.csv", "b.csv"], &[]);
         assert_eq!(pairs, ["0,0", "1,1"], "{linker}");
-        assert!(told.contains("key `id` is compared as they stand"), "{told}");
+        assert!(told.contains("key `id` is compared as written"), "{told}");
         assert_eq!(linked(["a.csv", "b.csv"], &["--numbers"]).0.len(), 2, "0123 is 123");
         assert_eq!(linked(["a.csv", "b.csv"], &["--text", "--set=compare=normal"]).0, ["0,0", "1,1"]);
         let (pairs, _) = linked(["c.csv", "d.csv"], &[]);

@@ -254,7 +254,7 @@ fn wrong_use_is_refused() {
     check(&random, &["linker.kind", "no other record", "\"random\""]);
     let sealed = [noise, "privacy.sample_rate=0.5", "linker.kind=random"];
     check(&sealed, &["linker.kind", "in the clear", "privacy.sample_rate"]);
-    check(&[noise, "method.pe_average_every=1"], &["pe_average_every", "bear no noise", "it is 1"]);
+    check(&[noise, "method.pe_average_every=1"], &["pe_average_every", "carry no noise", "it is 1"]);
     check(
         &[noise, "aggregator.kind=similarity-weighted"],
         &["privacy.kind", "similarities", noise.rsplit('=').next().expect("a kind")],

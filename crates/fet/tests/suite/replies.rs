@@ -97,7 +97,7 @@ fn a_reply_that_does_not_fit_is_an_error_that_names_party_message_and_round() {
             }
             _ => Ok(reply),
         },
-        &["Forward", "validating epoch 1", "Saved"],
+        &["Forward", "validation batch 1 of epoch 1", "Saved"],
     );
     check(
         &[],
