@@ -1,13 +1,13 @@
 //! A cache of links on disk, addressed by keys, linker, settings and seed.
 //!
-//! Off unless the environment variable [`CACHE_VARIABLE`] names a folder. A file's name is the hash of all inputs of
-//! its links; its content repeats that hash and ends with a checksum. A file that is damaged, truncated or for other
-//! inputs is detected, recomputed and replaced. Files are written atomically. Linkers that pose a challenge are not
-//! cached: their messages never repeat. A file holds links and similarities in the clear: it belongs to the party that
-//! links.
+//! The cache is off unless the environment variable [`CACHE_VARIABLE`] names a folder. The name of a file is
+//! the hash of all inputs of its links. The file repeats this hash and ends with a checksum. The cache
+//! detects a file that is damaged, truncated or for other inputs, computes its links again and replaces the
+//! file. It writes files atomically. Linkers that pose a challenge are not cached, since their messages never
+//! repeat. A file contains links and similarities in plain form and belongs to the party that links.
 //!
-//! The hash covers the queries as the asker conceals them, and what is derived from the owner's secret: links under an old secret of
-//! either side are not reused. The secret itself is stored nowhere.
+//! The hash covers the encoded queries of the querier, and a value derived from the data holder's secret.
+//! Links under an old secret of either side are therefore not reused. The secret itself is never stored.
 
 use std::path::PathBuf;
 
@@ -19,24 +19,24 @@ use fet_core::data::Keys;
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 use zeroize::Zeroizing;
 
-/// The environment variable that names the folder of the cache.
+/// Environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
-/// The format of the files; it is part of the hash.
+/// Format of the files, which is part of the hash.
 const FORMAT: &str = concat!("fet links 4 ", env!("CARGO_PKG_VERSION"));
 
-/// A linker whose owner checks a folder before it links.
+/// A linker whose data holder searches a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
-    /// Kind and settings, as in the report.
+    /// Kind and settings of the linker, as in the report.
     settings: String,
-    /// The environment variables that these say hold secrets.
+    /// Environment variables that hold secrets, according to the settings.
     secrets: Vec<String>,
     folder: PathBuf,
 }
 
 impl Cached {
-    /// `inner`, with a cache if the environment names a folder.
+    /// Returns `inner`, with a cache if the environment names a folder.
     pub fn from_environment(inner: Box<dyn Linker>, settings: &toml::Table) -> Box<dyn Linker> {
         match std::env::var_os(CACHE_VARIABLE).filter(|folder| !folder.is_empty()) {
             Some(folder) => Box::new(Self::new(inner, settings, PathBuf::from(folder))),
@@ -44,13 +44,13 @@ impl Cached {
         }
     }
 
-    /// `inner`, which was built from `settings`, with a cache in `folder`.
+    /// Returns `inner`, which was built from `settings`, with a cache in `folder`.
     pub fn new(inner: Box<dyn Linker>, settings: &toml::Table, folder: PathBuf) -> Self {
         Self { inner, settings: settings.to_string(), secrets: secrets(settings), folder }
     }
 }
 
-/// Every `secret_env` of the settings, those of inner linkers included.
+/// Returns every `secret_env` of the settings, including those of inner linkers.
 fn secrets(settings: &toml::Table) -> Vec<String> {
     let own = settings.get("secret_env").and_then(toml::Value::as_str).filter(|name| !name.is_empty());
     let inner = settings.values().filter_map(toml::Value::as_table).flat_map(secrets);
@@ -68,7 +68,8 @@ impl Linker for Cached {
 
     fn owner(&self, seed: u64) -> Box<dyn Owner> {
         let inner = self.inner.owner(seed);
-        // An owner that asks back links by messages of this run, which no file of another run can stand for.
+        // A data holder that poses a challenge links by messages of this run, so no file of another run can
+        // replace it.
         if self.inner.about().challenges {
             return inner;
         }
@@ -83,7 +84,7 @@ impl Linker for Cached {
 struct Searched {
     inner: Box<dyn Owner>,
     settings: String,
-    /// Derived from the owner's secret, where its settings name one.
+    /// Value derived from the data holder's secret, if its settings name one.
     secret: Zeroizing<Vec<u8>>,
     seed: u64,
     folder: PathBuf,
@@ -101,16 +102,24 @@ impl Owner for Searched {
                     (task.progress)(links.rows());
                     return Ok(links);
                 }
-                Err(problem) => self.warnings.push(format!("{} {problem}; linked anew", path.display())),
+                Err(problem) => self
+                    .warnings
+                    .push(format!("{}: the file {problem}. The links are computed again.", path.display())),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                self.warnings.push(format!("{} cannot be read ({error}); linked anew", path.display()));
+                self.warnings.push(format!(
+                    "{}: the file cannot be read ({error}). The links are computed again.",
+                    path.display()
+                ));
             }
         }
         let links = self.inner.link(task)?;
         if let Err(error) = fet_files::write(&path, &to_bytes(&key, &links)) {
-            let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
+            let warning = format!(
+                "{}: the file cannot be written ({error}). The links are not cached.",
+                path.display()
+            );
             self.warnings.push(warning);
         }
         Ok(links)
@@ -181,7 +190,7 @@ fn to_bytes(key: &[u8; 32], links: &Links) -> Vec<u8> {
     bytes
 }
 
-/// The links of a file, or why it is invalid.
+/// Returns the links of a file, or the reason why the file is invalid.
 fn from_bytes(
     key: &[u8; 32],
     bytes: &[u8],
@@ -189,11 +198,11 @@ fn from_bytes(
 ) -> Result<Links, &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
     if fet_files::sha256(content) != *sum {
-        return Err("does not have the checksum that it states: it is damaged");
+        return Err("does not match its checksum: it is damaged");
     }
     let Some((stated, body)) = content.split_first_chunk::<32>() else { return Err("is too short") };
     if stated != key {
-        return Err("is of other keys or settings than its name says");
+        return Err("contains links of other keys or settings");
     }
     let parse = || -> Result<Links, LinkError> {
         let mut reader = Reader::new(body);
@@ -217,7 +226,7 @@ fn from_bytes(
             (0..count).map(|_| reader.number().map(f32::from_bits)).collect::<Result<_, _>>()?;
         Ok(Links::new(neighbours, available, indices, similarities).with_estimate(estimate))
     };
-    parse().map_err(|_| "holds no links")
+    parse().map_err(|_| "contains no links")
 }
 
 #[cfg(test)]
@@ -240,14 +249,14 @@ mod tests {
         fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("readable").path()).collect()
     }
 
-    /// Links and warnings.
+    /// Returns the links and the warnings.
     fn link(linker: &Cached, queries: &Keys, records: &Keys, seed: u64) -> (Links, Vec<String>) {
         let (mut asker, mut owner) = (linker.asker(seed), linker.owner(seed));
         let links = link_between(asker.as_mut(), owner.as_mut(), queries, records, &|_| ());
         (links.expect("linkable"), owner.warnings())
     }
 
-    /// An owner whose secret was changed does not take links that were made under the old one.
+    /// A data holder with a new secret does not reuse links that were made under the old secret.
     #[test]
     fn a_changed_secret_is_another_file() {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -256,7 +265,7 @@ mod tests {
         )
         .expect("TOML");
         assert_eq!(secrets(&table), ["FET_CACHE"]);
-        // With a secret that is always there and without, under settings that are the same.
+        // With a secret that always exists (`PATH`) and without a secret, under equal settings.
         let keys = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
         for variables in [&["PATH"][..], &[], &["PATH"]] {
             let mut linker = cached("nearest", folder.path());
@@ -276,7 +285,7 @@ mod tests {
             let file = files(folder.path()).pop().expect("a file is there");
             let whole = fs::read(&file).expect("readable");
             assert_eq!(link(&linker, &keys, &keys, 1), (first.clone(), Vec::new()), "{kind} from the file");
-            // A flipped bit, a cut, an empty file, and another run's file under this name.
+            // A flipped bit, a truncated file, an empty file, and another run's file under this name.
             let mut flipped = whole.clone();
             flipped[whole.len() / 2] ^= 1;
             let other = cached(kind, &folder.path().join("other"));
@@ -286,9 +295,9 @@ mod tests {
             for bad in [flipped, whole[..whole.len() - 5].to_vec(), Vec::new(), other] {
                 fs::write(&file, bad).expect("writable");
                 let (again, warnings) = link(&linker, &keys, &keys, 1);
-                assert_eq!(again, first, "{kind} linked anew");
-                assert!(warnings.len() == 1 && warnings[0].contains("linked anew"), "{warnings:?}");
-                assert_eq!(fs::read(&file).expect("readable"), whole, "{kind}: the file is mended");
+                assert_eq!(again, first, "{kind} computed again");
+                assert!(warnings.len() == 1 && warnings[0].contains("computed again"), "{warnings:?}");
+                assert_eq!(fs::read(&file).expect("readable"), whole, "{kind}: the file is replaced");
             }
         }
     }
@@ -314,8 +323,8 @@ mod tests {
         assert_eq!(files(folder.path()).len(), 0);
     }
 
-    /// Two secrets, as from an environment variable: here each is derived from a different seed of the asker, while the
-    /// owner's seed, settings and keys stay the same.
+    /// Two secrets, as if from an environment variable. Each is derived from a different seed of the querier,
+    /// while the data holder's seed, settings and keys stay the same.
     #[test]
     fn another_secret_is_another_file() {
         let numbers = Keys::from(Matrix::new(1, (0..40).map(f64::from).collect()));
