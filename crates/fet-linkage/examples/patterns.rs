@@ -1,4 +1,5 @@
-//! What filters give away to who has no secret: the attack of [`fet_linkage::patterns`] on a table of which the truth is known.
+//! Runs the attack of [`fet_linkage::patterns`] on a table with known truth, and so measures how much filters
+//! reveal to an attacker without the secret.
 //!
 //! ```text
 //! grep -v dup dataset2.csv > public.csv
@@ -7,13 +8,16 @@
 //!     target=surname none diffusion=10 salt=date_of_birth:4
 //! ```
 //!
-//! The first table is encoded under a secret that the attack does not have, the second is public: other people of the same population. Both
-//! are CSV without quotes, as FEBRL's. Settings are `weighting` (entropy or rarity), `bits`, `q`, `load`, `values` (the number of frequent
-//! values that are looked for), `least` (records of a pattern), `starts` (of searches, for each bit) and
-//! `seed`; each further word is a hardening, or several joined by `+`.
+//! The program encodes the first table under a secret that the attack does not have. The second table is
+//! public: other people of the same population. Both are CSV files without quotes, like those of FEBRL.
+//! Settings are `weighting` (entropy or rarity), `bits`, `q`, `load`, `values` (number of frequent values to
+//! look for), `least` (minimum number of records of a pattern), `starts` (number of searches for each bit)
+//! and `seed`. Each further word is a hardening, or several joined by `+`.
 //!
-//! It prints, for each: patterns found, those given a value, the records that they name and the share of these that is right; and of the
-//! records that have one of the frequent values the share that is named rightly, beside that of saying the most frequent value of all.
+//! For each hardening the program prints the number of patterns found, the number of patterns with a value,
+//! the number of records that they name, and the share of these records named correctly. For the records with
+//! a frequent value it prints the share named correctly, and as the baseline the share that is correct if
+//! every record gets the most frequent value.
 
 #![expect(clippy::print_stdout, reason = "a program answers on standard output")]
 
@@ -35,7 +39,7 @@ fn main() {
 fn run() -> Result<(), String> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let [encoded, public, rest @ ..] = words.as_slice() else {
-        return Err("say ENCODED.csv PUBLIC.csv columns=A,B target=A".into());
+        return Err("usage: patterns ENCODED.csv PUBLIC.csv columns=A,B target=A".into());
     };
     let known = ["columns", "target", "weighting", "bits", "q", "load", "values", "least", "starts", "seed"];
     let pairs = rest.iter().filter_map(|word| word.split_once('='));
@@ -44,7 +48,7 @@ fn run() -> Result<(), String> {
     let number = |key: &str, usual: &'static str| {
         text(key, usual)
             .parse::<f64>()
-            .map_err(|_| format!("{key} must be a number; it is {}", text(key, usual)))
+            .map_err(|_| format!("{key}: must be a number; it is {}", text(key, usual)))
     };
     let columns: Vec<String> = text("columns", "given_name,surname").split(',').map(str::to_string).collect();
     let target = text("target", "surname");
@@ -126,7 +130,7 @@ struct Encoding {
 }
 
 impl Encoding {
-    /// The same, hardened as `words` say.
+    /// Returns this encoding with the hardening that `words` describe.
     fn hardened(&self, words: &str, place: &dyn Fn(&str) -> Result<usize, String>) -> Result<Self, String> {
         let mut own = self.clone();
         for word in words.split('+') {
@@ -156,7 +160,7 @@ impl Encoding {
         Ok(own)
     }
 
-    /// The filters of records of `fields` cells, by a schema that is learned from them.
+    /// Returns the filters of records of `fields` cells. The schema is learned from these records.
     fn encode(&self, secret: &[u8], cells: &[String], fields: usize) -> BitTable {
         let settings = ClkSettings { bits: self.bits, q: self.q, hardening: self.hardening };
         let insertions = self.load * self.bits as f64;
@@ -172,7 +176,7 @@ impl Encoding {
     }
 }
 
-/// The named columns of a table, row by row.
+/// Reads the named columns of a table, row by row.
 fn read(path: &str, columns: &[String]) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     let mut lines = text.lines().map(|line| line.split(',').map(str::trim).collect::<Vec<_>>());

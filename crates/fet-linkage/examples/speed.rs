@@ -1,4 +1,4 @@
-//! How quick the searches are, beside brute force where that is the question:
+//! Measures the speed of the searches, compared with brute force where that is of interest:
 //!
 //! ```text
 //! cargo run --release -p fet-linkage --example speed -- clk 100000 100
@@ -8,7 +8,7 @@
 //! zcat train-images-idx3-ubyte.gz | cargo run --release -p fet-linkage --example speed -- hnsw 100 300
 //! ```
 //!
-//! Data are drawn outside of the timed part, by a fixed seed.
+//! Data are drawn with a fixed seed, outside the timed part.
 
 #![expect(clippy::print_stdout, reason = "a program answers on standard output")]
 
@@ -35,7 +35,7 @@ fn main() {
         Some("nearest") => nearest(),
         Some("psi") => psi(number(1, 100_000)),
         Some("hnsw") => graph(number(1, 100), number(2, 300)),
-        _ => println!("say clk, blocking, nearest, psi or hnsw"),
+        _ => println!("usage: speed clk|blocking|nearest|psi|hnsw"),
     }
     println!("peak memory: {:.0} MB", peak_megabytes());
 }
@@ -47,14 +47,14 @@ fn peak_megabytes() -> f64 {
     kib.unwrap_or(0.0) * 1024.0 / 1e6
 }
 
-/// Vectors of 1,024 bits of which 0.375 are set.
+/// Returns vectors of 1,024 bits, with a share of 0.375 set.
 fn filters(rows: usize, seed: u64) -> BitTable {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut word = || rng.next_u64() & (rng.next_u64() | rng.next_u64());
     BitTable::from_words(1_024, (0..rows * 16).map(|_| word()).collect())
 }
 
-/// The best by two similarities.
+/// Times the exact search with two similarity measures.
 fn clk(rows: usize, take: usize) {
     let (queries, records) = (filters(rows, 1), filters(rows, 2));
     let take = take.min(rows);
@@ -71,7 +71,7 @@ fn clk(rows: usize, take: usize) {
     }
 }
 
-/// Blocking beside all pairs, and what is expected of it.
+/// Times blocking and the comparison of all pairs, and prints the expected ratio.
 fn blocking(rows: usize, sampled: usize, tables: usize) {
     let (queries, records) = (filters(rows, 1), filters(rows, 2));
     let blocking = Blocking { tables, sampled };
@@ -108,7 +108,7 @@ fn nearest() {
 }
 
 fn psi(rows: usize) {
-    // Half of the keys are the other's too.
+    // Both tables have half of the keys in common.
     let keys = |from: usize| (from..from + rows).map(|key| format!("key {key}")).collect::<Vec<_>>();
     let (asked, owned) = (keys(0), keys(rows / 2));
     let mut rng = ChaCha20Rng::seed_from_u64(1);
@@ -123,7 +123,7 @@ fn psi(rows: usize) {
     println!("{rows} x {rows} keys, {common} in common: {seconds:.1} s, {:.1} MB sent", sent as f64 / 1e6);
 }
 
-/// mnist's training images from standard input: each among all 60,000.
+/// Searches MNIST's training images, read from standard input: each image among all 60,000.
 fn graph(construction: usize, candidates: usize) {
     let mut bytes = Vec::new();
     std::io::stdin().read_to_end(&mut bytes).expect("images on standard input");

@@ -1,8 +1,9 @@
-//! Blocking of bit vectors by locality-sensitive hashing: only pairs that agree in some sample of bits are compared.
+//! Blocking of bit vectors by locality-sensitive hashing: compares only pairs that agree in a sample of bits.
 //!
-//! Each of L tables groups records by θ bits that are drawn at random. Two vectors that differ in a share d of their bits
-//! meet in one table with probability (1 - d)^θ, in any with 1 - (1 - (1 - d)^θ)^L: the recall of a pair, which
-//! [`Blocking::recall`] states. A query that meets fewer than K records goes on with samples of fewer bits.
+//! Each of L tables groups records by θ bits that are drawn at random. Two vectors that differ in a share d
+//! of their bits meet in one table with probability (1 - d)^θ, and in any table with probability 1 - (1 - (1
+//! - d)^θ)^L. This is the recall of a pair, which [`Blocking::recall`] returns. The search continues with
+//! samples of fewer bits for queries that meet fewer than K records.
 
 use rand::SeedableRng;
 use rand::seq::index;
@@ -14,45 +15,49 @@ use crate::neighbours::Neighbours;
 use crate::search::{Index, Kernel, Measure};
 use crate::top::Top;
 
-/// The number of tables, and of bits that each samples.
+/// Number of tables, and number of bits that each table samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Blocking {
-    /// L.
+    /// Number of tables, L.
     pub tables: usize,
-    /// θ.
+    /// Number of sampled bits, θ.
     pub sampled: usize,
 }
 
-/// What a row costs in a table (hashed, sorted, looked up), and a pair that meets, in pairs of a search over 1,024 bits (1.5 ns under
-/// AVX-512), as `examples/speed.rs` measures them. A pair that meets costs its way to the memory, whatever its length.
+/// Cost of a row in a table (hashing, sorting and looking up), and cost of a pair that meets. The unit is one
+/// pair of a full search over 1,024 bits (1.5 ns under AVX-512), as measured by `examples/speed.rs`. A pair
+/// that meets costs a memory access, whatever its length.
 const HASHED: f64 = 70.0;
 const COMPARED: f64 = 40.0;
-/// A query that is expected to meet no more than so many times K records may well meet fewer than K.
+/// A query that is expected to meet at most this multiple of K records may meet fewer than K.
 const AMPLE: f64 = 2.0;
-/// All pairs of so many words are compared in a minute or so: two threads take 45 s.
+/// Number of words up to which comparing all pairs is fast enough: two threads take 45 s for this many.
 const SOON: f64 = 1e12;
-/// Rows of either table that are looked at to tell how often others meet.
+/// Number of rows of each table that are sampled to estimate how often non-matches meet.
 const LOOKED_AT: usize = 500;
-/// Who is lonely goes on with so many tables at most, of fewer bits, down to so many.
+/// Maximum number of extra tables in each round for queries with too few candidates; fewest and most bits
+/// that a table samples.
 const AGAIN: usize = 4;
 const FEWEST_SAMPLED: usize = 8;
 const MOST_SAMPLED: usize = 96;
 
 impl Blocking {
-    /// The probability that two vectors are compared that differ in the share `differing` of their bits.
+    /// Returns the probability that two vectors are compared if they differ in the share `differing` of their
+    /// bits.
     pub fn recall(self, differing: f64) -> f64 {
         let one = (1.0 - differing).powi(self.sampled as i32);
         1.0 - (1.0 - one).powi(self.tables as i32)
     }
 
-    /// The fewest tables that compare such vectors with probability `recall`.
+    /// Returns the smallest number of tables that compare such vectors with probability `recall`.
     pub fn tables_for(sampled: usize, differing: f64, recall: f64) -> usize {
         let one = (1.0 - differing).powi(sampled as i32);
         if one >= 1.0 { 1 } else { ((1.0 - recall).ln() / (1.0 - one).ln()).ceil().max(1.0) as usize }
     }
 
-    /// The blocking that is expected to be the quickest of those with probability `recall` for vectors of Dice similarity `similarity`;
-    /// none where all pairs are compared soon enough, or are not much slower.
+    /// Returns the blocking with the lowest expected cost among those with probability `recall` for vectors
+    /// of Dice similarity `similarity`. Returns `None` if comparing all pairs is fast enough or not much
+    /// slower.
     pub fn choose(
         queries: &BitTable,
         records: &BitTable,
@@ -74,27 +79,30 @@ impl Blocking {
         (cost < 0.5).then_some(best)
     }
 
-    /// The share of bits in which a vector differs from one of this Dice similarity: of a bits each they share sa.
+    /// Returns the share of bits in which a vector differs from a vector of this Dice similarity. Two vectors
+    /// with a set bits each have s·a bits in common at similarity s.
     pub fn differing(queries: &BitTable, similarity: f64) -> f64 {
         let ones: f64 = (0..queries.rows()).into_par_iter().map(|row| f64::from(queries.ones(row))).sum();
         let share = ones / (queries.rows().max(1) * queries.bits()) as f64;
         (2.0 * share * (1.0 - similarity)).min(1.0)
     }
 
-    /// How many times as long this is expected to take as comparing all pairs for the `take` best, by how alike some of the vectors are.
+    /// Returns the expected duration as a multiple of comparing all pairs for the `take` best. The estimate
+    /// uses the similarities in a sample of both tables.
     pub fn cost(self, queries: &BitTable, records: &BitTable, take: usize) -> f64 {
         Strangers::of(queries, records).cost(self, take)
     }
 
-    /// What follows for those who meet too few.
+    /// Returns the next round, for queries that meet too few records.
     fn again(self) -> Self {
         Self { tables: self.tables.min(AGAIN), sampled: self.sampled * 2 / 3 }
     }
 
-    /// The `take` records most like each query among those it meets. Also tells how many pairs were compared.
+    /// Returns the `take` most similar records of each query among the records that it meets, and the number
+    /// of pairs compared.
     ///
-    /// One table is in memory at a time. Queries that meet fewer records than they want go on with tables of fewer bits, and what is left
-    /// in the end is compared with all.
+    /// Only one table is in memory at a time. Queries that meet too few records continue with tables of fewer
+    /// bits. The search compares the queries that remain at the end with all records.
     ///
     /// # Panics
     /// If there are fewer than `take` records.
@@ -115,7 +123,7 @@ impl Blocking {
         let (mut compared, mut told, mut level) = (0, 0, self);
         let lonely = |tops: &[Top]| tops.iter().filter(|top| !top.is_full()).count();
         loop {
-            // Only who is lonely now asks; the others have what they want.
+            // After the first level, only queries with too few candidates continue.
             let asks: Vec<bool> = tops.iter().map(|top| !top.is_full() || level == self).collect();
             for table in 0..level.tables {
                 compared += join.table(level.sampled, &asks, &mut tops, &mut rng);
@@ -132,7 +140,7 @@ impl Blocking {
         let left: Vec<usize> = (0..tops.len()).filter(|&query| !tops[query].is_full()).collect();
         compared += (left.len() * records.rows()) as u64;
         let words = left.iter().flat_map(|&query| queries.row(query)).copied().collect();
-        // Those together, by the search that is quick for all pairs.
+        // The full search handles the remaining queries together, since it is fast for all pairs.
         let rest = (!left.is_empty()).then(|| {
             Index::new(records).search(&BitTable::from_words(queries.bits(), words), take, measure, done)
         });
@@ -154,12 +162,12 @@ impl Blocking {
     }
 }
 
-/// How alike a query and a record are that do not belong together.
+/// Similarity of queries and records that do not match, estimated from a sample.
 struct Strangers {
     queries: f64,
     records: f64,
     words: f64,
-    /// The share of bits in which pairs differ.
+    /// Share of bits in which each sampled pair differs.
     differing: Vec<f64>,
 }
 
@@ -186,13 +194,13 @@ impl Strangers {
         }
     }
 
-    /// How often strangers meet in a table.
+    /// Returns the probability that two non-matches meet in a table.
     fn meet(&self, sampled: usize) -> f64 {
         let all = self.differing.iter().map(|differing| (1.0 - differing).powi(sampled as i32)).sum::<f64>();
         all / self.differing.len().max(1) as f64
     }
 
-    /// In times of comparing all pairs.
+    /// Returns the expected duration as a multiple of comparing all pairs.
     fn cost(&self, blocking: Blocking, take: usize) -> f64 {
         if blocking.sampled < FEWEST_SAMPLED {
             return 1.0;
@@ -207,17 +215,18 @@ impl Strangers {
     }
 }
 
-/// The tables whose rows meet.
+/// The two tables whose rows meet.
 struct Join<'a> {
     queries: &'a BitTable,
     records: &'a BitTable,
-    /// How many bits each query and each record has.
+    /// Number of set bits of each query and of each record.
     ones: [Vec<u32>; 2],
     measure: Measure,
 }
 
 impl Join<'_> {
-    /// Compares each query that `asks` with the records that agree with it in `sampled` bits, drawn anew. Tells how many pairs met.
+    /// Compares each query marked in `asks` with the records that agree with it in `sampled` newly drawn
+    /// bits. Returns the number of pairs that met.
     fn table(&mut self, sampled: usize, asks: &[bool], tops: &mut [Top], rng: &mut ChaCha8Rng) -> u64 {
         let Self { queries, records, ones, measure } = self;
         let bits = records.bits();
@@ -232,7 +241,7 @@ impl Join<'_> {
         let mut places: Vec<(u32, u32)> =
             (0..records.rows()).into_par_iter().map(|row| (hash(records.row(row)), row as u32)).collect();
         places.par_sort_unstable();
-        // Where the hashes of each prefix begin.
+        // First place of each hash prefix.
         let shift = 32 - records.rows().next_power_of_two().ilog2().min(24);
         let prefix = |hash: u32| hash.checked_shr(shift).unwrap_or_default() as usize;
         let mut starts = vec![0u32; prefix(u32::MAX) + 2];
@@ -282,8 +291,9 @@ mod tests {
         let met = (0..rows).filter(|&row| found.row(row)[0] == row as u32).count();
         let stated = blocking.recall(flips as f64 / bits as f64);
         assert!((0.52..0.54).contains(&stated), "{stated}");
-        // Others meet with 2^-11 in each table, four of 4,000; who meets none of them either, e^-4, is compared with all and finds its own.
-        // α = 1e-6: five standard deviations.
+        // Another record meets a query with probability 2^-11 in each table, so a query meets about four of
+        // the 4,000. With probability e^-4 it meets none of them. If it does not meet its own record either,
+        // it is compared with all records and finds its own. α = 1e-6: five standard deviations.
         let (rows, spread) = (rows as f64, 5.0 * (rows as f64 * 0.25).sqrt());
         let lonely = (1.0 - stated) * (-2.0 * rows / 2048.0f64).exp();
         assert!((met as f64 - (stated + lonely) * rows).abs() < spread, "{met}");
@@ -292,7 +302,7 @@ mod tests {
         assert_eq!(Blocking::tables_for(20, 0.1, 0.8), 13);
     }
 
-    /// Vectors of which a share of the bits are set.
+    /// Returns vectors with a quarter of the bits set.
     fn table(rows: usize, seed: u64) -> BitTable {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         BitTable::from_words(1_024, (0..rows * 16).map(|_| rng.next_u64() & rng.next_u64()).collect())
@@ -302,10 +312,10 @@ mod tests {
     fn blocking_is_said_to_pay_only_where_a_query_meets_enough_and_not_all() {
         let (queries, records) = (table(2_000, 1), table(2_000, 2));
         let cost = |tables, sampled, take| Blocking { tables, sampled }.cost(&queries, &records, take);
-        // Of 2,000 records a query meets 2,000 · 0.625^10 = 18 in one table.
+        // A query meets 2,000 · 0.625^10 = 18 of 2,000 records in one table.
         assert!(cost(1, 10, 5) < 1.0);
-        assert!(cost(1, 10, 20) > 1.0, "18 are not ample for 20");
-        assert!(cost(50, 8, 5) > 1.0, "50 tables at 0.625^8 meet most");
+        assert!(cost(1, 10, 20) > 1.0, "18 records are too few for 20");
+        assert!(cost(50, 8, 5) > 1.0, "50 tables at 0.625^8 compare most pairs");
     }
 
     #[test]
@@ -324,8 +334,8 @@ mod tests {
         assert!(compared >= 300 * 300);
     }
 
-    /// Of fewer bits more agree: those who met too few need not be compared with all. Every query gets K different records, and is told to
-    /// be done once.
+    /// More records agree in fewer bits, so queries with too few candidates need no full search. Every query
+    /// gets K different records and is reported as done once.
     #[test]
     fn who_meets_too_few_meets_more_by_fewer_bits() {
         let (queries, records) = (table(3_000, 1), table(3_000, 2));

@@ -1,10 +1,12 @@
-//! Cryptographic long-term keys: a record's texts as one keyed Bloom filter (Schnell, Bachteler, Reiher 2009).
+//! Cryptographic long-term keys: the texts of a record as one keyed Bloom filter (Schnell, Bachteler, Reiher
+//! 2009).
 //!
-//! Each q-gram of each field is hashed by HMAC-SHA256 under a secret that the parties share, and sets as many bits as its
-//! field weighs. Similar texts set similar bits; without the secret nobody can set any. A field that is empty sets
-//! none. Whoever has the secret can encode guesses and compare: the secret must not reach the party that compares, or
-//! that party must be trusted. Frequencies of bits leak frequencies of q-grams; hardening ([`Hardening`]) makes that
-//! harder and does not make it impossible.
+//! The encoder hashes each q-gram of each field with HMAC-SHA256 under a secret that the parties share. Each
+//! q-gram sets a number of bits that depends on the weight of its field. Similar texts set similar bits, and
+//! an empty field sets none. Setting the right bits requires the secret. A party with the secret can encode
+//! guesses and compare them. The secret must therefore not reach the party that compares, or that party must
+//! be trusted. Frequencies of bits leak frequencies of q-grams. Hardening ([`Hardening`]) makes such an
+//! attack harder, but not impossible.
 
 mod diffuse;
 mod harden;
@@ -26,14 +28,14 @@ pub use near::Near;
 pub use salt::Salt;
 pub use schema::{FieldPlan, MOST_HASHES, Rarity, Schema};
 
-/// How a record becomes bits; both sides need the same.
+/// Settings of the encoding. Both sides must use equal settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClkSettings {
     /// Length of the filter before hardening, a power of two from 128 to 65,536.
     pub bits: usize,
-    /// q of the q-grams.
+    /// Length q of the q-grams.
     pub q: usize,
-    /// What is done against frequency attacks.
+    /// Protection against frequency attacks.
     pub hardening: Hardening,
 }
 
@@ -47,7 +49,7 @@ pub struct Encoder {
     near: Vec<Option<Near>>,
 }
 
-/// Shows the settings, never the secret.
+/// Shows the settings and hides the secret.
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Encoder({:?}, {} fields)", self.settings, self.plans.len())
@@ -55,10 +57,10 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// An encoder of records with one field for each plan.
+    /// Returns an encoder of records with one field for each plan of the schema.
     ///
     /// # Panics
-    /// If `bits` is no power of two from 128 to 65,536.
+    /// If `bits` is not a power of two from 128 to 65,536.
     pub fn new(settings: ClkSettings, secret: &[u8], schema: &Schema) -> Self {
         let bits = settings.bits;
         assert!(bits.is_power_of_two() && (128..=65_536).contains(&bits), "{bits} bits");
@@ -73,19 +75,20 @@ impl Encoder {
         }
     }
 
-    /// The same, with hashes that depend on a record's stratum.
+    /// Returns this encoder with hashes that depend on a record's stratum.
     #[must_use]
     pub fn salted(self, salt: Option<Salt>) -> Self {
         Self { salt, ..self }
     }
 
-    /// The same, where fields have numbers or dates that are compared by how near they are; what is none there is a text.
+    /// Returns this encoder with fields that compare numbers or dates by distance. A cell of such a field
+    /// that is not a number or date is compared as text.
     #[must_use]
     pub fn near(self, near: Vec<Option<Near>>) -> Self {
         Self { near, ..self }
     }
 
-    /// Calls `take` with all that is hashed of the normal form of a field.
+    /// Calls `take` with every token of the normal form of a field.
     fn parts(&self, field: usize, group: u32, normal: &str, words: bool, mut take: impl FnMut(Gram)) {
         let point = |text: String| Gram { group, at: POINT, text };
         if let Some(near) = self.near.get(field).copied().flatten()
@@ -96,16 +99,21 @@ impl Encoder {
         grams(normal, self.settings.q, group, words, take);
     }
 
-    /// Weighs q-grams and words by how rare they are among these records. One that stands in df of n records sets bits in proportion to
-    /// ln(1 + n/df), its inverse document frequency (Spärck Jones 1972), and to its field's weight (1 where `weights` is empty). Fields
-    /// meet halfway between what their q-grams say and what their values tell apart: a field's bits are multiplied by the root of the
-    /// entropy of its values over the mean sum of its q-grams' weights. A record makes `insertions` in the mean.
+    /// Weighs q-grams and words by their rarity among these records.
     ///
-    /// What stands in fewer than [`Rarity::LEAST`] records is not told, and counts as if it stood in so many.
+    /// A q-gram that occurs in df of n records sets bits in proportion to its inverse document frequency ln(1
+    /// + n/df) (Spärck Jones 1972) and to the weight of its field (1 if `weights` is empty). The bits of a
+    /// field are also multiplied by √(H/w), where H is the entropy of the field's values and w is the mean
+    /// sum of its q-grams' weights. This is a compromise between the information in the q-grams and the
+    /// information in the values. A record makes `insertions` insertions on average.
+    ///
+    /// The result omits q-grams that occur in fewer than [`Rarity::LEAST`] records, and weighs them as if
+    /// they occurred in that many.
     pub fn rarity<T: AsRef<str>>(&self, cells: &[T], insertions: f64, weights: &[f64]) -> Rarity {
         let fields = self.plans.len();
         let rows = cells.len() / fields.max(1);
-        // In how many records of a field a q-gram stands; fields of one group share theirs when bits are given out.
+        // Number of records of a field that contain a q-gram. Fields of one group share the bits that are
+        // assigned to a q-gram.
         let mut counts: Vec<HashMap<Gram, (u32, u32)>> = vec![HashMap::new(); fields];
         let mut spread = Vec::with_capacity(fields);
         for (field, (plan, counts)) in self.plans.iter().zip(&mut counts).enumerate() {
@@ -124,13 +132,14 @@ impl Encoder {
             }
             spread.push((schema::entropy(&values), values.values().sum::<usize>()));
         }
-        // What is not told counts as barely told: some of it is misspelt, and no evidence.
+        // An omitted q-gram weighs as much as the rarest listed one. Some of these q-grams are misspellings
+        // and carry no information.
         let rare = |records: u32| (1.0 + rows as f64 / f64::from(records.max(Rarity::LEAST))).ln();
         let sums: Vec<f64> = counts
             .iter()
             .map(|counts| counts.values().map(|&(records, _)| f64::from(records) * rare(records)).sum())
             .collect();
-        // Of a single record nothing tells which field says more.
+        // If all columns are constant, as in a single record, entropies cannot rank the fields.
         let constant = spread.iter().all(|(entropy, _)| *entropy == 0.0);
         let share = |field: usize| {
             let (entropy, known) = spread[field];
@@ -145,7 +154,8 @@ impl Encoder {
         let is_near = |field: usize| self.near.get(field).is_some_and(Option::is_some);
         let mut stored: HashMap<u64, u16> = HashMap::new();
         for (field, (counts, share)) in counts.iter().zip(&shares).enumerate() {
-            // Of numbers nothing is told: what points of a grid are how frequent would say how many records have which number.
+            // The result omits the grid points of numbers, since their frequencies would reveal how many
+            // records have which number.
             if is_near(field) {
                 continue;
             }
@@ -155,13 +165,13 @@ impl Encoder {
                 *place = bits.max(*place);
             }
         }
-        // Each point of a number weighs as much, and all together what its letters would.
+        // All points of a number have the same weight. Together they weigh as much as its q-grams would.
         let unknown = |field: usize| {
             let (_, known) = spread[field];
             let each = sums[field] / (known.max(1) * near::TOKENS) as f64;
             shares[field] * if is_near(field) { each } else { rare(0) }
         };
-        // An unknown q-gram of two fields of one group sets the same bits in both, as a known one does.
+        // An unknown q-gram sets the same bits in all fields of a group, as a known q-gram does.
         let most = |plan: &FieldPlan| {
             let of_group = self.plans.iter().enumerate().filter(|(_, other)| other.group == plan.group);
             of_group.map(|(field, _)| unknown(field)).fold(0.0, f64::max)
@@ -170,12 +180,12 @@ impl Encoder {
         Rarity::new(stored, unknown)
     }
 
-    /// The bits of each record; `cells` holds them row by row, one text for each field.
+    /// Returns the bits of each record. `cells` contains the records row by row, one text for each field.
     pub fn encode<T: AsRef<str> + Sync>(&self, cells: &[T]) -> BitTable {
         self.encode_fields(cells, |_| true)
     }
 
-    /// The bits of each record by the fields of one group alone, in the strata of whole records.
+    /// Returns the bits that the fields of one group set in each record, using the strata of whole records.
     pub fn encode_group<T: AsRef<str> + Sync>(&self, cells: &[T], group: u32) -> BitTable {
         self.encode_fields(cells, |plan| plan.group == group)
     }
@@ -189,13 +199,14 @@ impl Encoder {
         let rows = cells.len() / fields.max(1);
         let mut table = BitTable::zeros(rows, self.settings.bits);
         let width = table.width();
-        // Values repeat (suburbs, given names), and q-grams even more: each thread remembers what it has hashed.
+        // Values repeat (suburbs, given names), and q-grams repeat even more, so each thread caches its
+        // hashes.
         let chunk = 2_048;
         table.words_mut().par_chunks_mut(chunk * width).zip(cells.par_chunks(chunk * fields)).for_each(
             |(words, cells)| {
                 let mut strata = HashMap::new();
                 for (row, cells) in words.chunks_exact_mut(width).zip(cells.chunks_exact(fields)) {
-                    // A record whose stratum is not known sets no bits: nothing could be like it.
+                    // A record without a known stratum sets no bits, so that it resembles no other record.
                     let Some(stratum) = salt::stratum(self.salt, &self.near, cells) else { continue };
                     let (mac, known) = strata
                         .entry(stratum)
@@ -222,7 +233,7 @@ impl Encoder {
                 let (digest, hashes) = known.entry(gram).or_insert_with_key(|gram| {
                     let digest = digest(mac, gram);
                     let hashes = match &self.rarity {
-                        // How rare it is does not depend on the stratum.
+                        // The rarity of a q-gram does not depend on the stratum.
                         Some(rarity) => rarity.hashes(field, &self.digest(gram)),
                         None => plan.hashes,
                     };
@@ -248,12 +259,13 @@ fn digest(mac: &Hmac<Sha256>, gram: &Gram) -> [u8; 32] {
     mac.finalize().into_bytes().into()
 }
 
-/// Calls `take` with each q-gram of a normal form, and beside them with each word and each ideograph.
+/// Calls `take` with each q-gram of a normal form. If `words` is true, also calls it with each word and each
+/// ideograph.
 fn grams(normal: &str, q: usize, group: u32, words: bool, mut take: impl FnMut(Gram)) {
     let number = is_number(normal);
     let mut place = 0u32;
     qgrams(normal, q, |gram| {
-        // Digits have a small alphabet: a pair of them says little without its place.
+        // Digits have a small alphabet: a pair of digits carries little information without its place.
         let at = if number { place / 2 } else { 0 };
         place += 1;
         take(Gram { group, at, text: gram.iter().collect() });
@@ -269,10 +281,10 @@ fn grams(normal: &str, q: usize, group: u32, words: bool, mut take: impl FnMut(G
     normal.chars().filter(|sign| is_ideograph(*sign)).for_each(|sign| take(whole(sign.to_string())));
 }
 
-/// Where a point of a number stands, beside the places of q-grams and words.
+/// Place of the grid points of a number, distinct from the places of q-grams and words.
 const POINT: u32 = u32::MAX - 1;
 
-/// What is hashed: a q-gram in its field.
+/// A token to hash: a q-gram in its field.
 #[derive(PartialEq, Eq, Hash, Clone)]
 struct Gram {
     group: u32,
@@ -280,17 +292,19 @@ struct Gram {
     text: String,
 }
 
-/// What a q-gram is known by: a part of its digest that no position follows from.
+/// Returns the tag that identifies a q-gram in a schema: a part of its digest that determines no bit
+/// position.
 fn tag(digest: &[u8; 32]) -> u64 {
     u64::from_le_bytes(digest[24..].try_into().expect("eight bytes of 32"))
 }
 
-/// Positions drawn from a digest: double hashing with an odd stride, which never repeats within a power of two.
+/// Returns positions drawn from a digest by double hashing. The stride is odd and never repeats within a
+/// power of two.
 fn positions(digest: &[u8; 32], bits: usize) -> impl Iterator<Item = usize> {
     let word = |at: usize| u64::from_le_bytes(digest[at..at + 8].try_into().expect("eight bytes of 32"));
     let (start, stride, bend) = (word(0), word(8) | 1, word(16));
     (0u64..).map(move |i| {
-        // The cubic term of enhanced double hashing keeps two grams from sharing a whole progression.
+        // The cubic term of enhanced double hashing prevents two q-grams from sharing a whole progression.
         let at = start
             .wrapping_add(i.wrapping_mul(stride))
             .wrapping_add(bend.wrapping_mul(i * i.wrapping_sub(1) * 2));

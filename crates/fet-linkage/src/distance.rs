@@ -1,9 +1,9 @@
-//! Squared Euclidean distances of long vectors, compiled for the vector instructions that the machine has.
+//! Squared Euclidean distances of long vectors, compiled for the vector instructions of the machine.
 //!
-//! Sums run in sixteen lanes that are added at the end: the same on every machine but for fused operations, which
-//! are not used.
+//! Sums run in sixteen lanes that are added at the end. Fused operations are not used, so that the result is
+//! the same on every machine.
 
-/// Which instructions compute the distances.
+/// Instruction set that computes the distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Squared(Level);
 
@@ -27,7 +27,7 @@ macro_rules! per_level {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx2 => {
                         #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
-                        // SAFETY: `best` alone makes this level, and only where the machine has AVX2.
+                        // SAFETY: only `best` creates this level, and only if the machine has AVX2.
                         unsafe {
                             $avx2(a, b)
                         }
@@ -35,7 +35,7 @@ macro_rules! per_level {
                     #[cfg(target_arch = "x86_64")]
                     Level::Avx512 => {
                         #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
-                        // SAFETY: `best` alone makes this level, and only where the machine has AVX-512.
+                        // SAFETY: only `best` creates this level, and only if the machine has AVX-512.
                         unsafe {
                             $avx512(a, b)
                         }
@@ -75,7 +75,7 @@ per_level!(floats, floats_avx2, floats_avx512, lanes_floats, f32, "|a - b|² in 
 per_level!(doubles, doubles_avx2, doubles_avx512, lanes_doubles, f64, "|a - b|² in double precision.");
 
 impl Squared {
-    /// The fastest instructions that this machine has.
+    /// Returns the fastest level that this machine supports.
     pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -102,7 +102,7 @@ mod tests {
             let plain: f64 = a.iter().zip(&b).map(|(a, b)| (a - b) * (a - b)).sum();
             let singles = |x: &[f64]| x.iter().map(|&x| x as f32).collect::<Vec<_>>();
             for squared in [Squared::best(), Squared(Level::Portable)] {
-                // Small integers: every sum is exact in either precision.
+                // Small integers: every sum is exact in both precisions.
                 assert_eq!(squared.doubles(&a, &b), plain);
                 assert_eq!(f64::from(squared.floats(&singles(&a), &singles(&b))), plain);
             }

@@ -1,8 +1,9 @@
-//! Comparison of texts in the clear: the unprotected yardstick.
+//! Comparison of plain texts, the unprotected baseline.
 //!
-//! The similarity of two records is the mean Jaro-Winkler similarity of their normalised fields, weighted. A field that is
-//! empty on either side counts as half a match: it says nothing for or against, but two records of which nothing is
-//! known must not look alike. Distinct values are compared once, however many records have them.
+//! The similarity of two records is the weighted mean Jaro-Winkler similarity of their normalised fields. A
+//! field that is empty on either side counts as half a match, since it neither supports nor contradicts a
+//! match. An entirely empty record has similarity 0 with every record. The search compares distinct values
+//! once, however many records have them.
 
 use std::collections::HashMap;
 
@@ -13,7 +14,7 @@ use crate::neighbours::Neighbours;
 use crate::text::normalise;
 use crate::top::Top;
 
-/// A column's distinct values, and which of them each row has; `u32::MAX` where the cell is empty.
+/// Distinct values of a column, and the value of each row. `u32::MAX` marks an empty cell.
 struct Column {
     values: Vec<Vec<char>>,
     of: Vec<u32>,
@@ -38,10 +39,11 @@ impl Column {
     }
 }
 
-/// What two fields of which one is empty count.
+/// Similarity of two fields if one of them is empty.
 const UNKNOWN: f32 = 0.5;
 
-/// For each query record the `take` most similar records; cells stand row by row, one for each weight.
+/// Returns the `take` most similar records of each query record. Cells are given row by row, one for each
+/// weight.
 ///
 /// # Panics
 /// If there are fewer than `take` records.

@@ -1,8 +1,9 @@
-//! Nearly the K nearest of many points of many dimensions: a hierarchical navigable small world (Malkov and Yashunin
-//! 2018), by the crate `instant-distance`.
+//! Approximate K nearest neighbours in many dimensions: a hierarchical navigable small world graph (Malkov
+//! and Yashunin 2018), by the crate `instant-distance`.
 //!
-//! Recall is not certain: it grows with `search`, and [`recall`] measures it. The graph is built by one thread, for
-//! the library's parallel build depends on which thread is first and links must repeat; queries are answered in parallel.
+//! The search may miss neighbours. Recall grows with `search`, and [`recall`] measures it. One thread builds
+//! the graph, because the result of the library's parallel build depends on the order of threads and links
+//! must be reproducible. Queries run in parallel.
 
 use instant_distance::{Builder, Hnsw, Point, PointId, Search};
 use rayon::prelude::*;
@@ -10,14 +11,14 @@ use rayon::prelude::*;
 use crate::distance::Squared;
 use crate::neighbours::Neighbours;
 
-/// How carefully the graph is built and searched.
+/// Effort of building and searching the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HnswSettings {
-    /// Candidates that are looked at where a point finds its place (ef_construction).
+    /// Number of candidates considered when a point is inserted (ef_construction).
     pub construction: usize,
-    /// Candidates that are looked at by a query (ef_search); at least K.
+    /// Number of candidates considered by a query (ef_search), at least K.
     pub search: usize,
-    /// The seed of the graph's layers.
+    /// Seed of the graph's layers.
     pub seed: u64,
 }
 
@@ -30,10 +31,10 @@ impl Point for Vector {
     }
 }
 
-/// Points in a graph that is to be searched.
+/// A searchable graph of points.
 pub struct Graph {
     graph: Hnsw<Vector>,
-    /// The library puts points into an order of its own: the number of the record in each place.
+    /// Record number of each point, since the library reorders the points.
     numbers: Vec<u32>,
     columns: usize,
     squared: Squared,
@@ -46,7 +47,7 @@ impl std::fmt::Debug for Graph {
 }
 
 impl Graph {
-    /// A graph of `records`, rows of `columns` numbers, to be searched for up to `take` neighbours.
+    /// Builds a graph of `records`, rows of `columns` numbers, for searches of up to `take` neighbours.
     pub fn new(records: &[f32], columns: usize, take: usize, settings: HnswSettings) -> Self {
         let squared = Squared::best();
         let points: Vec<Vector> =
@@ -64,7 +65,7 @@ impl Graph {
         Self { graph, numbers, columns, squared }
     }
 
-    /// The `take` records nearest to each query, nearly; scores are minus the distances.
+    /// Returns the approximately `take` nearest records of each query. Scores are negative distances.
     ///
     /// # Panics
     /// If there are fewer than `take` records.
@@ -81,7 +82,7 @@ impl Graph {
                 let number = |place: PointId| self.numbers[place.into_inner() as usize];
                 let mut best: Vec<(f32, u32)> = hits.map(|hit| (hit.distance, number(hit.pid))).collect();
                 if best.len() < take {
-                    // Parts of the graph cannot be reached from each other: all distances are computed.
+                    // The graph has unconnected parts, so this query computes all distances.
                     let all = self.graph.iter();
                     best = all.map(|(place, other)| (point.distance(other), number(place))).collect();
                 }
@@ -96,7 +97,7 @@ impl Graph {
     }
 }
 
-/// The share of `exact` neighbours that `found` has, in the mean over all queries.
+/// Returns the share of `exact` neighbours that `found` contains, averaged over all queries.
 pub fn recall(found: &[u32], exact: &[u32], take: usize) -> f64 {
     let rows = found.chunks_exact(take).zip(exact.chunks_exact(take));
     let common = |(found, exact): (&[u32], &[u32])| {
@@ -127,7 +128,7 @@ mod tests {
         assert_eq!(found, search(), "it repeats");
         let doubles = |values: &[f32]| values.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
         let exact = points::nearest(&doubles(&queries), &doubles(&records), 24, 10);
-        // The graph repeats, so that this figure does; 1.00 was measured.
+        // The graph is reproducible, and so is this figure; 1.00 was measured.
         assert!(recall(&found.indices, &exact.indices, 10) > 0.95);
         assert!(found.scores(0).is_sorted_by(|a, b| a >= b));
     }

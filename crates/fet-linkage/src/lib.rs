@@ -1,15 +1,20 @@
-//! Record linkage: which rows of two tables belong together, by keys that are text, numbers or secrets.
+//! Record linkage: finds the rows of two tables that belong together, by keys that are text, numbers or
+//! secrets.
 //!
-//! - [`text`]: normal forms and q-grams; [`edit`]: comparison of texts in the clear.
-//! - [`clk`]: cryptographic long-term keys; [`clkhash`]: those of another program; [`pivots`]: numbers as bits; [`bits`], [`search`], [`blocking`]: bit vectors and
-//!   the K most similar of them.
-//! - [`points`]: the K nearest points, exactly, also on the sphere; [`hnsw`]: nearly; [`rotation`]: points in disguise.
-//! - [`weights`]: match weights by expectation-maximisation; [`threshold`]: which pairs are links.
-//! - [`psi`]: equal keys and nothing else, also with payloads or as a count alone; [`secret`]: where secrets come from; [`noise`]: noise on similarities.
-//! - [`patterns`]: an attack on filters, by which hardening is measured.
-//! - [`quality`]: precision and recall where the truth is known.
+//! - [`text`]: normal forms and q-grams; [`edit`]: comparison of plain texts.
+//! - [`clk`]: cryptographic long-term keys; [`clkhash`]: keys compatible with the program clkhash;
+//!   [`pivots`]: numbers as bits; [`bits`], [`search`], [`blocking`]: bit vectors and the K most similar of
+//!   them.
+//! - [`points`]: exact K nearest points, also on the sphere; [`hnsw`]: approximate K nearest points;
+//!   [`rotation`]: points under a secret transformation.
+//! - [`weights`]: match weights by expectation-maximisation; [`threshold`]: the threshold for links.
+//! - [`psi`]: private set intersection, also with payloads or as a count; [`secret`]: derivation of secrets;
+//!   [`noise`]: noise on similarities.
+//! - [`patterns`]: an attack on filters that measures hardening.
+//! - [`quality`]: precision and recall if the truth is known.
 //!
-//! It knows no party, no message and no plug-in, and links no tensor library: the linkers of `fet-linkers` are made of it.
+//! The crate contains no parties, messages or plug-ins and links no tensor library. The linkers of
+//! `fet-linkers` build on it.
 
 pub mod bits;
 pub mod blocking;
@@ -34,7 +39,7 @@ pub mod threshold;
 pub mod top;
 pub mod weights;
 
-/// The finaliser of SplitMix64: a fixed, well-spread function of 64 bits; not a keyed one.
+/// Finaliser of SplitMix64: a fixed, well-mixing function of 64 bits without a key.
 pub(crate) fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,22 +1,24 @@
-//! How much noise on similarities bounds what they leak (FedSim; Wu, Li, He 2022, theorem 1).
+//! Bound on the leakage of noisy similarities (FedSim; Wu, Li, He 2022, theorem 1).
 //!
-//! Whoever attacks a bit vector from its normalised similarities guesses right with probability at most
-//! τ = erf(√(σ² + 1) / (2√2 · σ · s)), where s is the standard deviation of the raw similarities, and σ that of Gaussian
-//! noise added to them once they are standardised. As σ grows, τ falls to erf(1 / (2√2 · s)) and no further.
+//! An attacker who guesses a bit vector from its normalised similarities is right with probability at most τ
+//! = erf(√(σ² + 1) / (2√2 · σ · s)). Here s is the standard deviation of the raw similarities, and σ is the
+//! standard deviation of the Gaussian noise on the standardised similarities. As σ grows, τ approaches erf(1
+//! / (2√2 · s)) and falls no further.
 
 use std::f64::consts::SQRT_2;
 
-/// τ for noise `sigma` on standardised similarities that had the standard deviation `spread`.
+/// Returns τ for noise `sigma` on standardised similarities, where `spread` is the standard deviation of the
+/// raw similarities.
 pub fn leak(sigma: f64, spread: f64) -> f64 {
     libm::erf((sigma * sigma + 1.0).sqrt() / (2.0 * SQRT_2 * sigma * spread))
 }
 
-/// The least τ that any noise reaches.
+/// Returns the smallest τ that any amount of noise reaches.
 pub fn least_leak(spread: f64) -> f64 {
     libm::erf(1.0 / (2.0 * SQRT_2 * spread))
 }
 
-/// The least noise whose leak is at most `tau`; nothing where none is enough.
+/// Returns the smallest noise with a leak of at most `tau`, or `None` if no amount of noise is enough.
 pub fn sigma_for(tau: f64, spread: f64) -> Option<f64> {
     if tau >= 1.0 {
         return Some(0.0);

@@ -1,14 +1,16 @@
-//! An attack on filters by the patterns of their bits and the frequencies of values: how much encodings give away to who has them, a public
-//! table and no secret.
+//! An attack on filters by the patterns of their bits and the frequencies of values. It measures how much
+//! encodings reveal to an attacker who has them and a public table, but no secret.
 //!
-//! A value that many records have sets the same bits in all of them. Those bits are found by nothing but that they are set together
-//! ([`mine`]: the idea of Christen, Vidanage, Ranbaduge, Schnell 2018). Which value they stand for follows from what no secret changes:
-//! how many records have them, how many bits they are, and how many they have in common with other patterns, since similar values have q-grams in
-//! common ([`align`]: matched as graphs are, Vidanage, Christen, Ranbaduge, Schnell 2020). The attacker learns what to expect by encoding a
-//! public table of the same columns, of other people, under a secret of its own: so it needs to know the settings, hardening among them, and
-//! no list of q-grams or hash functions.
+//! A value that many records have sets the same bits in all of them. The attack finds these bits because they
+//! are set together ([`mine`]: the idea of Christen, Vidanage, Ranbaduge, Schnell 2018). Three properties
+//! that no secret changes identify the value of a pattern: its number of records, its number of bits, and the
+//! number of bits that it has in common with other patterns, since similar values have q-grams in common
+//! ([`align`]: graph matching as in Vidanage, Christen, Ranbaduge, Schnell 2020). The attacker learns the
+//! expected properties by encoding a public table of other people with the same columns under its own secret.
+//! It therefore needs to know the settings, including the hardening, but no list of q-grams or hash
+//! functions.
 //!
-//! What it does not find may be found by another attack.
+//! Another attack may find what this attack misses.
 
 mod align;
 mod columns;
@@ -22,27 +24,29 @@ pub use align::align;
 pub use columns::Columns;
 pub use mine::{Pattern, mine, pattern_of};
 
-/// A public table as the attacker encoded it.
+/// A public table as encoded by the attacker.
 #[derive(Debug)]
 pub struct Public<'a> {
-    /// Its filters, under the attacker's own secret and the settings of the attacked.
+    /// Filters of the public records, under the attacker's own secret and the settings of the attacked
+    /// encoding.
     pub filters: &'a BitTable,
-    /// Of each record the value of the attacked column; empty where it has none.
+    /// Value of the attacked column in each record; empty if missing.
     pub values: &'a [String],
-    /// Of each record the value of the attribute by which hashes are salted; the same for all where they are not.
+    /// Value of the attribute that salts the hashes, for each record; equal for all records if hashes are not
+    /// salted.
     pub strata: &'a [String],
 }
 
-/// How far to look.
+/// Effort of the attack.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Of the attacked column so many values are looked for, the most frequent of the public table.
+    /// Number of values to look for: the most frequent values of the attacked column in the public table.
     pub values: usize,
-    /// A pattern is of so many records or more.
+    /// Minimum number of records of a pattern.
     pub least: usize,
-    /// Where searches begin, for each bit.
+    /// Number of searches that start at each bit.
     pub starts: usize,
-    /// For drawing these, and for the annealing.
+    /// Seed of the starting points and of the annealing.
     pub seed: u64,
 }
 
@@ -52,23 +56,24 @@ impl Default for Effort {
     }
 }
 
-/// What the attacker says of the records.
+/// Values that the attacker assigns to the records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Of each record the value that it is said to have, where a pattern says so.
+    /// Value assigned to each record, if a pattern assigns one.
     pub values: Vec<Option<String>>,
-    /// The values that it looked for, the most frequent first.
+    /// Values that the attack looked for, the most frequent first.
     pub wanted: Vec<String>,
-    /// How many patterns were found.
+    /// Number of patterns found.
     pub patterns: usize,
-    /// How many of them were given a value.
+    /// Number of patterns with an assigned value.
     pub aligned: usize,
 }
 
-/// Names the values of the attacked column in records of which only filters are known.
+/// Names the values of the attacked column, given only the filters of the records.
 ///
 /// # Panics
-/// If the filters are of two lengths, or a record of the public table lacks its value or stratum.
+/// If the two tables have filters of different lengths, or a record of the public table lacks its value or
+/// stratum.
 pub fn attack(filters: &BitTable, public: &Public<'_>, effort: &Effort) -> Named {
     assert_eq!(filters.bits(), public.filters.bits(), "filters of one length");
     let rows = public.filters.rows();
@@ -99,14 +104,15 @@ pub fn attack(filters: &BitTable, public: &Public<'_>, effort: &Effort) -> Named
     }
 }
 
-/// Values and the patterns that they are expected to make: one in each stratum in which enough records have it.
+/// Returns values and the patterns expected of them: one for each stratum with enough records of the
+/// value.
 fn expectations(
     own: &Columns,
     public: &Public<'_>,
     wanted: &[String],
     least: usize,
 ) -> (Vec<String>, Vec<Pattern>) {
-    /// So many are aligned at most, those of most records first.
+    /// Maximum number of expected patterns to align; those with the most records take precedence.
     const MOST: usize = 100;
     let place: HashMap<&str, usize> =
         wanted.iter().enumerate().map(|(at, value)| (value.as_str(), at)).collect();
@@ -122,7 +128,7 @@ fn expectations(
     rows.into_iter().map(|((at, _), rows)| (wanted[at].clone(), pattern_of(own, rows))).unzip()
 }
 
-/// The `most` most frequent values, the most frequent first.
+/// Returns the `most` most frequent values, the most frequent first.
 pub fn frequent(values: &[String], most: usize) -> Vec<String> {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     values.iter().filter(|value| !value.is_empty()).for_each(|value| *counts.entry(value).or_default() += 1);
@@ -131,23 +137,25 @@ pub fn frequent(values: &[String], most: usize) -> Vec<String> {
     counts.into_iter().take(most).map(|(value, _)| value.to_string()).collect()
 }
 
-/// How an attack did, of the records that have one of the values it looked for.
+/// Success of an attack. Shares refer to the records with one of the values that the attack looked for,
+/// unless stated otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Score {
-    /// How many records that are.
+    /// Number of records with one of these values.
     pub records: usize,
-    /// The share that it names rightly; where no pattern says anything, it says the most frequent value.
+    /// Share of these records named correctly. A record without a pattern counts as named with the most
+    /// frequent value.
     pub right: f64,
-    /// The share that is right if that is said of all.
+    /// Share named correctly if every record gets the most frequent value.
     pub baseline: f64,
-    /// How many records a pattern names, of all.
+    /// Number of records that a pattern names, among all records.
     pub named: usize,
-    /// The share of these that have that value.
+    /// Share of the named records whose name is correct.
     pub precision: f64,
 }
 
 impl Named {
-    /// Beside the truth.
+    /// Returns the success of the attack, given the true values.
     pub fn score(&self, truth: &[String]) -> Score {
         let most = self.wanted.first().map_or("", String::as_str);
         let (mut records, mut right, mut baseline, mut named, mut sound) =

@@ -1,11 +1,12 @@
-//! Numbers as bit vectors around random pivots: the FEDERAL encoding (Karapiperis, Gkoulalas-Divanis, Verykios 2018),
-//! which FedSim links by.
+//! Numbers as bit vectors around random pivots: the FEDERAL encoding (Karapiperis, Gkoulalas-Divanis,
+//! Verykios 2018), which FedSim uses for linking.
 //!
-//! A bit says whether a number lies within `threshold` of one of the pivots, which are drawn from a secret that the
-//! parties share. Two numbers at distance d differ in a share of about 2d / R of the bits, R the range of the pivots,
-//! until all is different at d = 2 · threshold: near numbers keep their order, far ones are all alike. Without the
-//! secret a vector tells how many pivots lie near a number, which is much the same everywhere; with it, the number
-//! itself to within R / bits.
+//! Each bit has a pivot and is set if the number lies within `threshold` of the pivot. The pivots are drawn
+//! from a secret that the parties share. Two numbers at distance d differ in a share of about 2d / R of the
+//! bits, where R is the range of the pivots. At d = 2 · threshold the share reaches its maximum: near numbers
+//! keep their order, and all distant numbers look equally dissimilar. Without the secret, a vector reveals
+//! how many pivots lie near a number, which is about the same everywhere. With the secret, it reveals the
+//! number itself to within R / bits.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -13,24 +14,25 @@ use rayon::prelude::*;
 
 use crate::bits::{BitTable, set};
 
-/// How numbers become bits; both sides need the same.
+/// Pivots of the encoding. Both sides must use equal pivots.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pivots {
-    /// For each column its pivots.
+    /// Pivots of each column.
     columns: Vec<Vec<f64>>,
-    /// For each column the distance to a pivot up to which its bit is set.
+    /// Maximum distance to a pivot at which its bit is set, for each column.
     thresholds: Vec<f64>,
 }
 
-/// The bits for a column that estimate the share of differing bits at distance `threshold` within the factor
-/// 1 ± ε, but for probability δ: N = 3 ln(2/δ) / (ε² p), p = 2 · threshold / R that share (Chernoff).
+/// Returns the number of bits of a column that estimate the share of differing bits at distance `threshold`
+/// within the factor 1 ± ε, except with probability δ. The bound is N = 3 ln(2/δ) / (ε² p), where p = 2 ·
+/// threshold / R is that share (Chernoff).
 pub fn bit_budget(epsilon: f64, delta: f64, threshold: f64, range: f64) -> usize {
     let share = 2.0 * threshold / (range + 2.0 * threshold);
     (3.0 * (2.0 / delta).ln() / (epsilon * epsilon * share)).ceil() as usize
 }
 
 impl Pivots {
-    /// `bits` pivots for each column, from `ranges` widened by the column's threshold on both sides.
+    /// Draws `bits` pivots for each column from `ranges`, widened by the column's threshold on both sides.
     pub fn new(ranges: &[(f64, f64)], thresholds: &[f64], bits: usize, secret: [u8; 32]) -> Self {
         let mut rng = ChaCha20Rng::from_seed(secret);
         let columns = ranges
@@ -43,7 +45,7 @@ impl Pivots {
         Self { columns, thresholds: thresholds.to_vec() }
     }
 
-    /// The bits of rows of numbers, column beside column, filled up to whole words with zeros.
+    /// Returns the bits of rows of numbers. The columns follow one another, and zeros fill the last word.
     pub fn encode(&self, values: &[f64]) -> BitTable {
         let width = self.columns.len();
         let bits: usize = self.columns.iter().map(Vec::len).sum();
@@ -80,7 +82,8 @@ mod tests {
         assert_eq!(differing(0.5, 0.5), 0);
         for d in [0.05, 0.1, 0.2] {
             let share = f64::from(differing(0.4, 0.4 + d)) / bits as f64;
-            // p = 2d / R, R = 1.2; α = 0.01 for d = 0.1, less beyond; at half of it the bound is √2 wider.
+            // p = 2d / R with R = 1.2; α = 0.01 for d = 0.1 and less beyond. At half that distance the bound
+            // is √2 wider.
             assert!((share / (2.0 * d / 1.2) - 1.0).abs() < 0.29, "distance {d}: {share}");
         }
         assert_eq!(pivots, Pivots::new(&[(0.0, 1.0)], &[0.1], bits, [7; 32]));

@@ -1,8 +1,8 @@
-//! The K nearest of many points, exactly: a kd-tree for up to eight dimensions, all distances beyond that.
+//! Exact K nearest points: a kd-tree for up to eight dimensions, and all distances beyond that.
 //!
-//! Equal distances are ordered by index, also where they decide who is among the K. A query allocates nothing but its
-//! answer; queries are answered in the tree's order, in parallel. Past eight dimensions a kd-tree visits almost every leaf;
-//! where K of all is too slow, [`crate::hnsw`] is near enough.
+//! Equal distances are ordered by index, also at the boundary of the K nearest. A query allocates only its
+//! answer. Queries run in parallel, in the order of the tree. Beyond eight dimensions a kd-tree visits almost
+//! every leaf. If the exact search is too slow there, [`crate::hnsw`] is a good approximation.
 
 mod tree;
 
@@ -10,19 +10,19 @@ use rayon::prelude::*;
 
 use crate::distance::Squared;
 
-/// For each query `take` record numbers, nearest first, and their distances.
+/// Record numbers and distances of the `take` nearest records of each query, nearest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nearest {
     /// Record numbers, row by row.
     pub indices: Vec<u32>,
-    /// Squared distances, each beside its index.
+    /// Squared distance of each record, in the order of `indices`.
     pub squared: Vec<f64>,
 }
 
-/// The `take` records nearest to each query; both are rows of `columns` finite numbers.
+/// Returns the `take` records nearest to each query. Both tables are rows of `columns` finite numbers.
 ///
 /// # Panics
-/// If there are fewer than `take` records, or none is asked for.
+/// If there are fewer than `take` records, or `take` is 0.
 pub fn nearest(queries: &[f64], records: &[f64], columns: usize, take: usize) -> Nearest {
     assert!(take > 0 && take * columns <= records.len(), "{take} of {} records", records.len() / columns);
     match columns {
@@ -38,7 +38,7 @@ pub fn nearest(queries: &[f64], records: &[f64], columns: usize, take: usize) ->
     }
 }
 
-/// The same by computing every distance: what the tree is held to.
+/// Returns the same neighbours as [`nearest`] by computing every distance. It is the reference for the tree.
 pub fn all(queries: &[f64], records: &[f64], columns: usize, take: usize) -> Nearest {
     let rows = queries.len() / columns;
     let mut found = Nearest { indices: vec![0; rows * take], squared: vec![0.0; rows * take] };
@@ -63,8 +63,8 @@ pub fn all(queries: &[f64], records: &[f64], columns: usize, take: usize) -> Nea
     found
 }
 
-/// Points on the unit sphere for rows of longitude and latitude in degrees. The order of straight distances between
-/// them is that of distances along the sphere; [`along_sphere`] gives the latter.
+/// Returns points on the unit sphere for rows of longitude and latitude in degrees. Their straight-line
+/// distances have the same order as distances along the sphere, which [`along_sphere`] returns.
 pub fn on_sphere(degrees: &[f64]) -> Vec<f64> {
     let point = |[lon, lat]: &[f64; 2]| {
         let (lon, lat) = (lon.to_radians(), lat.to_radians());
@@ -73,19 +73,21 @@ pub fn on_sphere(degrees: &[f64]) -> Vec<f64> {
     degrees.as_chunks::<2>().0.iter().flat_map(point).collect()
 }
 
-/// The mean radius of the Earth, metres (IUGG).
+/// Mean radius of the Earth in metres (IUGG).
 pub const EARTH_RADIUS: f64 = 6_371_008.8;
 
-/// Metres along the sphere between points whose squared straight distance on the unit sphere is given.
+/// Returns the distance along the sphere in metres between two points, given their squared straight-line
+/// distance on the unit sphere.
 pub fn along_sphere(squared: f64) -> f64 {
     2.0 * EARTH_RADIUS * (0.5 * squared.sqrt()).min(1.0).asin()
 }
 
-/// The best K so far, kept loosely: twice K are collected, then the worse half is dropped.
+/// Best K candidates so far. The buffer collects up to 2K candidates and then drops the worse half.
 #[derive(Clone)]
 struct Candidates {
     take: usize,
-    /// Bits of the squared distance (which order as the distance does, for it is not negative), then the index.
+    /// Bits of the squared distance, then the index. Bits of non-negative floats have the same order as the
+    /// floats.
     keys: Vec<u128>,
     bound: f64,
 }
@@ -113,7 +115,7 @@ impl Candidates {
         }
     }
 
-    /// Writes what was found, nearest first, and is empty again.
+    /// Writes the candidates, nearest first, and empties the buffer.
     fn drain(&mut self, indices: &mut [u32], squared: &mut [f64]) {
         self.cut();
         self.keys.sort_unstable();
@@ -148,7 +150,7 @@ mod tests {
             records.len() / columns
         );
         let close = found.squared.iter().zip(&expected.squared).all(|(a, b)| (a - b).abs() <= 1e-12);
-        assert!(close, "{columns} dimensions: equal but for the order of summation");
+        assert!(close, "{columns} dimensions: equal except for the order of summation");
     }
 
     #[test]
@@ -173,7 +175,8 @@ mod tests {
 
     #[test]
     fn the_sphere_is_measured_along_its_surface() {
-        // Paris to London, Singapore to Auckland across the date line, and a pole; figures of the haversine formula.
+        // Paris to London, Singapore to Auckland across the date line, and a pole. Distances are from the
+        // haversine formula.
         let check = |a: [f64; 2], b: [f64; 2], kilometres: f64| {
             let (a, b) = (on_sphere(&a), on_sphere(&b));
             let squared = a.iter().zip(&b).map(|(x, y)| (x - y).powi(2)).sum();

@@ -1,26 +1,31 @@
-//! Private equality: which keys two parties have in common, by Diffie-Hellman on the ristretto group.
+//! Private set intersection: finds the keys that two parties have in common, by Diffie-Hellman on the
+//! ristretto group.
 //!
-//! The parties are two state machines that exchange three messages (Meadows 1986; Huberman, Franklin, Hogg 1999):
+//! The parties are two state machines that exchange three messages (Meadows 1986; Huberman, Franklin, Hogg
+//! 1999):
 //!
 //! ```text
-//! asker                                           owner
+//! asker (querier)                                 owner (data holder)
 //!   H(x)^a for each of its keys, in order   --->
 //!                                           <---    H(y)^b for each of its distinct keys, padded, shuffled
 //!   (H(y)^b)^a, in the order received       --->
 //!                                                   (H(x)^a)^b = (H(y)^b)^a: the intersection
 //! ```
 //!
-//! The *owner* learns which of the asker's keys equals which of its own, and how many keys the asker has; equal keys
-//! within the asker's table show as equal. The *asker* learns how many rows the owner has, and nothing else: a key that
-//! several rows share is offered once, and random elements fill the message up to the number of rows, so that neither how
-//! often a key occurs nor how many distinct keys there are can be seen. Neither learns anything of a key that the other
-//! does not have, given that the decisional Diffie-Hellman problem is hard and both follow the protocol (honest but
-//! curious). The owner could put keys into its table that it only guesses: that no protocol of this kind can prevent.
+//! The data holder (*owner*) learns which of the querier's keys equal its own keys, and how many keys the
+//! querier has. Equal keys within the querier's table are visible as equal. The querier (*asker*) learns only
+//! the data holder's number of rows. The data holder offers a key that several rows share once, and random
+//! elements fill the message up to the number of rows. The message therefore hides how often a key occurs and
+//! how many distinct keys there are. Neither party learns anything about a key that the other party does not
+//! have, provided that the decisional Diffie-Hellman problem is hard and both follow the protocol (honest but
+//! curious). The data holder could add guessed keys to its table, which no protocol of this kind can prevent.
 //!
-//! Both exponents serve one exchange: the types allow no second one. With one exponent for several owners, the elements
-//! that they hold of equal keys would be equal, and owners that compare them would learn it.
+//! Both exponents serve one exchange only, and the types prevent a second use. If a querier used one exponent
+//! for several data holders, equal keys would give equal elements, and data holders that compare elements
+//! would find their common keys.
 //!
-//! [`labelled`] is another protocol, of two messages, in which the asker learns and the owner does not.
+//! [`labelled`] is another protocol, with two messages, in which the querier learns the result and the data
+//! holder does not.
 
 pub mod labelled;
 
@@ -40,44 +45,47 @@ use self::group::{Secret, elements};
 /// Bytes of a group element.
 pub const ELEMENT: usize = 32;
 
-/// What is told of how many more elements are done. It may be called from several threads.
+/// Callback that receives the number of newly processed elements. Several threads may call it.
 pub type Progress<'a> = &'a (dyn Fn(usize) + Sync);
 
-/// Why a message of the other party was refused.
+/// Reason for refusing a message of the other party.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PsiError {
-    /// It is no sequence of whole elements.
-    #[error("a message must be whole elements of {ELEMENT} bytes; it has {0} bytes")]
+    /// The message is not a sequence of whole elements.
+    #[error("a message must consist of whole elements of {ELEMENT} bytes; it has {0} bytes")]
     Length(usize),
-    /// An element is not one of the group, or is the identity, which would tell keys apart from nothing.
+    /// The element does not belong to the group, or it is the identity, which every exponent maps to itself.
     #[error("element {0} of a message is not a valid element of the group")]
     Element(usize),
-    /// It answers another number of elements than were sent.
+    /// The answer has a different number of elements than the request.
     #[error("an answer must have {expected} elements; it has {found}")]
     Count {
-        /// What was sent.
+        /// Number of elements sent.
         expected: usize,
-        /// What came back.
+        /// Number of elements received.
         found: usize,
     },
-    /// An element stands twice where each key is sent once: equal elements would mark the key that they are of.
-    #[error("element {0} of a message stands in it twice; each may stand once")]
+    /// An element occurs twice although each key is sent once. Equal elements would mark the key that they
+    /// encode.
+    #[error("element {0} of a message is repeated; each element may occur once")]
     Repeated(usize),
-    /// Records are not of the length that is stated.
-    #[error("records must have {expected} bytes in all; they have {found}")]
+    /// The records do not have the stated length.
+    #[error("records must have {expected} bytes in total; they have {found}")]
     Records {
-        /// What is stated.
+        /// Stated number of bytes.
         expected: u128,
-        /// What came.
+        /// Number of bytes received.
         found: usize,
     },
-    /// A record of a common key is not what its owner sealed.
-    #[error("a record that belongs to row {0} (from 0) cannot be opened: it is not what its owner sealed")]
+    /// A record of a common key is not the record that its owner sealed.
+    #[error(
+        "the record for row {0} (from 0) cannot be opened: it differs from the record that its owner sealed"
+    )]
     Sealed(usize),
 }
 
-/// A key as a group element whose logarithm nobody knows.
+/// Hashes a key to a group element with an unknown logarithm.
 fn hash(key: &[u8]) -> RistrettoPoint {
     let mut hasher = Sha512::new();
     hasher.update(b"fet psi ristretto255 v1");
@@ -85,35 +93,36 @@ fn hash(key: &[u8]) -> RistrettoPoint {
     RistrettoPoint::from_uniform_bytes(&hasher.finalize().into())
 }
 
-/// The party that shows nothing and learns only a number.
+/// The querier. It reveals none of its keys and learns only the data holder's number of rows.
 pub struct Asker {
     secret: Secret,
 }
 
 impl Asker {
-    /// A party with a fresh secret, and the first message: its keys, blinded, in order.
+    /// Returns a querier with a new secret, and the first message: its blinded keys in order.
     pub fn ask<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
         let message = secret.blind_keys(keys, hash, &|_| ());
         (Self { secret }, message)
     }
 
-    /// The third message: the owner's elements, blinded once more, in the order received. The secret is used up.
+    /// Returns the third message: the data holder's elements, blinded once more, in the order received. The
+    /// secret is consumed.
     pub fn answer(self, blinded: &[u8]) -> Result<Vec<u8>, PsiError> {
         self.secret.blind_elements(blinded, &|_| ())
     }
 }
 
-/// The party that learns the intersection.
+/// The data holder, which learns the intersection.
 pub struct Owner {
     secret: Secret,
-    /// Which rows have the key at each place of the message, lowest first; none if it is padding.
+    /// Rows with the key at each place of the message, lowest first; empty for padding.
     places: Vec<Vec<u32>>,
 }
 
 impl Owner {
-    /// A party with a fresh secret, and the second message: as many elements as there are keys, of which each distinct
-    /// key is one and the others are random, in an order of their own.
+    /// Returns a data holder with a new secret, and the second message. It has as many elements as there are
+    /// keys, in random order: one for each distinct key, and random elements for the rest.
     pub fn offer<T: AsRef<[u8]> + Sync>(keys: &[T], rng: &mut impl CryptoRng) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
         let mut rows: HashMap<&[u8], Vec<u32>> = HashMap::with_capacity(keys.len());
@@ -122,7 +131,7 @@ impl Owner {
         }
         let distinct = rows.into_iter().map(|(key, rows)| (key.to_vec(), rows));
         let mut offered: Vec<(Vec<u8>, Vec<u32>)> = distinct.collect();
-        // 256 random bits equal no key that anybody has.
+        // 256 random bits equal no actual key.
         offered.resize_with(keys.len(), || {
             let mut random = vec![0u8; ELEMENT];
             rng.fill_bytes(&mut random);
@@ -134,8 +143,8 @@ impl Owner {
         (Self { secret, places }, message)
     }
 
-    /// For each key of the asker the owner's rows with an equal key, lowest first, from the first and third messages.
-    /// The secret is used up.
+    /// Returns the data holder's rows with an equal key for each key of the querier, lowest first, from the
+    /// first and third messages. The secret is consumed.
     pub fn intersect(self, asked: &[u8], answer: &[u8]) -> Result<Vec<Vec<u32>>, PsiError> {
         let own = elements(answer)?;
         if own.len() != self.places.len() {
@@ -147,7 +156,7 @@ impl Owner {
     }
 }
 
-/// Neither shows its secret or its order.
+/// Both parties hide their secret and their order.
 impl std::fmt::Debug for Asker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Asker")
@@ -183,7 +192,7 @@ mod tests {
         assert_eq!(run(&["a"], &[], 2).0, [Vec::<u32>::new()]);
     }
 
-    /// Whatever the multiplicities: as many elements as rows, each once.
+    /// Whatever the multiplicities, the offer has as many elements as rows, and all of them differ.
     #[test]
     fn an_offer_shows_the_number_of_rows_alone() {
         for owned in [["a"; 4], ["a", "a", "b", "b"], ["a", "b", "c", "d"]] {
@@ -196,7 +205,7 @@ mod tests {
         }
     }
 
-    /// Nothing in a message repeats under fresh secrets: no message is a function of the keys alone.
+    /// With new secrets no element of a message repeats, so that no message is a function of the keys alone.
     #[test]
     fn messages_are_fresh() {
         let keys = ["a", "b", "c"];
@@ -206,7 +215,7 @@ mod tests {
             assert_eq!(a.len(), 3 * ELEMENT);
             assert!(a.chunks(ELEMENT).all(|element| !b.chunks(ELEMENT).any(|other| other == element)));
         }
-        // What the asker sees of a key they share is not what it sent for it.
+        // The querier receives another element for a common key than it sent.
         assert!(
             first[0].chunks(ELEMENT).all(|element| !first[1].chunks(ELEMENT).any(|other| other == element))
         );
@@ -218,7 +227,7 @@ mod tests {
         let mut answer = |message: &[u8]| Asker::ask(&["a"], &mut rng).0.answer(message);
         assert_eq!(answer(&[1; 33]), Err(PsiError::Length(33)));
         assert_eq!(answer(&[0xff; 32]), Err(PsiError::Element(0)));
-        assert_eq!(answer(&[0; 32]), Err(PsiError::Element(0)), "the identity would be mapped to itself");
+        assert_eq!(answer(&[0; 32]), Err(PsiError::Element(0)), "every exponent maps the identity to itself");
         let (owner, _) = Owner::offer(&["a", "b"], &mut rng);
         let (_, first) = Asker::ask(&["a"], &mut rng);
         assert_eq!(owner.intersect(&first, &first), Err(PsiError::Count { expected: 2, found: 1 }));

@@ -1,38 +1,39 @@
-//! How good links are, where the truth is known: precision, recall and F1 over thresholds.
+//! Quality of links if the truth is known: precision, recall and F1 over thresholds.
 
 use std::collections::HashSet;
 
-/// The quality of links at one threshold.
+/// Quality of links at one threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
-    /// Pairs of at least this similarity are links.
+    /// Pairs with at least this similarity are links.
     pub threshold: f32,
-    /// How many pairs those are.
+    /// Number of links.
     pub links: usize,
-    /// How many of them are true.
+    /// Number of links that are true pairs.
     pub correct: usize,
-    /// How many pairs are true.
+    /// Number of true pairs.
     pub truth: usize,
 }
 
 impl Quality {
-    /// The share of links that are true; 1 where there is none.
+    /// Returns the share of links that are true; 1 if there are no links.
     pub fn precision(&self) -> f64 {
         if self.links == 0 { 1.0 } else { self.correct as f64 / self.links as f64 }
     }
 
-    /// The share of true pairs that are links.
+    /// Returns the share of true pairs that are links.
     pub fn recall(&self) -> f64 {
         self.correct as f64 / self.truth.max(1) as f64
     }
 
-    /// The harmonic mean of both.
+    /// Returns the harmonic mean of precision and recall.
     pub fn f1(&self) -> f64 {
         2.0 * self.correct as f64 / (self.links + self.truth).max(1) as f64
     }
 }
 
-/// The quality at each similarity that occurs, from the highest down. `pairs` are (query, record, similarity).
+/// Returns the quality at each similarity that occurs, from the highest down. `pairs` are (query, record,
+/// similarity).
 pub fn curve(pairs: &[(u32, u32, f32)], truth: &HashSet<(u32, u32)>) -> Vec<Quality> {
     let mut pairs = pairs.to_vec();
     pairs.sort_unstable_by(|a, b| b.2.total_cmp(&a.2));
@@ -50,7 +51,8 @@ pub fn curve(pairs: &[(u32, u32, f32)], truth: &HashSet<(u32, u32)>) -> Vec<Qual
     out
 }
 
-/// The point of a curve with the highest F1, the highest threshold of several.
+/// Returns the point of a curve with the highest F1. If several points are equal, it returns the highest
+/// threshold.
 pub fn best(curve: &[Quality]) -> Option<Quality> {
     curve.iter().copied().reduce(|best, next| if next.f1() > best.f1() { next } else { best })
 }

@@ -1,24 +1,25 @@
-//! Numbers turned, scaled and shifted by a secret: distances are kept, up to a factor; places are not.
+//! Numbers rotated, scaled and shifted by a secret, which preserves distances up to a factor and hides
+//! positions.
 //!
-//! x becomes s·Qx + t with a random orthogonal Q, a random scale s, and a random shift t. Nearest neighbours are
-//! exactly those of the numbers. Whoever sees the result and not the secret learns the *shape* of the cloud of points: all
-//! ratios of distances. Whoever knows m + 1 of the points learns all of them. It hides places from a party that knows
-//! none of the other's, and no more.
+//! x becomes s·Qx + t with a random orthogonal Q, a random scale s and a random shift t. Nearest neighbours
+//! stay exactly the same. A party that sees the result without the secret learns the *shape* of the point
+//! cloud: all ratios of distances. A party that knows m + 1 of the points learns all of them. The
+//! transformation therefore only hides positions from a party that knows none of the other's points.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use rand_distr::{Distribution, StandardNormal};
 
-/// A secret similarity transformation of m dimensions.
+/// A secret similarity transformation in m dimensions.
 #[derive(Clone, PartialEq)]
 pub struct Rotation {
-    /// Row by row.
+    /// Orthogonal matrix, row by row.
     orthogonal: Vec<f64>,
     scale: f64,
     shift: Vec<f64>,
 }
 
-/// Shows the size, never the secret.
+/// Shows the size and hides the secret.
 impl std::fmt::Debug for Rotation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Rotation({} dimensions)", self.shift.len())
@@ -26,14 +27,14 @@ impl std::fmt::Debug for Rotation {
 }
 
 impl Rotation {
-    /// The transformation that a secret stands for.
+    /// Returns the transformation derived from a secret.
     pub fn new(columns: usize, secret: [u8; 32]) -> Self {
         let mut rng = ChaCha20Rng::from_seed(secret);
         let mut rows: Vec<Vec<f64>> = Vec::with_capacity(columns);
         while rows.len() < columns {
-            // Gram-Schmidt on normal vectors gives an orthogonal matrix that is uniformly distributed (Haar).
+            // Gram-Schmidt on normal vectors gives a uniformly distributed orthogonal matrix (Haar).
             let mut row: Vec<f64> = (0..columns).map(|_| StandardNormal.sample(&mut rng)).collect();
-            // Twice is enough to make rounding errors orthogonal too.
+            // Two passes are enough to remove rounding errors.
             for _ in 0..2 {
                 for other in &rows {
                     let common: f64 = row.iter().zip(other).map(|(a, b)| a * b).sum();
@@ -50,12 +51,12 @@ impl Rotation {
         Self { orthogonal: rows.concat(), scale, shift }
     }
 
-    /// What distances are multiplied by.
+    /// Returns the factor that multiplies distances.
     pub fn scale(&self) -> f64 {
         self.scale
     }
 
-    /// Rows of numbers, transformed.
+    /// Returns the transformed rows of numbers.
     pub fn apply(&self, values: &[f64]) -> Vec<f64> {
         let columns = self.shift.len();
         let mut out = Vec::with_capacity(values.len());

@@ -1,10 +1,11 @@
-//! The K most similar of many bit vectors, exactly, by counting common bits.
+//! Exact search for the K most similar of many bit vectors, by counting common bits.
 //!
-//! Records are sorted by how many bits they have set and stored in blocks of eight with their words interleaved, so
-//! that one vector instruction counts a word of eight records and no sum across lanes is needed. A query keeps a heap
-//! of its K best; from the worst of them follows how many common bits a record of a block must have, and most blocks end
-//! with that one comparison, or with none where even all bits would be too few. No matrix of all pairs is kept: memory
-//! is that of the records and the answer. Not for real-valued keys ([`crate::points`]).
+//! The index sorts records by their number of set bits and stores them in blocks of eight with interleaved
+//! words. One vector instruction thus counts a word of eight records, and no sum across lanes is needed. Each
+//! query keeps a heap of its K best records. The worst of them determines how many common bits a record of a
+//! block must have. Most blocks end with that one comparison, or are skipped if even all bits would be too
+//! few. The search stores no matrix of all pairs: it only needs memory for the records and the answer. For
+//! real-valued keys, use [`crate::points`].
 
 mod kernel;
 
@@ -17,20 +18,21 @@ use kernel::{LANES, QUERIES};
 
 pub use kernel::Kernel;
 
-/// How alike two bit vectors are, given how many bits each has and how many they share.
+/// Similarity of two bit vectors, given their numbers of set bits and of common bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// 2|a ∩ b| / (|a| + |b|), from 0 to 1; 0 where neither has a bit: nothing is known of either.
+    /// 2|a ∩ b| / (|a| + |b|), from 0 to 1; 0 if neither vector has a bit.
     Dice,
-    /// The correlation of the bits of two vectors of so many bits (Yule's φ), which leaves out what two vectors share by chance because
-    /// they are full, and judges a short vector within a long one by what it has; -1 where one has no bit, or all: nothing is known of it.
+    /// Correlation of the bits of two vectors of this length (Yule's φ). It subtracts the bits that full
+    /// vectors have in common by chance, and judges a short vector within a long one by the bits that it has.
+    /// It is -1 if one vector has no bits or all bits, and nothing is known about it.
     Correlation(u32),
-    /// Minus the number of bits in which they differ.
+    /// Negative number of differing bits.
     Hamming,
 }
 
 impl Measure {
-    /// The score of two vectors with `a` and `b` bits, `common` of them shared.
+    /// Returns the score of two vectors with `a` and `b` set bits and `common` common bits.
     #[inline]
     pub fn score(self, common: u32, a: u32, b: u32) -> f32 {
         match self {
@@ -45,24 +47,26 @@ impl Measure {
         }
     }
 
-    /// A number of common bits below which no record of at least `b` bits scores `bar`.
+    /// Returns a number of common bits that every record of at least `b` bits needs to score `bar`.
     #[inline]
     fn least_common(self, bar: f32, a: u32, b: u32) -> u64 {
         let sum = f64::from(a + b);
         let least = match self {
             Self::Dice => 0.5 * f64::from(bar) * sum,
-            // As a function of b this is concave, and a where b is all bits: it is nowhere less than here, or than a.
+            // As a function of b this is concave, and it equals a at the maximum of b. For larger b it is
+            // therefore at least the smaller of its value here and a.
             Self::Correlation(bits) => {
                 let (bits, a, b) = (f64::from(bits), f64::from(a), f64::from(b));
                 (f64::from(bar) * (a * (bits - a) * b * (bits - b)).sqrt() + a * b) / bits
             }
             Self::Hamming => 0.5 * (f64::from(bar) + sum),
         };
-        // Scores are rounded to 24 bits; 1e-3 of a bit is far above that for vectors of up to a thousand words.
+        // Scores are rounded to 24 bits. The margin of 1e-3 bits far exceeds the rounding error for vectors
+        // of up to a thousand words.
         (least - 1e-3).ceil().max(0.0) as u64
     }
 
-    /// The score of two rows.
+    /// Returns the score of two rows.
     pub fn of(self, a: &[u64], b: &[u64]) -> f32 {
         let ones = |row: &[u64]| row.iter().map(|word| word.count_ones()).sum::<u32>();
         let common = a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum();
@@ -70,18 +74,19 @@ impl Measure {
     }
 }
 
-/// Blocks that are compared with a group of queries before the next are looked at: 16 blocks of 1,024 bits are 16 KiB.
+/// Number of blocks that a group of queries is compared with before the next blocks: 16 blocks of 1,024 bits
+/// take 16 KiB.
 const TILE: usize = 16;
-/// Queries that share a tile while it is in the cache.
+/// Number of queries that share a tile while it is in the cache.
 const GROUP: usize = 64;
 
-/// Bit vectors that are to be searched.
+/// A searchable index of bit vectors.
 pub struct Index {
     width: usize,
     rows: usize,
-    /// Words of eight records beside each other; the last block is filled up with zeros.
+    /// Interleaved words of eight records; zeros fill the last block.
     blocks: Vec<[u64; LANES]>,
-    /// The record in each place, in order of bits set; `u32::MAX` in places that are filled up.
+    /// Record at each place, in order of set bits; `u32::MAX` for places in the padding.
     records: Vec<u32>,
     ones: Vec<u32>,
 }
@@ -113,8 +118,8 @@ impl Index {
         Self { width, rows, blocks, records: order, ones }
     }
 
-    /// The `take` records most like each query, best first, equal scores by index. `done` hears how many queries
-    /// were answered.
+    /// Returns the `take` most similar records of each query, best first, with equal scores ordered by index.
+    /// `done` receives the number of answered queries.
     ///
     /// # Panics
     /// If the vectors have different lengths or there are fewer than `take` records.
@@ -128,7 +133,7 @@ impl Index {
         self.search_with(Kernel::best(), queries, take, measure, done)
     }
 
-    /// The same with a kernel of the caller's choice; all of them find the same.
+    /// Searches with a given kernel. All kernels find the same records.
     pub fn search_with(
         &self,
         kernel: Kernel,
@@ -141,7 +146,7 @@ impl Index {
         assert!(take <= self.rows, "{take} of {} records", self.rows);
         let ones: Vec<u32> = (0..queries.rows()).map(|row| queries.ones(row)).collect();
         let mut order: Vec<u32> = (0..queries.rows() as u32).collect();
-        // Queries of one group start at the same tile: those with the most similar number of bits.
+        // Queries with similar numbers of bits form a group and start at the same tile.
         order.sort_by_key(|&row| ones[row as usize]);
         let found: Vec<Vec<(f32, u32)>> = order
             .par_chunks(GROUP)
@@ -185,7 +190,7 @@ impl Index {
                 top: Top::new(take),
             })
             .collect();
-        // An incomplete four is filled up with searches that want nothing.
+        // Searches that take no records fill an incomplete group of four.
         let whole = searches.len().next_multiple_of(QUERIES);
         let filler = searches[0].words;
         searches.resize_with(whole, || Search { words: filler, ones: 0, top: Top::new(0) });
@@ -222,26 +227,26 @@ impl Index {
     }
 }
 
-/// One query under way.
+/// A query in progress.
 pub(crate) struct Search<'a> {
     words: &'a [u64],
     ones: u32,
     top: Top,
 }
 
-/// Some blocks of the index.
+/// Consecutive blocks of the index.
 pub(crate) struct Tile<'a> {
     width: usize,
     blocks: &'a [[u64; LANES]],
     records: &'a [u32],
     ones: &'a [u32],
-    /// The fewest bits that a record of the tile has.
+    /// Smallest number of set bits among the records of the tile.
     low: u32,
     measure: Measure,
 }
 
 impl Tile<'_> {
-    /// How many bits a record of the tile must share to be of use to the search.
+    /// Returns the number of common bits that a record of the tile needs to be useful to the search.
     #[inline]
     fn bound(&self, search: &Search<'_>) -> u64 {
         if search.top.wants() {
@@ -251,7 +256,7 @@ impl Tile<'_> {
         }
     }
 
-    /// Offers the records of a block that share enough bits.
+    /// Offers the records of a block that have enough common bits.
     #[cold]
     fn offer(&self, block: usize, counts: &[u64; LANES], bound: u64, search: &mut Search<'_>) {
         for (lane, &common) in counts.iter().enumerate() {
@@ -264,7 +269,7 @@ impl Tile<'_> {
     }
 }
 
-/// 0..count, beginning at `start` and going outwards.
+/// Returns the numbers of 0..count in alternation, from `start` outwards.
 fn outwards(start: usize, count: usize) -> impl Iterator<Item = usize> {
     let mut up = start..count;
     let mut down = (0..start).rev();
@@ -282,7 +287,7 @@ mod tests {
 
     fn table(rows: usize, bits: usize, seed: u64) -> BitTable {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(seed);
-        // Rows of very different numbers of bits, so that pruning has something to do; some rows are empty.
+        // Rows have very different numbers of bits, so that pruning takes effect; some rows are empty.
         let mut row = |row: usize| {
             let ands = row % 5;
             (0..bits / 64)
@@ -294,7 +299,7 @@ mod tests {
         BitTable::from_words(bits, (0..rows).flat_map(&mut row).collect())
     }
 
-    /// The sorted list of all pairs, cut at K, is what every kernel finds.
+    /// Checks that every kernel finds the sorted list of all pairs, cut at K.
     fn check(queries: usize, records: usize, bits: usize, take: usize, measure: Measure) {
         let (queries, records) = (table(queries, bits, 1), table(records, bits, 2));
         let index = Index::new(&records);

@@ -1,11 +1,13 @@
-//! Secrets of the encodings: derived from what the parties share, one for each purpose; memory is cleared when they are dropped.
+//! Secrets of the encodings, one for each purpose, derived from a shared secret. Dropping a secret clears its
+//! memory.
 
 use hkdf::Hkdf;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// The secret for `purpose` that follows from `shared`; secrets for two purposes say nothing of each other.
+/// Derives the secret for `purpose` from `shared`. Secrets for different purposes reveal nothing about each
+/// other.
 pub fn derive(shared: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     let mut mac = Hmac::<Sha256>::new_from_slice(shared).expect("HMAC takes keys of any length");
     mac.update(b"fet linkage secret v1\0");
@@ -13,7 +15,8 @@ pub fn derive(shared: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     Zeroizing::new(mac.finalize().into_bytes().into())
 }
 
-/// The secret for `purpose` in the project of this salt, by HKDF (RFC 5869): what is known of one project's says nothing of another's.
+/// Derives the secret for `purpose` in the project with this salt, by HKDF (RFC 5869). The secrets of one
+/// project reveal nothing about those of another project.
 pub fn for_project(shared: &[u8], salt: &[u8], purpose: &str) -> Zeroizing<[u8; 32]> {
     let mut secret = Zeroizing::new([0; 32]);
     Hkdf::<Sha256>::new(Some(salt), shared)

@@ -1,21 +1,24 @@
-//! Text keys made comparable: normal form, and the q-grams of a value.
+//! Normal form and q-grams of text keys.
 //!
-//! Two spellings that differ in case, punctuation, spacing, or in the accents of Latin, Greek and Cyrillic letters have the same normal
-//! form. Marks of other scripts are letters of their own (vowel signs of Devanagari, the voicing marks of kana) and stay. Nothing here
-//! knows a language's abbreviations or nicknames.
+//! Two spellings have the same normal form if they differ only in case, punctuation, spacing, or the accents
+//! of Latin, Greek and Cyrillic letters. Marks of other scripts (vowel signs of Devanagari, the voicing marks
+//! of kana) count as letters and stay. The module does not know abbreviations or nicknames of any
+//! language.
 
 use std::borrow::Cow;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-/// The normal form of a cell: compatibility-composed, lower case, words of letters and digits with one space between them; accents of
-/// Latin, Greek and Cyrillic letters and apostrophes inside words go.
+/// Returns the normal form of a cell: compatibility-composed, lower case, words of letters and digits
+/// separated by single spaces. Accents of Latin, Greek and Cyrillic letters and apostrophes within words are
+/// removed.
 ///
-/// A cell without letters is a number where it is written like one: `-5`, `1,234.50` and `12,99` are -5, 1234.5 and 12.99. In others of
-/// seven digits or more the separators go where they can be done without (`310/246-1501` and `3102461501` are one telephone number,
-/// `1990-2-03` and `19900203` one date); else they part words, so that `12/3` is not 123. A cell of nothing but signs is empty.
-/// The normal form of a normal form is itself.
+/// A cell without letters is a number if it is written as one: `-5`, `1,234.50` and `12,99` are -5, 1234.5
+/// and 12.99. In other cells of at least seven digits, separators are removed if the result is unambiguous
+/// (`310/246-1501` and `3102461501` are one telephone number, `1990-2-03` and `19900203` one date). Otherwise
+/// separators split words, so that `12/3` differs from 123. A cell of punctuation alone is empty. Normalising
+/// a normal form does not change it.
 pub fn normalise(cell: &str) -> String {
     let plain = plain(cell);
     let cell = plain.as_ref();
@@ -28,7 +31,7 @@ pub fn normalise(cell: &str) -> String {
     let (mut letters, mut folds) = (false, false);
     for sign in cell.nfkd() {
         if is_combining_mark(sign) {
-            // An accent of a letter that is folded goes; any other mark belongs to the letter before it.
+            // Accents of folded letters are removed. Any other mark belongs to the letter before it.
             let starts = words.is_empty() || words.ends_with(' ');
             if !(starts || folds && is_accent(sign)) {
                 words.push(sign);
@@ -48,7 +51,7 @@ pub fn normalise(cell: &str) -> String {
             letters = true;
         } else if sign.is_alphanumeric() {
             letters |= !sign.is_numeric();
-            // The two small sigmas are one letter.
+            // Both lower-case sigmas are one letter.
             words.extend(sign.to_lowercase().map(|sign| if matches!(sign, 'ς' | 'ϲ') { 'σ' } else { sign }));
         } else if !words.ends_with(' ') && !words.is_empty() {
             words.push(' ');
@@ -61,8 +64,8 @@ pub fn normalise(cell: &str) -> String {
     kept.nfc().collect()
 }
 
-/// A cell as it stands, for the comparison of identifiers: composed (NFC), without the white space around it. A cell without letters and
-/// digits is empty.
+/// Returns a cell unchanged for the comparison of identifiers, except for composition (NFC) and surrounding
+/// white space. A cell without letters and digits is empty.
 pub fn verbatim(cell: &str) -> String {
     if !cell.chars().any(char::is_alphanumeric) {
         return String::new();
@@ -70,12 +73,14 @@ pub fn verbatim(cell: &str) -> String {
     cell.trim().nfc().collect()
 }
 
-/// So many digits may be one number, whatever stands between them.
+/// Minimum number of digits for which separators are removed.
 const LONG: usize = 7;
 
-/// Groups of digits as one number: a date (two groups of one or two digits beside one of four), with two digits for each of these; a
-/// telephone number, of groups of two digits or more (the first of one where that is a country's, or groups of three follow).
-/// Addresses of four groups, as 192.168.1.10, are none.
+/// Joins groups of digits into one number if they are a date or a telephone number. A date has two groups of
+/// one or two digits, padded to two digits each, and one group of four. A telephone number has at least seven
+/// digits in groups of at least two. Its first group may have one digit if there are at least ten digits, as
+/// with a country code, or if all other groups have three digits. Addresses of four groups such as
+/// 192.168.1.10 are not joined.
 fn joined(groups: &str) -> Option<String> {
     let parts: Vec<&str> = groups.split(' ').collect();
     let lengths: Vec<usize> = parts.iter().map(|part| part.chars().count()).collect();
@@ -92,7 +97,8 @@ fn joined(groups: &str) -> Option<String> {
     (digits >= LONG && whole).then(|| parts.concat())
 }
 
-/// A cell without signs that say how others are drawn, and with a blank between a digit and a fraction or a raised digit.
+/// Returns a cell without joining characters, and with a blank between a digit and a following fraction or
+/// raised digit.
 fn plain(cell: &str) -> Cow<'_, str> {
     if cell.is_ascii() {
         return Cow::Borrowed(cell);
@@ -107,13 +113,14 @@ fn plain(cell: &str) -> Cow<'_, str> {
         if is_raised && !full_width && plain.ends_with(|last: char| last.is_ascii_digit()) {
             plain.push(' ');
         }
-        // Decomposed, this is a blank with an accent.
+        // The decomposition of this character is a blank with an accent.
         plain.push(if sign == '\u{b4}' { '\'' } else { sign });
     }
     Cow::Owned(plain)
 }
 
-/// The number that a cell without letters is, in one spelling; nothing if it is not written like one.
+/// Returns the number in a cell without letters, in one spelling, or `None` if the cell is not written as a
+/// number.
 fn number(cell: &str) -> Option<String> {
     let text: String = cell.nfkc().collect();
     let around = |sign: char| is_unit(sign) || sign.is_whitespace();
@@ -123,7 +130,7 @@ fn number(cell: &str) -> Option<String> {
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     let is_whole = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-    // Groups of three digits, the first of one to three.
+    // Groups of three digits; the first group has one to three.
     let in_groups = |text: &str, between: char| {
         let mut groups = text.split(between);
         let first = groups.next().unwrap_or_default();
@@ -154,7 +161,7 @@ fn number(cell: &str) -> Option<String> {
         return None;
     }
     let part = part.trim_end_matches('0');
-    // The zeros of a number with a fraction say nothing; those of a code do.
+    // Leading zeros are insignificant in a number with a fraction, but significant in a code.
     let is_fraction = text.contains(['.', ',']) && text.len() > whole.len();
     let trimmed = if is_fraction { whole.trim_start_matches('0') } else { whole };
     let whole = if trimmed.is_empty() { "0" } else { trimmed };
@@ -162,29 +169,29 @@ fn number(cell: &str) -> Option<String> {
     Some(if part.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{part}") })
 }
 
-/// What stands before or after a number and is no part of it.
+/// Returns true for units that may surround a number.
 fn is_unit(sign: char) -> bool {
     matches!(sign, '%' | '#' | '\u{b0}' | '\u{20a0}'..='\u{20cf}' | '$' | '\u{a3}' | '\u{a5}' | '\u{a2}')
 }
 
-/// Whether accents of a letter are folded: of Latin, Greek and Cyrillic ones.
+/// Returns true for Latin, Greek and Cyrillic letters, whose accents are folded.
 fn is_folded(sign: char) -> bool {
     matches!(u32::from(sign), 0x41..=0x5a | 0x61..=0x7a | 0xc0..=0x24f | 0x250..=0x2af | 0x370..=0x3ff | 0x400..=0x52f
         | 0x1c80..=0x1c8f | 0x1d00..=0x1dbf | 0x1e00..=0x1eff | 0x1f00..=0x1fff | 0x2c60..=0x2c7f | 0x2de0..=0x2dff
         | 0xa640..=0xa69f | 0xa720..=0xa7ff | 0xab30..=0xab6f)
 }
 
-/// Whether a mark is an accent, and no vowel or voicing sign.
+/// Returns true if a mark is an accent rather than a vowel sign or voicing mark.
 fn is_accent(sign: char) -> bool {
     matches!(u32::from(sign), 0x300..=0x36f | 0x483..=0x489 | 0x1ab0..=0x1aff | 0x1dc0..=0x1dff | 0x20d0..=0x20ff | 0xfe20..=0xfe2f)
 }
 
-/// Signs that say how letters are drawn, and in which direction.
+/// Returns true for characters that control the shape or direction of letters.
 fn is_joiner(sign: char) -> bool {
     matches!(u32::from(sign), 0xad | 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x2069 | 0xfe00..=0xfe0f | 0xfeff | 0xe0100..=0xe01ef)
 }
 
-/// Signs within a word that do not part it.
+/// Returns true for apostrophes and similar characters that do not split a word.
 fn is_apostrophe(sign: char) -> bool {
     matches!(
         sign,
@@ -192,7 +199,7 @@ fn is_apostrophe(sign: char) -> bool {
     )
 }
 
-/// Latin letters that have no decomposition.
+/// Returns the plain spelling of a Latin letter without a decomposition.
 fn unaccented(sign: char) -> Option<&'static str> {
     Some(match sign {
         'ß' | 'ẞ' => "ss",
@@ -207,18 +214,18 @@ fn unaccented(sign: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a sign is a word or a syllable by itself: a Chinese character, or kana.
+/// Returns true if a character is a word or a syllable by itself: a Chinese character or kana.
 pub(crate) fn is_ideograph(sign: char) -> bool {
     matches!(u32::from(sign), 0x3041..=0x30ff | 0x31f0..=0x31ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 
-/// Whether a normal form is a number, a date, a telephone number: digits alone.
+/// Returns true if a normal form consists of digits alone: a number, a date or a telephone number.
 pub fn is_number(normal: &str) -> bool {
     !normal.is_empty() && normal.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Calls `take` with each q-gram of a normal form, padded with q - 1 blanks on both sides so that the ends of a
-/// value weigh as much as its middle. A value without signs has none.
+/// Calls `take` with each q-gram of a normal form, padded with q - 1 blanks on both sides so that the ends of
+/// a value weigh as much as its middle. An empty value has no q-grams.
 pub fn qgrams(normal: &str, q: usize, mut take: impl FnMut(&[char])) {
     if normal.is_empty() || q == 0 {
         return;
@@ -228,10 +235,10 @@ pub fn qgrams(normal: &str, q: usize, mut take: impl FnMut(&[char])) {
     signs.windows(q).for_each(&mut take);
 }
 
-/// Records of `fields` texts as `columns` numbers each, row by row: every q-gram (q = 2) of every field adds a vector
-/// of random signs that depends on nothing but the q-gram and the field, and the sum is divided by the root of the number of
-/// q-grams. The square of the distance between two records then estimates the share of q-grams they do not
-/// have in common. A record without a sign is at the origin.
+/// Returns `columns` numbers for each record of `fields` texts, row by row. Every q-gram (q = 2) of every
+/// field adds a vector of random signs that depends only on the q-gram and the field. The sum is divided by
+/// the square root of the number of q-grams. The squared distance between two records then estimates the
+/// share of q-grams that they do not have in common. An empty record is at the origin.
 pub fn sketch<T: AsRef<str>>(cells: &[T], fields: usize, columns: usize) -> Vec<f64> {
     let mut out = Vec::with_capacity(cells.len() / fields.max(1) * columns);
     for row in cells.chunks_exact(fields.max(1)) {
@@ -240,7 +247,7 @@ pub fn sketch<T: AsRef<str>>(cells: &[T], fields: usize, columns: usize) -> Vec<
         for (field, cell) in row.iter().enumerate() {
             qgrams(&normalise(cell.as_ref()), 2, |gram| {
                 count += 1.0;
-                // FNV-1a, then the finaliser of SplitMix64 for each further 64 signs.
+                // FNV-1a, then the finaliser of SplitMix64 for every 64 signs.
                 let mut hash = 0xcbf2_9ce4_8422_2325 ^ field as u64;
                 for sign in gram {
                     hash = (hash ^ u64::from(*sign)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -360,8 +367,8 @@ mod tests {
         differ("ハ", "パ");
         differ("กา", "กี");
         differ("한", "하");
-        assert_eq!(normalise("क्\u{200d}ष"), normalise("क्ष"), "how letters are joined says nothing");
-        assert_eq!(normalise("राम कुमार").split(' ').count(), 2, "no mark parts a word");
+        assert_eq!(normalise("क्\u{200d}ष"), normalise("क्ष"), "joiners make no difference");
+        assert_eq!(normalise("राम कुमार").split(' ').count(), 2, "marks do not split words");
         assert_eq!(normalise("が"), normalise("か\u{3099}"));
     }
 

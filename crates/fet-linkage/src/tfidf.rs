@@ -1,8 +1,10 @@
-//! Comparison of texts in the clear by the cosine of tf-idf vectors of character n-grams: the best unprotected yardstick for long texts.
+//! Comparison of plain texts by the cosine of tf-idf vectors of character n-grams, the strongest unprotected
+//! baseline for long texts.
 //!
-//! As in scikit-learn's `TfidfVectorizer` (analyzer "char_wb", sublinear tf): n-grams within words that are padded with a blank on
-//! either side, weighted by (1 + ln tf)·(1 + ln((1 + n)/(1 + df))) over the records of both tables, vectors of length 1. The fields of a record
-//! are one text. Candidates come from an inverted index: only records that share an n-gram are looked at.
+//! The vectors follow scikit-learn's `TfidfVectorizer` (analyzer "char_wb", sublinear tf). N-grams lie within
+//! words that are padded with a blank on either side. Their weights are (1 + ln tf)·(1 + ln((1 + n)/(1 +
+//! df))) over the records of both tables, and vectors have length 1. The fields of a record form one text.
+//! Candidates come from an inverted index of the records that share an n-gram with the query.
 
 use std::collections::HashMap;
 
@@ -12,10 +14,10 @@ use crate::neighbours::Neighbours;
 use crate::text::normalise;
 use crate::top::Top;
 
-/// A sparse vector: terms with their weights, by term.
+/// A sparse vector of terms and their weights, sorted by term.
 type Vector = Vec<(u32, f32)>;
 
-/// The n-grams of a record, counted.
+/// Counts the n-grams of a record.
 fn counts<T: AsRef<str>>(
     cells: &[T],
     lengths: (usize, usize),
@@ -26,7 +28,7 @@ fn counts<T: AsRef<str>>(
         for word in normalise(cell.as_ref()).split(' ').filter(|word| !word.is_empty()) {
             let signs: Vec<char> = std::iter::once(' ').chain(word.chars()).chain([' ']).collect();
             for length in lengths.0..=lengths.1 {
-                // A word that is shorter counts once, as a whole.
+                // A word shorter than n counts once, as a whole.
                 for gram in signs.windows(length.min(signs.len())) {
                     let next = known.len() as u32;
                     let term = *known.entry(gram.iter().collect()).or_insert(next);
@@ -41,8 +43,8 @@ fn counts<T: AsRef<str>>(
     counts
 }
 
-/// For each query record the `take` most similar records; cells stand row by row, `fields` of them. N-grams have from `lengths.0` to
-/// `lengths.1` signs.
+/// Returns the `take` most similar records of each query record. Cells are given row by row, `fields` of them
+/// each. N-grams have from `lengths.0` to `lengths.1` characters.
 ///
 /// # Panics
 /// If there are fewer than `take` records, or no fields.
@@ -93,7 +95,8 @@ pub fn search<T: AsRef<str> + Sync>(
                 }
                 let mut top = Top::new(take);
                 for (record, score) in scores.iter_mut().enumerate() {
-                    // To six digits: equal texts are exactly alike, in whatever order their n-grams were added.
+                    // Rounding to six digits makes equal texts equally similar, whatever the order in which
+                    // n-grams are added.
                     let score = (1e6 * std::mem::take(score)).round() / 1e6;
                     top.offer(score.min(1.0) as f32, record as u32);
                 }
@@ -116,7 +119,8 @@ pub fn search<T: AsRef<str> + Sync>(
 mod tests {
     use super::*;
 
-    /// The figures are scikit-learn 1.9.1's: `TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3), sublinear_tf=True)` on these six.
+    /// Figures are from scikit-learn 1.9.1: `TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 3),
+    /// sublinear_tf=True)` on these six texts.
     #[test]
     fn cosines_are_those_of_scikit_learn() {
         let (queries, records) =
@@ -134,14 +138,14 @@ mod tests {
         let found =
             search(&["anna", "smith", "", ""], &["smith", "anna", "", "", "bert", ""], 2, (2, 4), 3, &|_| ());
         assert_eq!(found.row(0)[0], 0);
-        assert!((found.scores(0)[0] - 1.0).abs() < 1e-6, "swapped fields are alike");
+        assert!((found.scores(0)[0] - 1.0).abs() < 1e-6, "swapped fields are equal");
         assert_eq!(found.scores(1), [0.0; 3]);
         let many: Vec<String> =
             (0..60).map(|row| format!("{row} {:x} of {}", row * 7_919, row % 7)).collect();
         let found = search(&many, &many, 1, (2, 4), 1, &|_| ());
         assert!(
             (0..60).all(|row| found.row(row) == [row as u32] && found.scores(row) == [1.0]),
-            "each is like itself"
+            "each text equals itself"
         );
     }
 }

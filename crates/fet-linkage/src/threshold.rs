@@ -1,39 +1,45 @@
-//! A threshold for links whose truth is not known.
+//! Estimate of a threshold for links if the truth is unknown.
 //!
-//! The best record of a row is its match or the best of those that are none. How near those come is seen in the row's own table,
-//! where all others are none: a decoy estimate (Elias and Gygi 2007), with the rows' own table as the decoy. Let a share `any` of the
-//! rows have a record at t or nearer, and a share `own` another row of their own table. With b records to a rows, a record that is no
-//! match is so near with probability o = 1 - (1 - own)^(b/a); any = m + (1 - m)·o, and m, the share whose match is so near, follows.
-//! Where the own table holds a thing twice, or is cleaner than the other, m is estimated too low rather than too high. Where it is the
-//! worse kept of the two, its rows are less like each other than like the other table's, and m is estimated too high. Against that stands
-//! what is second best among the records. If they hold nothing twice, a second is as near as t in a share c = m·o + (1 - m)·p of the rows,
-//! where p = o + (1 - o)·ln(1 - o) is the probability of two such records if they are spread as by chance (a Poisson distribution).
-//! Together with any = m + (1 - m)·o that gives another o, and the least that is expected to be right.
+//! The best record of a row is its match or the best non-match. The row's own table shows how near
+//! non-matches come, since all its other rows are non-matches. This is a decoy estimate (Elias and Gygi 2007)
+//! with the rows' own table as the decoy. Let a share `any` of the rows have a record at similarity t or
+//! nearer, and a share `own` another row of their own table. With b records for a rows, a non-match is that
+//! near with probability o = 1 - (1 - own)^(b/a). The share m of rows whose match is that near follows from
+//! any = m + (1 - m)·o.
 //!
-//! Where a similarity is the probability of a match already, all follows from their sums ([`of_probabilities`]).
+//! If the own table contains duplicates, or is cleaner than the other table, m is underestimated. If the own
+//! table is of lower quality, its rows resemble each other less than they resemble the other table's rows, and
+//! m is overestimated. The second-best records bound this error. If the records contain no duplicates, a
+//! second-best record is as near as t in a share c = m·o + (1 - m)·p of the rows. Here p = o + (1 - o)·ln(1 -
+//! o) is the probability of two such records if they are spread at random (a Poisson distribution). Together
+//! with any = m + (1 - m)·o this gives another o, and thus the smallest expected number of correct links.
+//!
+//! If a similarity is already the probability of a match, all estimates are sums of probabilities
+//! ([`of_probabilities`]).
 
-/// A threshold and what is expected of it.
+/// A threshold and the expected quality of its links.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Pairs of at least this similarity are links.
+    /// Pairs with at least this similarity are links.
     pub threshold: f32,
-    /// The rows whose best record reaches it.
+    /// Number of rows whose best record reaches the threshold.
     pub links: usize,
-    /// How many of them are expected to be linked with their match.
+    /// Expected number of links that are matches.
     pub correct: f64,
-    /// How many rows are expected to have a match at all.
+    /// Expected number of rows with a match.
     pub matches: f64,
-    /// How many links are expected to be right at least, if the records hold nothing twice; `correct` if that is less, or not known.
+    /// Smallest expected number of correct links, if the records contain no duplicates. Equals `correct` if
+    /// that is smaller, or if no second-best similarities are known.
     pub least: f64,
 }
 
 impl Estimate {
-    /// The expected share of links that are right.
+    /// Returns the expected share of links that are correct.
     pub fn precision(&self) -> f64 {
         self.share(self.correct)
     }
 
-    /// The same if the records hold nothing twice.
+    /// Returns the smallest expected share of correct links, if the records contain no duplicates.
     pub fn least_precision(&self) -> f64 {
         self.share(self.least)
     }
@@ -42,7 +48,7 @@ impl Estimate {
         if self.links == 0 { 1.0 } else { (right / self.links as f64).min(1.0) }
     }
 
-    /// The expected share of matches that are linked.
+    /// Returns the expected share of matches that are linked.
     pub fn recall(&self) -> f64 {
         if self.matches > 0.0 { (self.correct / self.matches).min(1.0) } else { 0.0 }
     }
@@ -52,18 +58,19 @@ impl Estimate {
     }
 }
 
-/// Rows below which nothing is estimated.
+/// Minimum number of rows for an estimate.
 pub const FEWEST: usize = 50;
 
-/// Where others are as near in so many rows, matches are not told from them any more.
+/// Probability of an equally near non-match above which matches cannot be distinguished from non-matches.
 const MOST_OTHERS: f64 = 0.5;
 
-/// The threshold of the best expected F1. `best` is the similarity of each row's best record, `own` that of the best other row of its
-/// own table, `second` that of its second-best record where that is known, `ratio` how many records there are for a row. Nothing where
-/// there are fewer than [`FEWEST`] rows, or no match is expected.
+/// Returns the threshold with the best expected F1. `best` is the similarity of each row's best record, `own`
+/// the similarity of the best other row of its own table, and `second` the similarity of its second-best
+/// record if known. `ratio` is the number of records for each row. Returns `None` if there are fewer than
+/// [`FEWEST`] rows, or if no match is expected.
 ///
 /// # Panics
-/// If a row has only one of them.
+/// If the slices have different lengths.
 pub fn automatic(best: &[f32], own: &[f32], second: Option<&[f32]>, ratio: f64) -> Option<Estimate> {
     let each = [Some(own), second];
     assert!(each.iter().flatten().all(|other| other.len() == best.len()), "a similarity for each row");
@@ -91,10 +98,11 @@ pub fn automatic(best: &[f32], own: &[f32], second: Option<&[f32]>, ratio: f64) 
         if others > MOST_OTHERS {
             break;
         }
-        // Whoever reaches a threshold reaches a lower one.
+        // A row that reaches a threshold also reaches every lower threshold.
         let right = |others: f64| (any - others) / (1.0 - others).max(f64::EPSILON) * rows as f64;
         matches = matches.max(right(others));
-        // The share of seconds as it may well be (one-sided, 95 %): where hardly any match is there, little of it decides.
+        // Upper bound of the share of seconds (one-sided, 95 %). If there are hardly any matches, a small
+        // change of this share decides.
         let likely = |share: f64| share + 1.645 * (share * (1.0 - share) / rows as f64).sqrt();
         let by_second =
             second.as_ref().map_or(0.0, |second| others_by(any, likely(share(second, threshold))));
@@ -109,8 +117,8 @@ pub fn automatic(best: &[f32], own: &[f32], second: Option<&[f32]>, ratio: f64) 
     hopeful.max_by(|a, b| a.f1().total_cmp(&b.f1()))
 }
 
-/// The probability that a record which is no match is as near as a threshold, where a share `any` of the rows have a record that near, and
-/// a share `second` two of them.
+/// Returns the probability that a non-match is as near as a threshold, given a share `any` of rows with a
+/// record that near and a share `second` of rows with two such records.
 fn others_by(any: f64, second: f64) -> f64 {
     let expected = |others: f64| {
         let unmatched = (1.0 - any) / (1.0 - others);
@@ -125,8 +133,9 @@ fn others_by(any: f64, second: f64) -> f64 {
     high
 }
 
-/// The threshold of the best expected F1, where `best` is the probability that each row's best record is its match, and `matches` how many
-/// rows are expected to have one. Nothing where there are fewer than [`FEWEST`] rows, or no match is expected.
+/// Returns the threshold with the best expected F1. `best` is the probability that each row's best record is
+/// its match, and `matches` is the expected number of rows with a match. Returns `None` if there are fewer
+/// than [`FEWEST`] rows, or if no match is expected.
 pub fn of_probabilities(best: &[f32], matches: f64) -> Option<Estimate> {
     if best.len() < FEWEST {
         return None;
@@ -152,7 +161,7 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// What a search finds of rows.
+    /// Results of a search.
     struct Searched {
         best: Vec<f32>,
         own: Vec<f32>,
@@ -171,8 +180,9 @@ mod tests {
         }
     }
 
-    /// Rows of which a share have a match from 0.68 to 1; others are uniform below 0.7, forty records and eighty own rows. The latter are
-    /// `worse` times as near.
+    /// Returns rows with a match at a similarity from 0.68 to 1 in a share `share` of cases. Similarities of
+    /// non-matches are uniform below 0.7, with forty records and eighty own rows for each row. `worse`
+    /// multiplies the similarities of own rows.
     fn table(rows: usize, share: f64, worse: f32, seed: u64) -> Searched {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut all = Searched { best: Vec::new(), own: Vec::new(), second: Vec::new(), right: Vec::new() };
@@ -192,7 +202,8 @@ mod tests {
         all
     }
 
-    /// Numbers of rows have a standard deviation of 16 or less in 1,000; 80 are five of them.
+    /// Numbers of rows have a standard deviation of at most 16 in 1,000. A tolerance of 80 is five standard
+    /// deviations.
     #[test]
     fn what_is_expected_is_what_is_there() {
         for (share, seed) in [(0.1, 1), (0.5, 2), (0.9, 3)] {
@@ -207,7 +218,8 @@ mod tests {
         }
     }
 
-    /// Rows that are mistyped are less like each other than like the other table's: what is second best there still tells.
+    /// Rows with typing errors resemble each other less than they resemble the other table's rows. The
+    /// second-best records still reveal the non-matches.
     #[test]
     fn the_least_that_is_expected_holds_where_the_own_table_is_the_worse_kept() {
         for (share, seed) in [(0.0, 5), (0.1, 6), (0.5, 7)] {
@@ -229,10 +241,11 @@ mod tests {
         assert!(estimate.is_none_or(|estimate| estimate.correct < 120.0), "{estimate:?}");
         assert_eq!(automatic(&[0.5; 20], &[0.5; 20], None, 1.0), None, "too few rows");
         let same = automatic(&[1.0; 100], &[1.0; 100], None, 1.0);
-        assert_eq!(same, None, "what is as near within a table is no match");
+        assert_eq!(same, None, "rows that are as near within their table are not matches");
     }
 
-    /// Rows that are right with the probabilities that they are said to have: of 4,000 a number has a standard deviation of 32 at most; five.
+    /// Rows are correct with their stated probabilities. A number among 4,000 has a standard deviation of at
+    /// most 32. The tolerance is five standard deviations.
     #[test]
     fn probabilities_give_the_threshold_of_the_best_f1() {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -248,7 +261,7 @@ mod tests {
         assert!((estimate.correct - correct as f64).abs() < 160.0, "{estimate:?}, {correct}");
         let f1 = |threshold| 2.0 * at(threshold).1 as f64 / (at(threshold).0 as f64 + 1_500.0);
         let most = (1..100).map(|percent| f1(percent as f32 / 100.0)).fold(0.0, f64::max);
-        // Five standard deviations of twice a number of rows, over links and matches.
+        // Five standard deviations of twice a number of rows, divided by links plus matches.
         assert!(most - f1(estimate.threshold) < 0.05, "{most} {}", f1(estimate.threshold));
         assert_eq!(of_probabilities(&[0.0; 100], 0.0), None, "no match is expected");
         assert_eq!(of_probabilities(&[1.0; 20], 20.0), None, "too few rows");

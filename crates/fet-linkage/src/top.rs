@@ -1,29 +1,29 @@
 //! The K best of many candidates, without storing the rest.
 //!
-//! The order is total: by score, highest first, then by index, lowest first. What is found therefore does not depend
-//! on the order in which candidates come, nor on how many threads bring them.
+//! The order is total: by score, highest first, then by index, lowest first. The result is therefore
+//! independent of the order of the candidates and of the number of threads.
 
-/// Keeps the K best (score, index) pairs that it is offered.
+/// Keeps the K best (score, index) pairs offered.
 #[derive(Debug, Clone)]
 pub struct Top {
     capacity: usize,
-    /// A heap with the worst on top.
+    /// Heap with the worst pair on top.
     heap: Vec<(f32, u32)>,
 }
 
-/// Whether `a` is better than `b`.
+/// Returns true if `a` is better than `b`.
 #[inline]
 fn better(a: (f32, u32), b: (f32, u32)) -> bool {
     a.0 > b.0 || (a.0 == b.0 && a.1 < b.1)
 }
 
 impl Top {
-    /// Room for `capacity` pairs.
+    /// Returns an empty collection with room for `capacity` pairs.
     pub fn new(capacity: usize) -> Self {
         Self { capacity, heap: Vec::with_capacity(capacity) }
     }
 
-    /// The score that a candidate must reach to be kept; no bound while there is room.
+    /// Returns the score that a candidate must reach to be kept, or -∞ while there is room.
     #[inline]
     pub fn bar(&self) -> f32 {
         if self.heap.len() < self.capacity {
@@ -32,18 +32,18 @@ impl Top {
         self.heap.first().map_or(f32::INFINITY, |worst| worst.0)
     }
 
-    /// Whether it has room for anything at all.
+    /// Returns true if the capacity is above 0.
     #[inline]
     pub fn wants(&self) -> bool {
         self.capacity > 0
     }
 
-    /// Whether it is full.
+    /// Returns true if the collection is full.
     pub fn is_full(&self) -> bool {
         self.heap.len() == self.capacity
     }
 
-    /// Takes the pair, where it is among the K best so far.
+    /// Keeps the pair if it is among the K best so far.
     pub fn offer(&mut self, score: f32, index: u32) {
         let pair = (score, index);
         if self.heap.len() < self.capacity {
@@ -73,14 +73,14 @@ impl Top {
         }
     }
 
-    /// Takes the pair, unless it has the index already.
+    /// Keeps the pair if it is among the K best so far and its index is new.
     pub fn offer_once(&mut self, score: f32, index: u32) {
         if score >= self.bar() && self.heap.iter().all(|&(_, own)| own != index) {
             self.offer(score, index);
         }
     }
 
-    /// The pairs, best first; the room is empty afterwards.
+    /// Passes the pairs to `take`, best first, and empties the collection.
     pub fn drain_sorted(&mut self, mut take: impl FnMut(f32, u32)) {
         self.heap.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         self.heap.drain(..).for_each(|(score, index)| take(score, index));

@@ -1,10 +1,12 @@
-//! Match weights: what the similarity of each field says for and against two records' being the same (Fellegi and Sunter 1969).
+//! Match weights: the evidence of each field's similarity for or against a match (Fellegi and Sunter 1969).
 //!
-//! A pair's similarities are sorted into levels. A level that m of the matches and u of all others have weighs ln(m/u), and a pair the sum
-//! over its fields; what is missing on either side says nothing. That two values are equal says the more the rarer the value: u is then its
-//! own share of the records (Winkler 2000). m and u are learned without any truth ([`learn`], [`Evidence`]); [`rank`] applies it to
-//! filters of fields. Each row has one match among the records or none, so that the weights of its candidates give each one's probability.
-//! Fields are taken to be independent given whether a pair matches; where they are not, probabilities are nearer to 0 and 1 than is true.
+//! Each similarity of a pair falls into a level. A level with share m among matches and share u among
+//! non-matches has the weight ln(m/u). The weight of a pair is the sum over its fields, and a missing value
+//! contributes nothing. Equality of rare values is stronger evidence, so the u of an equal pair is the share
+//! of its value among the records (Winkler 2000). [`learn`] estimates m and u from [`Evidence`] without any
+//! truth, and [`rank`] applies them to filters of fields. Each row has at most one match among the records,
+//! so the weights of its candidates determine each candidate's probability. The model assumes that fields are
+//! independent given whether a pair matches. If they are not, probabilities are too close to 0 and 1.
 
 mod learn;
 mod rank;
@@ -12,15 +14,15 @@ mod rank;
 pub use learn::{Evidence, learn};
 pub use rank::{Fields, Ranked, candidates, rank};
 
-/// Where levels begin: that below the first has no name, that of the last is equality.
+/// Lower bounds of all levels except the lowest. The highest level is equality.
 const EDGES: [f32; 10] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9999];
-/// The number of levels.
+/// Number of levels.
 pub const LEVELS: usize = EDGES.len() + 1;
-/// The level of fields of which one is missing.
+/// Level of a field that is missing on either side.
 pub const MISSING: u8 = u8::MAX;
 const EQUAL: usize = LEVELS - 1;
 
-/// The level of a similarity from -1 (one is missing) to 1.
+/// Returns the level of a similarity from -1 (one side is missing) to 1.
 pub fn level(similarity: f32) -> u8 {
     if similarity <= -1.0 {
         MISSING
@@ -29,23 +31,24 @@ pub fn level(similarity: f32) -> u8 {
     }
 }
 
-/// Rows and the pairs that each is part of: a level in each field, and -ln of the share of the records that have the other's value.
+/// Rows with their pairs. Each pair has for each field a level, and a rarity: -ln of the share of the records
+/// that have the other row's value.
 #[derive(Debug, Clone, Default)]
 pub struct Pairs {
     fields: usize,
-    /// Where each row's pairs end.
+    /// End of each row's pairs.
     ends: Vec<usize>,
     levels: Vec<u8>,
     rarities: Vec<f32>,
 }
 
 impl Pairs {
-    /// No rows.
+    /// Returns an empty collection.
     pub fn new(fields: usize) -> Self {
         Self { fields, ..Self::default() }
     }
 
-    /// One more row: of each of its pairs (level, -ln of the share) in each field.
+    /// Adds a row, given (level, -ln of the share) for each field of each of its pairs.
     ///
     /// # Panics
     /// If a pair does not have all fields.
@@ -58,7 +61,7 @@ impl Pairs {
         self.ends.push(self.levels.len() / self.fields.max(1));
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.ends.len()
     }
@@ -71,22 +74,22 @@ impl Pairs {
     }
 }
 
-/// What has been learned: enough to weigh pairs.
+/// Learned weights of pairs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Weights {
-    /// ln(m/u) of each level of each field; never less for more similar values.
+    /// ln(m/u) of each level of each field; never decreases with similarity.
     levels: Vec<[f64; LEVELS]>,
-    /// ln of the share of the matches that are of each level or a more similar one, in each field.
+    /// ln of the share of the matches at each level or a more similar one, in each field.
     reach: Vec<[f64; LEVELS]>,
-    /// The share of the rows that have a match.
+    /// Share of the rows that have a match.
     matched: f64,
-    /// The records among which it is.
+    /// Number of records that may be the match.
     records: f64,
 }
 
 impl Weights {
-    /// The natural logarithm of how much more likely a pair with these levels and rarities (-ln of the share of the records with the other's
-    /// value) is among matches than among others; nothing where all is missing.
+    /// Returns the log-likelihood ratio of match to non-match for a pair with these levels and rarities (-ln
+    /// of the share of the records with the other row's value). Returns `None` if all fields are missing.
     pub fn of(&self, levels: &[u8], rarities: &[f32]) -> Option<f64> {
         let mut sum = None;
         for (field, (&level, &rarity)) in levels.iter().zip(rarities).enumerate() {
@@ -97,8 +100,9 @@ impl Weights {
         sum
     }
 
-    /// Equality says what the share of the value among the records tells. A level that is less says no more than that share allows, since
-    /// those with the very value are among all that are as near or nearer.
+    /// Returns the weight of one field. The share of the value among the records determines the weight of
+    /// equality, and limits the weight of a lower level: records with the same value are among all records at
+    /// that level or a more similar one.
     fn of_field(&self, field: usize, level: u8, rarity: f32) -> f64 {
         let (levels, reach) = (&self.levels[field], &self.reach[field]);
         let at_most = |level: usize| reach[level] + f64::from(rarity);
@@ -106,17 +110,17 @@ impl Weights {
         if level == EQUAL { at_most(EQUAL) } else { levels[level].min(at_most(level)) }
     }
 
-    /// ln(m/u) of the levels of a field, the least similar first.
+    /// Returns ln(m/u) of the levels of a field, the least similar first.
     pub fn levels(&self, field: usize) -> &[f64; LEVELS] {
         &self.levels[field]
     }
 
-    /// The share of the rows that have a match.
+    /// Returns the share of the rows that have a match.
     pub fn matched(&self) -> f64 {
         self.matched
     }
 
-    /// The probabilities that each of a row's candidates is its match, in place of their weights.
+    /// Replaces the weights of a row's candidates by the probabilities that each candidate is the match.
     pub fn probabilities(&self, weights: &mut [f64]) {
         let prior = (self.matched / self.records).ln();
         let none = (1.0 - self.matched).ln();

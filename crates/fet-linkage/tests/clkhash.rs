@@ -1,4 +1,5 @@
-//! Keys that Python clkhash made (`clkhash/make.py`), and what it refuses: both must be the same here.
+//! Keys made by Python's clkhash (`clkhash/make.py`), and rows that it refuses. This crate must agree in
+//! both.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use fet_linkage::clkhash::{Encoder, Schema, from_base64, read_clks, to_base64, write_clks};
 use serde::Deserialize;
 
-/// A schema with rows, what clkhash made of them, and rows that it refuses.
+/// A schema with rows, clkhash's keys of these rows, and rows that clkhash refuses.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Golden {
@@ -53,7 +54,7 @@ fn every_key_is_clkhashs_own() {
     }
 }
 
-/// A refused row stands behind those that are accepted, and the message names it.
+/// A refused row follows the accepted rows, and the message names it.
 #[test]
 fn every_row_that_clkhash_refuses_is_refused() {
     for (path, golden) in golden() {

@@ -1,4 +1,4 @@
-//! What is no linkage schema, no value and no file of CLKs: each is refused in one clear sentence.
+//! Invalid linkage schemas, values and files of CLKs: each is refused with one clear sentence.
 
 use fet_linkage::clkhash::{Encoder, Identifier, Schema, from_base64, read_clks};
 use serde_json::{Value, json};
@@ -22,7 +22,8 @@ fn good() -> Value {
     })
 }
 
-/// The schema `good` with another value at a JSON pointer; a missing property is added, and `null` takes one away.
+/// Returns the schema `good` with another value at a JSON pointer. A missing property is added, and `null`
+/// removes a property.
 fn with(pointer: &str, value: &Value) -> String {
     let mut schema = good();
     let (parent, name) = pointer.rsplit_once('/').expect("a JSON pointer has a slash");
@@ -52,7 +53,7 @@ fn the_schema_that_the_others_come_from_is_read() {
     assert_eq!(schema.bits(), 128);
     let names = [Identifier { name: "id", ignored: true }, Identifier { name: "name", ignored: false }];
     assert!(schema.identifiers().eq(names));
-    // Whatever is ignored need not be readable.
+    // An ignored feature need not be readable.
     Schema::parse(&with("/features/1/ignored", &json!(true))).unwrap();
     let lookahead = json!({ "identifier": "x", "ignored": true, "format": { "type": "string", "pattern": "(?=a)" }, "hashing": {} });
     Schema::parse(&with("/features/0", &lookahead)).unwrap();
@@ -64,8 +65,8 @@ fn of_the_frame() {
     assert_eq!(refused("[]"), "$: must be an object; it is []");
     let old = |version| {
         format!(
-            "the schema is of version {version}; version 3 is read: convert it with clkhash's function \
-             clkhash.schema.convert_to_latest_version, which keeps what is encoded"
+            "the schema has version {version}, but only version 3 is supported: convert it with clkhash's function \
+             clkhash.schema.convert_to_latest_version, which preserves the encoding"
         )
     };
     check(&[
@@ -77,11 +78,11 @@ fn of_the_frame() {
         ("/clkConfig", Value::Null, "$: the property clkConfig is missing"),
         ("/features", Value::Null, "$: the property features is missing"),
         ("/features", json!({}), "$.features: must be an array; it is {}"),
-        ("/features", json!([]), "$.features: must have a feature; it is []"),
+        ("/features", json!([]), "$.features: must have at least one feature; it is []"),
         (
             "/name",
             json!("x"),
-            "$.name: is not a property here; known are version, clkConfig, features; it is \"x\"",
+            "$.name: is an unknown property (known: version, clkConfig, features); it is \"x\"",
         ),
     ]);
 }
@@ -107,7 +108,7 @@ fn of_the_configuration() {
         (
             "/clkConfig/l",
             json!(192),
-            &format!("{at}.l: must be a power of two where a feature has blakeHash; it is 192"),
+            &format!("{at}.l: must be a power of two if a feature uses blakeHash; it is 192"),
         ),
         (
             "/clkConfig/xor_folds",
@@ -128,7 +129,7 @@ fn of_the_configuration() {
         (
             "/clkConfig/kdf/keySize",
             json!(65),
-            "$.clkConfig.kdf.keySize: must be at most 64 where a feature has blakeHash; it is 65",
+            "$.clkConfig.kdf.keySize: must be at most 64 if a feature uses blakeHash; it is 65",
         ),
         (
             "/clkConfig/kdf/keySize",
@@ -139,19 +140,19 @@ fn of_the_configuration() {
         (
             "/clkConfig/kdf/iterations",
             json!(7),
-            "$.clkConfig.kdf.iterations: is not a property here; known are type, hash, salt, info, keySize; it is 7",
+            "$.clkConfig.kdf.iterations: is an unknown property (known: type, hash, salt, info, keySize); it is 7",
         ),
     ]);
     let salt = refused(&with("/clkConfig/kdf/salt", &json!("a b=")));
     assert!(salt.starts_with("$.clkConfig.kdf.salt: must be base64: "), "{salt}");
     let folds = refused(&with("/clkConfig/xorFolds", &json!(1)));
     assert!(
-        folds.starts_with("$.clkConfig: must fold by xor_folds; clkhash does not read xorFolds"),
+        folds.starts_with("$.clkConfig: must use xor_folds for folding, since clkhash ignores xorFolds"),
         "{folds}"
     );
     let many = vec![json!({ "identifier": "x", "ignored": true }); 64];
     let keys = refused(&with("/features", &json!(many)));
-    assert!(keys.contains("for each of 64 features, and HKDF gives at most 8160 bytes"), "{keys}");
+    assert!(keys.contains("for each of 64 features, but HKDF gives at most 8160 bytes"), "{keys}");
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn of_a_feature() {
             &hashing("strategy/bitsPerFeature"),
             json!(1),
             &format!(
-                "{at}.hashing.strategy.bitsPerToken: is not a property here; known are bitsPerFeature; it is 3"
+                "{at}.hashing.strategy.bitsPerToken: is an unknown property (known: bitsPerFeature); it is 3"
             ),
         ),
         (
@@ -187,7 +188,7 @@ fn of_a_feature() {
             &hashing("hash/prevent_singularity"),
             json!(true),
             &format!(
-                "{at}.hashing.hash.prevent_singularity: is not a property here; known are type; it is true"
+                "{at}.hashing.hash.prevent_singularity: is an unknown property (known: type); it is true"
             ),
         ),
         (
@@ -219,7 +220,7 @@ fn of_a_feature() {
             &hashing("comparison"),
             json!({ "type": "numeric", "thresholdDistance": 0.004, "resolution": 1, "fractional_precision": 2 }),
             &format!(
-                "{at}.hashing.comparison.thresholdDistance: must not vanish when rounded to fractional_precision \
+                "{at}.hashing.comparison.thresholdDistance: must not be 0 when rounded to fractional_precision \
                  digits; it is 0.004"
             ),
         ),
@@ -227,8 +228,8 @@ fn of_a_feature() {
             &hashing("comparison"),
             json!({ "type": "numeric", "thresholdDistance": 1, "resolution": 1, "fractionalPrecision": 2 }),
             &format!(
-                "{at}.hashing.comparison.fractionalPrecision: is not a property here; known are type, \
-                 thresholdDistance, resolution, fractional_precision; it is 2"
+                "{at}.hashing.comparison.fractionalPrecision: is an unknown property (known: type, \
+                 thresholdDistance, resolution, fractional_precision); it is 2"
             ),
         ),
     ]);
@@ -259,13 +260,13 @@ fn of_a_format() {
         ),
         (
             format(json!({ "type": "string", "pattern": "a", "case": "lower" })),
-            ".case: is not a property here; known are type, encoding, pattern, description; it is \"lower\"",
+            ".case: is an unknown property (known: type, encoding, pattern, description); it is \"lower\"",
         ),
         (
             format(json!({ "type": "integer", "minimum": 0.5 })),
             ".minimum: must be a whole number from -9223372036854775808 to 9223372036854775807; it is 0.5",
         ),
-        (format(date("%Y-%V")), ".format: must not use %V, which is not read here; it is \"%Y-%V\""),
+        (format(date("%Y-%V")), ".format: must not use %V, which is not supported; it is \"%Y-%V\""),
         (format(date("%Y-%Q")), ".format: must not use %Q, which strptime does not have; it is \"%Y-%Q\""),
         (format(date("%Y-%Y")), ".format: must not use %Y twice; it is \"%Y-%Y\""),
         (format(date("%Y%")), ".format: must not end in a single %; it is \"%Y%\""),
@@ -274,13 +275,13 @@ fn of_a_format() {
         (format(pattern("(a")), ".pattern: must close its groups; it is \"(a\""),
         (format(pattern("a)")), ".pattern: must not close a group that is not open; it is \"a)\""),
         (format(pattern("[a")), ".pattern: must close its classes; it is \"[a\""),
-        (format(pattern("a|{2}")), ".pattern: must not repeat nothing; it is \"a|{2}\""),
-        (format(pattern("*a")), ".pattern: must not repeat nothing; it is \"*a\""),
-        (format(pattern("a$b")), ".pattern: must use $ at an end only; it is \"a$b\""),
-        (format(pattern(r"(a)\1")), ".pattern: must not use \\1, which is not read here; it is \"(a)\\\\1\""),
+        (format(pattern("a|{2}")), ".pattern: must have an item before each repetition; it is \"a|{2}\""),
+        (format(pattern("*a")), ".pattern: must have an item before each repetition; it is \"*a\""),
+        (format(pattern("a$b")), ".pattern: must use $ only at an end; it is \"a$b\""),
+        (format(pattern(r"(a)\1")), ".pattern: must not use \\1, which is not supported; it is \"(a)\\\\1\""),
         (
             format(pattern(r"a\b")),
-            ".pattern: must not use \\b: words end elsewhere in Python; it is \"a\\\\b\"",
+            ".pattern: must not use \\b: Python has other word boundaries; it is \"a\\\\b\"",
         ),
     ];
     for ((pointer, value), message) in cases {
@@ -288,7 +289,10 @@ fn of_a_format() {
     }
     for look in ["(?=a)", "(?!a)", "(?<=a)", "(?<!a)", "(?P=x)", "(?>a)", "(?m)a", "a(?i)", "(?(1)a)"] {
         let message = refused(&with("/features/1/format", &pattern(look)));
-        assert!(message.contains("look-around, references and the rest are not read"), "{message}");
+        assert!(
+            message.contains("look-around, references and other extensions are not supported"),
+            "{message}"
+        );
     }
 }
 
@@ -299,15 +303,15 @@ fn of_values() {
     let refused = |cells: &[&str]| encoder.encode(cells).unwrap_err().to_string();
     assert_eq!(
         refused(&["1", "short", "2", "longer", "3", "longest"]),
-        "row 1 (from 0), name: the value must have at most 5 signs; it is \"longer\""
+        "row 1 (from 0), name: the value must have at most 5 characters; it is \"longer\""
     );
     assert_eq!(refused(&["1", "short", "2"]), "3 cells are not whole rows of 2 features");
-    // The first of many, also where threads meet.
+    // The error names the first of many refused rows, also at the boundary between threads.
     let mut cells = vec!["1"; 20_000];
     (cells[15_001], cells[9_003], cells[19_999]) = ("second one", "first one", "third one");
     assert_eq!(
         refused(&cells),
-        "row 4501 (from 0), name: the value must have at most 5 signs; it is \"first one\""
+        "row 4501 (from 0), name: the value must have at most 5 characters; it is \"first one\""
     );
     assert_eq!(encoder.encode::<&str>(&[]).unwrap().rows(), 0);
     assert!(!format!("{encoder:?}").contains("secret"));
@@ -316,9 +320,12 @@ fn of_values() {
 #[test]
 fn of_files_of_clks() {
     let refused = |json: &str| read_clks(json).unwrap_err().to_string();
-    assert_eq!(refused(r#"{"clks": []}"#), "a file of CLKs must hold at least one");
-    assert_eq!(refused(r#"{"clks": ["AAA="]}"#), "a CLK must have a multiple of 64 bits; they have 16");
-    assert_eq!(refused(r#"{"clks": [""]}"#), "a CLK must have a multiple of 64 bits; they have 0");
+    assert_eq!(refused(r#"{"clks": []}"#), "a file of CLKs must contain at least one CLK");
+    assert_eq!(
+        refused(r#"{"clks": ["AAA="]}"#),
+        "the number of bits of a CLK must be a multiple of 64; it is 16"
+    );
+    assert_eq!(refused(r#"{"clks": [""]}"#), "the number of bits of a CLK must be a multiple of 64; it is 0");
     let (one, two) = ("AAAAAAAAAAA=", "AAAAAAAAAAAAAAAAAAAAAA==");
     assert_eq!(
         refused(&format!(r#"{{"clks": ["{one}", "{two}"]}}"#)),
@@ -328,10 +335,10 @@ fn of_files_of_clks() {
     assert!(no_base64.starts_with("CLK 3 is not base64: "), "{no_base64}");
     for form in ["", "[]", "{}", r#"{"clks": "x"}"#, r#"{"clks": [1]}"#, r#"{"clks": [], "more": 1}"#] {
         assert!(
-            refused(form).starts_with("a file of CLKs is of the form {\"clks\": [\"…\", …]}: "),
+            refused(form).starts_with("a file of CLKs must have the form {\"clks\": [\"…\", …]}: "),
             "{form}"
         );
     }
-    // Bit 0 is the highest of the first byte, bit 63 the lowest of the eighth.
+    // Bit 0 is the highest bit of the first byte, and bit 63 the lowest bit of the eighth.
     assert_eq!(from_base64("gAAAAAAAAAE=").unwrap(), [1 | 1 << 63]);
 }

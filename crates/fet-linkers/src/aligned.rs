@@ -1,10 +1,11 @@
-//! `aligned`: for tables that were linked elsewhere. The records K·i to K·i + K − 1 belong to primary row i, nearest first.
+//! `aligned`: for tables that were linked elsewhere. The records K·i to K·i + K − 1 belong to primary row i,
+//! nearest first.
 //!
-//! A party needs exactly K records for each primary row: a record more or less would shift all that follow. New rows need
-//! records of their own ([`About::by_position`]).
+//! A party needs exactly K records for each primary row, since an extra or missing record would shift all
+//! later records. New rows need separate records ([`About::by_position`]).
 //!
-//! Keys are not compared, and none leaves the primary: like `random`, it sends a zero for each key. The links have no
-//! similarities.
+//! The linker does not compare keys, and no key leaves the primary: like `random`, it sends a zero for each
+//! key. The links have no similarities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AlignedSettings {
-    /// K, the number of records that belong to each primary record.
+    /// Number K of records that belong to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
 }
@@ -85,7 +86,8 @@ mod tests {
         assert_eq!((links.row(0), links.row(2)), ([0, 1].as_slice(), [4, 5].as_slice()));
     }
 
-    /// A record more is as wrong as one less: a total on top of the table shifts all others.
+    /// An extra record is as wrong as a missing one: for example, a line of totals at the top of the table
+    /// shifts all other records.
     #[test]
     fn refuses_any_other_number_of_records() {
         let keys = |rows: usize| Keys::from(Matrix::new(1, vec![0.5; rows]));

@@ -1,25 +1,25 @@
-//! What linkers that read no key have in common: the primary sends a zero for each key.
+//! Common parts of linkers that read no keys: the primary sends a zero for each key.
 //!
-//! The zeros say how many keys there are: to claim many keys, a primary must send as many bytes. Which records belong
-//! to a row is decided in `aligned` and `random`.
+//! The zeros state the number of keys. To claim many keys, a primary must send as many bytes. `aligned` and
+//! `random` determine the records of each row.
 
 use fet_core::data::{KeyKind, Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Reveals, check_shapes};
 
 use crate::wire;
 
-/// What such a linker says about itself: it tells nothing but a number, and gives no similarities.
+/// Returns the description of such a linker: it only reveals a number, and its links have no similarities.
 pub(crate) fn about(neighbours: usize) -> About {
     let reveals = Reveals {
-        secondary: "how many primary records there are",
+        secondary: "the number of primary records",
         primary: "nothing",
-        eavesdropper: "how many primary records there are",
+        eavesdropper: "the number of primary records",
     };
     let about = About::new(neighbours, KeyKind::Either, reveals);
     About { similarities: false, in_the_clear: false, ..about }
 }
 
-/// The primary's side: a zero for each key.
+/// The primary's side, which sends a zero for each key.
 pub(crate) struct Count;
 
 impl Asker for Count {
@@ -28,7 +28,7 @@ impl Asker for Count {
     }
 }
 
-/// The number of keys that a primary sent as zeros; the task must have `neighbours` records or more.
+/// Returns the number of keys that a primary sent as zeros. The task must have at least `neighbours` records.
 pub(crate) fn count(task: &LinkTask<'_>, neighbours: usize) -> Result<usize, LinkError> {
     let (queries, records) = (wire::sealed(task.queries)?, task.records);
     check_shapes(queries.columns(), records.columns(), records.rows(), neighbours, false)?;

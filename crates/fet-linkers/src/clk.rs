@@ -1,9 +1,11 @@
 //! `clk`: compares texts as cryptographic long-term keys, by the correlation of their bits.
 //!
-//! The primary learns from its own records how rare q-grams and words are ([`Encoder::rarity`]), encodes them and sends both; the
-//! secondary encodes its records the same way and compares ([`fet_linkage::clk`]). A record with only empty fields has similarity -1.
-//! What is missing on one side sets no bits there, and the correlation judges by what is left. With match weights ([`Scoring`]) the records
-//! that correlate most are compared column by column, and the similarity is the probability that one is the row's match.
+//! The primary learns the rarity of q-grams and words from its own records ([`Encoder::rarity`]), encodes the
+//! records and sends both. The secondary encodes its records the same way and compares
+//! ([`fet_linkage::clk`]). A record with only empty fields has similarity -1. A field that is missing on one
+//! side sets no bits there, and the correlation depends on the remaining fields. With match weights
+//! ([`Scoring`]), the secondary compares the records with the highest correlation column by column. The
+//! similarity is then the probability that a record is the row's match.
 
 mod near;
 mod salt;
@@ -35,112 +37,123 @@ pub use weights::Scoring;
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ClkSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// The length of a record's Bloom filter before hardening, in bits.
+    /// Length of a record's Bloom filter before hardening, in bits.
     #[schemars(range(min = 128, max = 65_536), extend("x-rule" = "a power of two"))]
     pub bits: usize,
-    /// The length of the hashed q-grams, in characters.
+    /// Length of the hashed q-grams, in characters.
     #[schemars(range(min = 1, max = 8))]
     pub q: usize,
-    /// The mean number of insertions into a filter, as a share of its length: it decides how many bits q-grams set.
+    /// Mean number of insertions into a filter, as a share of its length. It determines the number of bits
+    /// that q-grams set.
     #[schemars(range(max = 2), extend("exclusiveMinimum" = 0))]
     pub load: f64,
-    /// How many bits a q-gram sets.
+    /// Number of bits that each q-gram sets.
     pub weighting: Weighting,
-    /// What a similarity is; not in encodings of owners who are apart.
+    /// Meaning of a similarity. `match-weights` is not available for tables that are encoded separately (`fet
+    /// link schema`).
     pub scoring: Scoring,
-    /// The weight of each key column, by which that is multiplied; empty for equal weights.
-    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
+    /// Weight of each key column, which multiplies the bits of its q-grams; empty for equal weights.
+    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights with at least one above 0"))]
     pub weights: Vec<f64>,
-    /// The group number of each key column: columns of one group are hashed alike, so that their texts may be swapped;
-    /// empty if no columns may be swapped.
+    /// Group number of each key column. Columns of one group use the same hashes, so that their texts may be
+    /// swapped. Empty if no columns may be swapped.
     pub groups: Vec<u32>,
-    /// For each key column that holds numbers the distance from which on two of them have nothing in common (nearer ones are the more
-    /// alike the nearer they are), and 0 for one of texts; empty where all are texts.
+    /// For each key column of numbers, the distance from which two numbers have nothing in common (nearer
+    /// numbers are more similar); 0 for columns of texts. Empty if all columns are texts.
     #[schemars(inner(range(min = 0)))]
     pub near: Vec<f64>,
-    /// The numbers of the key columns (the first is 1) that hold dates, for which `near` counts days: as 1990-02-03, 3.2.1990 or 19900203,
-    /// each column in the order of day and month that its own cells show (`date_order`).
+    /// Numbers of the key columns (the first is 1) with dates, for which `near` is in days. Dates may be
+    /// written as 1990-02-03, 3.2.1990 or 19900203. The cells of each column show its order of day and month
+    /// (`date_order`).
     pub dates: Vec<usize>,
-    /// The order of day and month in dates that do not begin with the year, at both parties, where the cells of a column do not show it.
+    /// Order of day and month in dates that do not begin with the year, at both parties. It applies if the
+    /// cells of a column do not show the order.
     pub date_order: Order,
-    /// The sign before the decimals of numbers for which `near` says a distance, at both parties, where the cells of a column do not show it.
+    /// Decimal separator of numbers in columns with a distance in `near`, at both parties. It applies if the
+    /// cells of a column do not show the separator.
     pub decimal: Sign,
-    /// The defence of filters against attacks on the frequencies of their bits.
+    /// Protection of filters against attacks on the frequencies of their bits.
     pub hardening: Harden,
-    /// The number of a filter's bits that `hardening = "diffusion"` combines into each bit: more hide more, and only more similar
-    /// records are found.
+    /// Number of a filter's bits that `hardening = "diffusion"` combines into each bit. A larger number hides
+    /// more, but finds only more similar records.
     #[schemars(range(min = 2, max = 64))]
     pub diffusion: usize,
-    /// The number of the key column (the first is 1) on whose value all hashes of a record depend, as its year of birth; 0 for none.
-    /// Names are then frequent only among records that have the same value. A record in which it is missing or wrong is not linked.
+    /// Number of the key column (the first is 1) whose value changes all hashes of a record, such as the year
+    /// of birth; 0 for none. The frequency of a name is then its frequency among records with the same value.
+    /// A record with a missing or wrong value is not linked.
     pub salt_column: usize,
-    /// The number of characters of that value's normal form that count, from its beginning (4 for the year of 1956-04-09); 0 for all.
+    /// Number of leading characters of that value's normal form that count (4 for the year of 1956-04-09); 0
+    /// for all.
     pub salt_signs: usize,
-    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
-    /// secret follows from the seed.
+    /// Environment variable with the parties' shared secret of at least 16 bytes. Empty in a simulation,
+    /// where the seed determines the secret.
     #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
-    /// What counts as missing beside an empty cell, whatever its case, as in ["n/a", "unknown"].
+    /// Texts that count as missing in addition to empty cells, in any case, such as ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// Whether only some pairs are compared: those that agree in all bits of a sample, of several samples.
+    /// Use of blocking, which compares only pairs that agree in all bits of at least one sample.
     pub blocking: When,
-    /// The number of bits that each sample has; 0 to choose it where there are so many rows that comparing all pairs would take minutes.
+    /// Number of bits of each sample. With 0, the linker chooses the number if comparing all pairs would take
+    /// minutes.
     #[schemars(range(max = 65_536))]
     pub block_bits: usize,
-    /// The probability that blocking compares two records of similarity `block_similarity`; it decides the number of tables.
+    /// Probability that blocking compares two records with similarity `block_similarity`. It determines the
+    /// number of tables.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub block_recall: f64,
-    /// The Dice similarity of two filters for which `block_recall` holds.
+    /// Dice similarity of two filters at which `block_recall` holds.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub block_similarity: f64,
 }
 
-/// How many bits a q-gram sets.
+/// Number of bits that a q-gram sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Weighting {
-    /// By how rare it is among the primary's records, as in tf-idf vectors; the secondary learns how frequent q-grams are.
+    /// By the rarity of the q-gram among the primary's records, as in tf-idf vectors. The secondary learns
+    /// the frequencies of q-grams.
     #[default]
     Rarity,
-    /// All of a column the same, by the entropy of its values; words do not count by themselves.
+    /// Equal for all q-grams of a column, by the entropy of its values. Words do not count separately.
     Entropy,
 }
 
-/// Whether only some pairs are compared.
+/// Use of blocking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
-    /// Where it is expected to take less time.
+    /// Uses blocking if it is expected to take less time.
     #[default]
     Auto,
-    /// Not: all pairs are compared.
+    /// Compares all pairs.
     Never,
 }
 
-/// The defence of filters against attacks on the frequencies of their bits.
+/// Protection of filters against attacks on the frequencies of their bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Harden {
-    /// No defence.
+    /// No protection.
     #[default]
     None,
-    /// The filter followed by its complement.
+    /// Appends the complement of the filter.
     Balanced,
-    /// The exclusive-or of the filter's halves.
+    /// Combines the filter's halves by exclusive-or.
     XorFold,
-    /// New bits computed from each window of old ones.
+    /// Computes new bits from each window of old bits.
     Rehash,
-    /// Each bit the exclusive-or of `diffusion` bits of the filter at secret places.
+    /// Computes each bit as the exclusive-or of `diffusion` bits of the filter at secret places.
     Diffusion,
 }
 
 impl Harden {
-    /// The hardening; `indices` are those of diffusion.
+    /// Returns the hardening, with `indices` for diffusion.
     fn with(self, indices: usize) -> Hardening {
         match self {
             Self::None => Hardening::None,
@@ -204,37 +217,37 @@ inventory::submit! {
 
 struct Clk(ClkSettings);
 
-/// What is revealed by each weighting and scoring.
+/// Returns the disclosure of each weighting and scoring.
 fn reveals(settings: &ClkSettings) -> Reveals {
     let secondary = match (settings.weighting, settings.scoring) {
         (Weighting::Rarity, Scoring::Correlation) => {
-            "how similar each primary record is to each of its own; it has the secret, so that it can try whether a guessed name and \
-             address is among the primary's; how frequent each q-gram and word is that three primary records or more have, how much the \
-             others tell in each field"
+            "the similarity of each primary record to each of its own records; since it has the secret, it can test whether a guessed name \
+             and address is among the primary's; the frequency of each q-gram and word in at least three primary records, and the weight of \
+             all others in each field"
         }
         (Weighting::Entropy, Scoring::Correlation) => {
-            "how similar each primary record is to each of its own; it has the secret, so that it can try whether a guessed name and \
-             address is among the primary's; mean length and entropy of the fields"
+            "the similarity of each primary record to each of its own records; since it has the secret, it can test whether a guessed name \
+             and address is among the primary's; mean length and entropy of the fields"
         }
         (Weighting::Rarity, Scoring::MatchWeights) => {
-            "how similar each field of each primary record is to that of each of its own; it has the secret, so that it can try guesses, \
-             and one field at a time, which takes few; how frequent each q-gram and word is that three primary records or more have, how \
-             much the others tell in each field; which fields are missing"
+            "the similarity of each field of each primary record to that of each of its own records; since it has the secret, it can test \
+             guesses, and even one field at a time, which takes few guesses; the frequency of each q-gram and word in at least three primary \
+             records, and the weight of all others in each field; the missing fields"
         }
         (Weighting::Entropy, Scoring::MatchWeights) => {
-            "how similar each field of each primary record is to that of each of its own; it has the secret, so that it can try guesses, \
-             and one field at a time, which takes few; mean length and entropy of the fields; which fields are missing"
+            "the similarity of each field of each primary record to that of each of its own records; since it has the secret, it can test \
+             guesses, and even one field at a time, which takes few guesses; mean length and entropy of the fields; the missing fields"
         }
     };
     let eavesdropper = match settings.scoring {
         Scoring::Correlation => {
-            "filters: how similar primary records are to each other, and how frequent their bits are, which attacks on frequent names use \
-             (`hardening`, `salt_column`); how many q-grams are how rare, not which"
+            "filters: the similarities between primary records, and the frequencies of their bits, which attacks on frequent names use \
+             (`hardening`, `salt_column`); the number of q-grams of each rarity, but not the q-grams"
         }
         Scoring::MatchWeights => {
-            "filters of records and of each field: which fields are missing, which primary records have equal values in a field and how \
-             frequent each value is, which attacks on frequent names use with more success than on filters of records; `hardening` does not \
-             hide equal values; how many q-grams are how rare, not which"
+            "filters of records and of each field: the missing fields, the primary records with equal values in a field and the frequency of \
+             each value, which attacks on frequent names use with more success than filters of records; `hardening` does not hide equal \
+             values; the number of q-grams of each rarity, but not the q-grams"
         }
     };
     Reveals { secondary, primary: "nothing", eavesdropper }
@@ -257,14 +270,14 @@ impl Linker for Clk {
     }
 }
 
-/// Either side: its state is the secret, which both have.
+/// Either side. Its state is the secret, which both sides have.
 struct Side {
     settings: ClkSettings,
     seed: u64,
     warnings: Vec<String>,
 }
 
-/// An encoder by these settings.
+/// Returns an encoder with these settings.
 fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encoder {
     let code =
         Code { bits: settings.bits, q: settings.q, hardening: settings.hardening.with(settings.diffusion) };
@@ -273,7 +286,7 @@ fn encoder(settings: &ClkSettings, secret: &[u8; 32], schema: &Schema) -> Encode
         .near(near::of(&settings.near, &settings.dates))
 }
 
-/// The schema of the fields, with weights from these records.
+/// Returns the schema of the fields, with weights from these records.
 fn schema(settings: &ClkSettings, secret: &[u8; 32], records: &TextTable) -> Result<Schema, LinkError> {
     let ClkSettings { bits, q, load, weights, groups, .. } = settings;
     let fields = records.columns();
@@ -300,19 +313,20 @@ impl Side {
         secret::secret(&self.settings.secret_env, self.seed, "clk")
     }
 
-    /// Warns where many filters are more than half full: what two of them have in common is then mostly chance.
+    /// Warns if many filters are more than half full. The common bits of two such filters are mostly chance.
     fn warn(&mut self, filters: &BitTable, whose: &str) {
         let full = (0..filters.rows()).filter(|&row| 2 * filters.ones(row) as usize > filters.bits()).count();
         if self.settings.hardening == Harden::None && 20 * full > filters.rows() {
             self.warnings.push(format!(
-                "{full} of {} {whose} records fill more than half of their {} bits: long texts want more (`linker.bits`)",
+                "{full} of {} {whose} records fill more than half of their {} bits. Long texts need more bits: increase `linker.bits`.",
                 filters.rows(),
                 filters.bits()
             ));
         }
     }
 
-    /// The blocking of the settings, if it pays; it says so if it does not, or if nobody asked for it.
+    /// Returns the blocking of the settings if it saves time. Warns if it does not, or if blocking was chosen
+    /// automatically.
     fn blocking(&mut self, queries: &BitTable, records: &BitTable, take: usize) -> Option<Blocking> {
         let ClkSettings { blocking, block_bits, block_recall, block_similarity, .. } = self.settings;
         if blocking == When::Never {
@@ -321,8 +335,8 @@ impl Side {
         if block_bits == 0 {
             let chosen = Blocking::choose(queries, records, take, block_similarity, block_recall)?;
             self.warnings.push(format!(
-                "{} by {} rows are not all compared: those of Dice similarity {block_similarity} are with probability {block_recall}, by {} \
-                 samples of {} bits (`linker.blocking = \"never\"` compares all)",
+                "{} by {} rows are compared with blocking: pairs of Dice similarity {block_similarity} are compared with probability {block_recall}, \
+                 by {} samples of {} bits. Set `linker.blocking = \"never\"` to compare all pairs.",
                 queries.rows(),
                 records.rows(),
                 chosen.tables,
@@ -337,21 +351,24 @@ impl Side {
             return Some(chosen);
         }
         self.warnings.push(format!(
-            "`block_bits = {block_bits}` needs {tables} samples for a recall of {block_recall} at similarity {block_similarity}: comparing \
-             all pairs costs less, and is done"
+            "`block_bits = {block_bits}` needs {tables} samples for a recall of {block_recall} at similarity {block_similarity}. The \
+             linker compares all pairs instead, which costs less."
         ));
         None
     }
 
-    /// The schema, and filters of the records, followed by those of each field where they have any.
+    /// Reads the schema and the filters of the records, followed by the filters of each field if there are
+    /// any.
     fn open(&self, message: &Sealed) -> Result<(Schema, Vec<BitTable>), LinkError> {
         let mut reader = Reader::new(message.bytes());
         let mut fields = Vec::new();
         for _ in 0..message.columns() {
             let plan = FieldPlan { group: reader.number()?, hashes: reader.number()? as usize };
             if plan.hashes > MOST_HASHES {
-                let problem =
-                    format!("a field sets {} bits for each q-gram; {MOST_HASHES} are the most", plan.hashes);
+                let problem = format!(
+                    "a field sets {} bits for each q-gram; the maximum is {MOST_HASHES}",
+                    plan.hashes
+                );
                 return Err(LinkError::Message(problem));
             }
             fields.push(plan);
@@ -380,11 +397,12 @@ impl Side {
     }
 }
 
-/// What is stored of a q-gram's bits.
+/// Reads the stored number of bits of a q-gram.
 fn stored(reader: &mut Reader<'_>) -> Result<u16, LinkError> {
     let value = reader.number()?;
-    u16::try_from(value)
-        .map_err(|_| LinkError::Message(format!("a q-gram sets {value} parts of a bit; 65535 are the most")))
+    u16::try_from(value).map_err(|_| {
+        LinkError::Message(format!("a q-gram sets {value} fractions of a bit; the maximum is 65535"))
+    })
 }
 
 impl Asker for Side {
@@ -433,7 +451,7 @@ impl Owner for Side {
         near::fits(&settings.near, records.columns())?;
         let (schema, queries) = self.open(message)?;
         let (queries, of_queries) =
-            queries.split_first().ok_or_else(|| LinkError::Message("it has no filters".into()))?;
+            queries.split_first().ok_or_else(|| LinkError::Message("it contains no filters".into()))?;
         let (secret, known) = (self.secret()?, known(records, &settings.missing));
         let known = near::Forms::of(settings).spelled(&known).map_err(LinkError::of_own_table)?;
         let of_records = weights::encode(settings, &secret, &schema, &known);

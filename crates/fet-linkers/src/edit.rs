@@ -1,4 +1,4 @@
-//! `edit`: texts compared in the clear by Jaro-Winkler similarity: the unprotected baseline for `clk`.
+//! `edit`: compares plain texts by Jaro-Winkler similarity, the unprotected baseline for `clk`.
 
 use fet_linkage::edit::search;
 use schemars::JsonSchema;
@@ -14,15 +14,16 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EditSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    /// Texts that count as missing in addition to empty cells, in any case, such as ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// The weight of each key column in the mean similarity of two records; empty for equal weights.
-    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights of which one is above 0"))]
+    /// Weight of each key column in the mean similarity of two records; empty for equal weights.
+    #[schemars(inner(range(min = 0)), extend("x-rule" = "empty, or weights with at least one above 0"))]
     pub weights: Vec<f64>,
 }
 

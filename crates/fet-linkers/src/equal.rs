@@ -1,4 +1,4 @@
-//! Equality of keys, for the linkers that link equal keys: the setting, and the form in which each key is compared.
+//! Equality of keys for the linkers that link equal keys: the setting, and the compared form of each key.
 
 use fet_core::data::{Comparison, Keys, TextTable, number};
 use fet_core::linker::LinkError;
@@ -8,22 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::known;
 
-/// How text keys are compared for equality.
+/// Comparison of text keys for equality.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compare {
-    /// As the primary's cells of a column suggest: as numbers where all are numbers without a leading zero, as they stand where they look like
-    /// identifiers (digits, letters with digits, addresses of e-mail), else in their normal form.
+    /// Determined by the primary's cells of each column: as numbers if all cells are numbers without leading
+    /// zeros, unchanged if they look like identifiers (digits, letters with digits, e-mail addresses), and
+    /// otherwise in normal form.
     #[default]
     Auto,
-    /// As they stand, without the white space around them.
+    /// Unchanged, except for surrounding white space.
     Verbatim,
-    /// In their normal form, without case, accents and punctuation.
+    /// In normal form, without case, accents and punctuation.
     Normal,
 }
 
 impl Compare {
-    /// The comparison of each column of the primary's keys.
+    /// Returns the comparison of each column of the primary's keys.
     pub fn columns(self, keys: &TextTable) -> Vec<Comparison> {
         match self {
             Self::Auto => keys.forms().into_iter().map(|form| form.comparison).collect(),
@@ -32,7 +33,7 @@ impl Compare {
         }
     }
 
-    /// Refuses what the primary says where the common setting says something else.
+    /// Refuses comparisons of the primary that contradict the common setting.
     pub(crate) fn check(self, said: &[Comparison]) -> Result<(), LinkError> {
         let expected = match self {
             Self::Auto => return Ok(()),
@@ -42,10 +43,10 @@ impl Compare {
         if said.iter().all(|said| *said == expected) {
             return Ok(());
         }
-        Err(LinkError::Message("it compares keys in another form than `linker.compare` says".into()))
+        Err(LinkError::Message("it compares keys in another form than `linker.compare` requires".into()))
     }
 
-    /// Warnings of the records' owner: columns of identifiers that the primary has compared as names.
+    /// Returns the data holder's warnings about columns of identifiers that the primary compares as names.
     pub(crate) fn warnings(self, said: &[Comparison], records: &Keys) -> Vec<String> {
         let (Self::Auto, Some(records)) = (self, records.text()) else { return Vec::new() };
         let looks = records.forms().into_iter().map(|form| form.comparison);
@@ -55,8 +56,8 @@ impl Compare {
         let columns = said.iter().zip(looks).enumerate().filter(|(_, pair)| unlike(*pair));
         let warning = |(column, _)| {
             format!(
-                "key column {} is compared without case, accents and punctuation, as the primary's cells suggest, and holds identifiers here: \
-                 different ones may count as equal (`linker.compare = \"verbatim\"`)",
+                "key column {} contains identifiers here, but is compared without case, accents and punctuation, as the primary's cells suggest. \
+                 Different identifiers may count as equal. Set `linker.compare = \"verbatim\"`.",
                 column + 1
             )
         };
@@ -64,7 +65,8 @@ impl Compare {
     }
 }
 
-/// The comparison of each column of text keys by a linker with these settings, or by one inside it; nothing for keys that are no texts.
+/// Returns the comparison of each column of text keys by a linker with these settings, or by its inner
+/// linker. Returns an empty list for keys that are not texts.
 pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
     fn setting(settings: &toml::Table) -> Option<Compare> {
         match settings.get("compare") {
@@ -75,12 +77,13 @@ pub fn comparisons(settings: &toml::Table, keys: &Keys) -> Vec<Comparison> {
     keys.text().map(|keys| setting(settings).unwrap_or_default().columns(keys)).unwrap_or_default()
 }
 
-/// The form in which each key is compared, in order; nothing for a key without content. Cells whose normal form is that of
-/// one of `missing` are empty. `compared` names the comparison of each column of texts. Sealed keys have no form.
+/// Returns the compared form of each key in order, or `None` for a key without content. Cells whose normal
+/// form equals that of one of `missing` count as empty. `compared` gives the comparison of each column of
+/// texts. For sealed keys the result is empty.
 pub fn contents(keys: &Keys, missing: &[String], compared: &[Comparison]) -> Vec<Option<Vec<u8>>> {
     match keys {
         Keys::Numbers(keys) => (0..keys.rows())
-            // Adding zero makes the two zeros one.
+            // Adding zero turns -0 into 0.
             .map(|row| Some(keys.row(row).iter().flat_map(|x| (x + 0.0).to_le_bytes()).collect()))
             .collect(),
         Keys::Text(keys) => of_texts(&known(keys, missing), compared),
@@ -94,19 +97,19 @@ fn of_texts(keys: &TextTable, compared: &[Comparison]) -> Vec<Option<Vec<u8>>> {
             let cells: Vec<String> =
                 keys.row(row).zip(compared).map(|(cell, how)| form(cell, *how)).collect();
             let known = cells.iter().any(|cell| !cell.is_empty());
-            // No form has a line feed, so that two rows of different cells never become the same bytes.
+            // A form contains no line feed, so rows with different cells never give the same bytes.
             known.then(|| cells.join("\n").into_bytes())
         })
         .collect()
 }
 
-/// A cell in the form in which it is compared; empty for a cell without letters and digits.
+/// Returns the compared form of a cell, which is empty for a cell without letters and digits.
 fn form(cell: &str, comparison: Comparison) -> String {
     let as_it_stands = || verbatim(cell).replace('\\', "\\\\").replace('\n', "\\n");
     match comparison {
         Comparison::Normal => normalise(cell),
         Comparison::Verbatim => as_it_stands(),
-        // Adding zero makes the two zeros one.
+        // Adding zero turns -0 into 0.
         Comparison::Numbers => {
             number(cell.trim()).map_or_else(as_it_stands, |number| format!("{}", number + 0.0))
         }
@@ -145,8 +148,11 @@ mod tests {
                 assert!(!equal(primary, same[0], other), "{} and {other}", same[0]);
             }
         }
-        assert!(equal(&["M\u{fc}ller", "O'Brien"], "M\u{fc}ller", "MULLER"), "names keep their normal form");
-        assert!(!equal(&["a1", "-"], "-", "-"), "a sign alone equals nothing");
+        assert!(
+            equal(&["M\u{fc}ller", "O'Brien"], "M\u{fc}ller", "MULLER"),
+            "names are compared in normal form"
+        );
+        assert!(!equal(&["a1", "-"], "-", "-"), "punctuation alone equals no key");
     }
 
     #[test]

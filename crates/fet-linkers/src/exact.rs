@@ -1,9 +1,9 @@
-//! `exact`: links records with equal keys, in the clear.
+//! `exact`: links records with equal plain keys.
 //!
-//! Numbers are equal as numbers, texts as [`Compare`] says: identifiers as they stand, names in their normal form. A key
-//! without content equals nothing. A linked record has similarity 1. A primary record with fewer than K equal keys gets
-//! random others, by seed, with similarity 0: models need K neighbours, and a random record represents "no link"; it is
-//! not a match.
+//! Numbers are compared as numbers and texts as [`Compare`] specifies: identifiers unchanged, names in normal
+//! form. A key without content equals no key. A linked record has similarity 1. A primary record with fewer
+//! than K equal keys gets random records drawn by the seed, with similarity 0. Models need K neighbours, and
+//! a random record represents "no link" rather than a match.
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,14 +25,17 @@ use fet_core::rng::{Purpose, stream};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExactSettings {
-    /// K, the number of records that are linked to each primary record. Those without an equal key are drawn at random.
+    /// Number K of records that are linked to each primary record. Records without an equal key are drawn at
+    /// random.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    /// Texts that count as missing in addition to empty cells, in any case, such as ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// How text keys are compared: as they stand, in their normal form, or as the primary's cells of each column suggest.
+    /// Comparison of text keys: unchanged, in normal form, or as the primary's cells of each column
+    /// determine.
     pub compare: Compare,
 }
 
@@ -100,14 +103,14 @@ impl Owner for Equal {
     }
 }
 
-/// The stream by which [`filled`] draws: another for new rows, which must not get the records that a run's rows got by their
-/// place.
+/// Returns the random stream of [`filled`]. New rows use another stream, so that they do not get the random
+/// records of the run's rows at the same places.
 pub(super) fn filling(seed: u64, task: &LinkTask<'_>) -> impl Rng + use<> {
     stream(seed, 0, Purpose::Linking, if task.new_rows { 3 } else { 1 })
 }
 
-/// The first `take` of the `equal` records of each query with similarity 1, filled up with random others, by [`filling`], with
-/// similarity 0.
+/// Returns the first `take` of the `equal` records of each query with similarity 1. Random other records,
+/// drawn with [`filling`], fill the remaining places with similarity 0.
 pub(super) fn filled<'a>(
     equal: impl Iterator<Item = &'a [u32]>,
     take: usize,
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!((links.row(0)[0], links.similarities(0)), (1, Some([1.0, 0.0].as_slice())));
     }
 
-    /// Records without a link are drawn, for new rows otherwise than for the run's.
+    /// Records for rows without a link are drawn differently for new rows and for the run's rows.
     #[test]
     fn new_rows_without_a_link_draw_other_records() {
         let keys = |from: usize| Keys::from(Matrix::new(1, (from..from + 500).map(|x| x as f64).collect()));
@@ -164,11 +167,11 @@ mod tests {
         };
         let (run, new) = (links(false), links(true));
         let same = (0..500).filter(|&row| run.row(row)[0] == new.row(row)[0]).count();
-        // Binomial(500, 1/500): more than 12 with probability below 1e-9 (α).
+        // Binomial(500, 1/500) exceeds 12 with probability below 1e-9 (α).
         assert!(same <= 12, "{same} rows");
     }
 
-    /// By `exact` and `psi`, on either side.
+    /// Both `exact` and `psi` refuse such numbers, on either side.
     #[test]
     fn numbers_that_are_not_told_apart_are_refused() {
         let plugins = [
@@ -176,7 +179,7 @@ mod tests {
             crate::PsiSettings::default().build(&()).expect("a linker"),
         ];
         let numbers = |value: f64| Keys::from(Matrix::new(1, vec![1.0, value]));
-        // 2^53 - 1, and the number that 2^53 + 1 becomes.
+        // 2^53 - 1, and the number that represents 2^53 + 1.
         let (largest, beyond) = (numbers(9_007_199_254_740_991.0), numbers(-9_007_199_254_740_993.0));
         for linker in plugins {
             let link = |queries, records| fet_core::linker::link(&*linker, queries, records, 5, &|_| ());

@@ -1,8 +1,8 @@
 //! `federal`: compares numbers as bit vectors around secret random pivots, by Hamming distance.
 //!
-//! FedSim's encoding ([`fet_linkage::pivots`]). The primary sends its columns' ranges and its vectors; the secondary
-//! encodes its records the same way and compares. ε, δ and the threshold determine the number of bits, unless it is
-//! set.
+//! This is FedSim's encoding ([`fet_linkage::pivots`]). The primary sends the ranges of its columns and its
+//! vectors. The secondary encodes its records the same way and compares. ε, δ and the threshold determine the
+//! number of bits, unless `bits` is set.
 
 use fet_linkage::bits::BitTable;
 use fet_linkage::pivots::{Pivots, bit_budget};
@@ -20,28 +20,29 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FederalSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// The distance from a pivot up to which its bit is set, as a share of a column's range; distances beyond twice
-    /// that are not distinguished.
+    /// Maximum distance from a pivot at which its bit is set, as a share of a column's range. Distances
+    /// beyond twice this threshold cannot be distinguished.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub threshold: f64,
-    /// ε, the relative error of a distance that is estimated from bits: a distance of `threshold` is estimated within the
-    /// factor 1 ± ε, except with probability δ. It is no privacy loss.
+    /// Relative error ε of a distance that is estimated from bits. A distance of `threshold` is estimated
+    /// within the factor 1 ± ε, except with probability δ. It is unrelated to privacy loss.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub epsilon: f64,
-    /// δ, the probability that a distance of `threshold` is estimated with a relative error above ε.
+    /// Probability δ that a distance of `threshold` is estimated with a relative error above ε.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub delta: f64,
-    /// The length of a column's bit vector; 0 for what ε, δ and the threshold require: 3 ln(2/δ) / (ε² p) bits, where p is
-    /// the share of bits in which numbers at a distance of `threshold` differ.
+    /// Length of a column's bit vector. With 0, ε, δ and the threshold determine the length: 3 ln(2/δ) / (ε²
+    /// p) bits, where p is the share of differing bits of two numbers at a distance of `threshold`.
     #[schemars(range(max = MOST_BITS))]
     pub bits: usize,
-    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
-    /// secret follows from the seed.
+    /// Environment variable with the parties' shared secret of at least 16 bytes. Empty in a simulation,
+    /// where the seed determines the secret.
     #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
 }
@@ -60,7 +61,7 @@ impl Default for FederalSettings {
     }
 }
 
-/// The maximum number of bits per column: longer encodings are useless for linking many records.
+/// Maximum number of bits per column. Longer encodings are impractical for linking many records.
 const MOST_BITS: usize = 1 << 20;
 
 impl FederalSettings {
@@ -74,7 +75,7 @@ impl Recipe<dyn Linker> for FederalSettings {
         secret::check(&self.secret_env)?;
         if self.bits() > MOST_BITS {
             let rule = format!(
-                "must not ask for more than {MOST_BITS} bits a column (try a larger epsilon or threshold)"
+                "must not require more than {MOST_BITS} bits per column (increase `epsilon` or `threshold`)"
             );
             return Err(Violation::new("epsilon", rule, self.bits()));
         }
@@ -95,10 +96,10 @@ struct Federal(FederalSettings);
 impl Linker for Federal {
     fn about(&self) -> About {
         let reveals = Reveals {
-            secondary: "every primary key, nearly: it has the secret, and with it a vector gives a number to within range / \
-                        bits; the ranges of the columns",
+            secondary: "approximately every primary key, since it has the secret and a vector then gives a number to within \
+                        range / bits; the ranges of the columns",
             primary: "nothing",
-            eavesdropper: "how near primary records are to each other, up to twice the threshold, and the ranges of the \
+            eavesdropper: "the distances between primary records, up to twice the threshold, and the ranges of the \
                            columns",
         };
         About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
@@ -113,7 +114,7 @@ impl Linker for Federal {
     }
 }
 
-/// Either side: its state is the secret, which both have.
+/// Either side. Its state is the secret, which both sides have.
 struct Side {
     settings: FederalSettings,
     seed: u64,
@@ -121,7 +122,7 @@ struct Side {
 
 impl Side {
     fn pivots(&self, ranges: &[(f64, f64)]) -> Result<Pivots, LinkError> {
-        // A column that is constant gets a range all the same: records that differ from it must show.
+        // A constant column also gets a range, so that records with other values differ from it.
         let width = |&(low, high): &(f64, f64)| if high > low { high - low } else { 1.0 };
         let thresholds: Vec<f64> =
             ranges.iter().map(|range| self.settings.threshold * width(range)).collect();
@@ -136,7 +137,7 @@ impl Side {
             ranges.push((reader.double()?, reader.double()?));
         }
         if !ranges.iter().all(sound) {
-            return Err(LinkError::Message("it holds a column's range that no numbers have".into()));
+            return Err(LinkError::Message("it contains an impossible range of a column".into()));
         }
         let bits = (message.columns() * self.settings.bits()).next_multiple_of(64);
         Ok((ranges, BitTable::from_words(bits, reader.words(message.rows(), bits / 64)?)))
@@ -153,9 +154,9 @@ fn ranges(keys: &Matrix<f64>) -> Vec<(f64, f64)> {
     ranges
 }
 
-/// Whether pivots can be drawn from a range.
+/// Returns true if pivots can be drawn from a range.
 fn sound(&(low, high): &(f64, f64)) -> bool {
-    // A range is widened on both sides, by less than its width.
+    // Each side of a range is widened by less than the width of the range.
     let most = f64::MAX / 8.0;
     low <= high && low >= -most && high <= most
 }

@@ -1,7 +1,8 @@
-//! `hnsw`: approximately the K nearest keys, for many dimensions, by a hierarchical navigable small world graph.
+//! `hnsw`: finds approximately the K nearest keys in many dimensions, with a hierarchical navigable small
+//! world graph.
 //!
-//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions `nearest`
-//! is exact and faster.
+//! Its recall depends on the data and on `search`; RESULTS.md has measured figures. Below a dozen dimensions,
+//! `nearest` is exact and faster.
 
 use fet_linkage::hnsw::{Graph, HnswSettings as Care};
 use schemars::JsonSchema;
@@ -17,17 +18,18 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct HnswSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// Candidates that are examined when a record is inserted into the graph (ef_construction; Malkov & Yashunin 2018):
-    /// more find more of the true neighbours and are slower.
+    /// Number of candidates examined when a record is inserted into the graph (ef_construction; Malkov &
+    /// Yashunin 2018). A larger number finds more of the true neighbours and is slower.
     #[schemars(range(min = 1))]
     pub construction: usize,
-    /// Candidates that are examined for a query (ef_search); K where that is more. More find more of the true neighbours
-    /// and are slower.
+    /// Number of candidates examined for a query (ef_search), at least K. A larger number finds more of the
+    /// true neighbours and is slower.
     #[schemars(range(min = 1))]
     pub search: usize,
 }
@@ -45,7 +47,7 @@ impl Recipe<dyn Linker> for HnswSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Linker>::new::<HnswSettings>("hnsw", "nearly the K nearest keys, for keys of many dimensions")
+    Plugin::<dyn Linker>::new::<HnswSettings>("hnsw", "approximately the K nearest keys, for keys of many dimensions")
 }
 
 struct Hnsw(HnswSettings);
@@ -83,15 +85,15 @@ impl Owner for World {
     }
 }
 
-/// The mean of each column: keys that are far from 0 and near each other, such as times in seconds, have no digits in 32 bits
-/// that tell them apart.
+/// Returns the mean of each column. Keys that are far from 0 and near each other, such as times in seconds,
+/// do not differ within the precision of 32 bits.
 fn centre(keys: &Matrix<f64>) -> Vec<f64> {
     let rows = keys.rows() as f64;
     let column = |column| (0..keys.rows()).map(|row| keys.row(row)[column] / rows).sum();
     (0..keys.columns()).map(column).collect()
 }
 
-/// The keys around `centre` as 32-bit floats; refuses keys whose distances overflow them.
+/// Returns the keys relative to `centre` as 32-bit floats. Refuses keys whose distances overflow.
 fn singles(keys: &Matrix<f64>, centre: &[f64]) -> Result<Vec<f32>, LinkError> {
     const MOST: f64 = 1e18;
     if let Some(place) = keys.values().iter().position(|x| x.abs() > MOST) {

@@ -1,10 +1,11 @@
-//! The linkers: which records of another party belong to a primary record.
+//! The linkers: plug-ins that find the records of another party for each primary record.
 //!
-//! Each file is one plug-in of the slot `linker`, whose contract is [`fet_core::linker`]; the search and encoding
-//! algorithms are in `fet-linkage`. Nothing here uses tensors. To add a linker, copy `nearest.rs` and add one `mod`
-//! line, or see `examples/custom-linker` for one in a separate crate.
+//! Each file is one plug-in of the slot `linker`, whose contract is [`fet_core::linker`]. The search and
+//! encoding algorithms are in `fet-linkage`. This crate uses no tensors. To add a linker, copy `nearest.rs`
+//! and add one `mod` line, or see `examples/custom-linker` for a linker in a separate crate.
 //!
-//! A binary references these plug-ins by `use fet_linkers as _;`: inventory drops a crate that nothing references.
+//! A binary must reference these plug-ins by `use fet_linkers as _;`, since inventory does not see the
+//! plug-ins of a crate without references.
 
 mod aligned;
 mod blind;
@@ -50,7 +51,7 @@ pub use rotation::RotationSettings;
 pub use tfidf::TfidfSettings;
 pub use top1::Top1Settings;
 
-/// Links from search results: `found` neighbours for each query, repeated up to K if K is larger.
+/// Returns links from search results: `found` neighbours for each query, repeated up to K if K is larger.
 pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     let available = found.take;
     if available == neighbours {
@@ -63,7 +64,8 @@ pub(crate) fn links(neighbours: usize, found: Neighbours) -> Links {
     Links::new(neighbours, available, indices, scores)
 }
 
-/// Keys with empty cells in the place of those that count as missing: their normal form is that of one of `missing`.
+/// Returns the keys with empty cells instead of cells that count as missing, that is, whose normal form
+/// equals that of one of `missing`.
 pub(crate) fn known<'a>(keys: &'a TextTable, missing: &[String]) -> Cow<'a, TextTable> {
     if missing.is_empty() {
         return Cow::Borrowed(keys);
@@ -81,16 +83,16 @@ pub(crate) fn check_weights(weights: &[f64]) -> Result<(), Violation> {
     }
     Err(Violation::new(
         "weights",
-        "must be empty, or weights of which one is above 0",
+        "must be empty, or weights with at least one above 0",
         format!("{weights:?}"),
     ))
 }
 
-/// The weights of `fields` fields: those that are set, or 1 for each.
+/// Returns the weights of `fields` fields: the set weights, or 1 for each field.
 pub(crate) fn weights(set: &[f64], fields: usize) -> Result<Vec<f64>, LinkError> {
     match set.len() {
         0 => Ok(vec![1.0; fields]),
-        // Only their ratios count, and large ones have no sum.
+        // Only the ratios of weights matter. Dividing by the largest keeps their sum finite.
         length if length == fields => {
             let most = set.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
             Ok(set.iter().map(|weight| weight / most).collect())

@@ -1,8 +1,9 @@
-//! `nearest`: the K nearest keys, exactly, by Euclidean distance or along the sphere.
+//! `nearest`: finds exactly the K nearest keys, by Euclidean distance or along the sphere.
 //!
-//! A kd-tree searches keys of up to eight dimensions; beyond that all distances are computed. Equal distances are
-//! ordered by index. Euclidean distances use the raw keys: for longitudes and latitudes they are in degrees. With
-//! `metric = "haversine"` keys are longitude and latitude in degrees, and distances are in metres.
+//! A kd-tree searches keys of up to eight dimensions. Beyond that, the linker computes all distances. Equal
+//! distances are ordered by index. Euclidean distances use the raw keys, so for longitudes and latitudes they
+//! are in degrees. With `metric = "haversine"`, keys are longitude and latitude in degrees, and distances are
+//! in metres.
 
 use fet_linkage::neighbours::Neighbours;
 use fet_linkage::points;
@@ -18,16 +19,17 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NearestSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// How the distance between keys is measured.
+    /// Measure of the distance between keys.
     pub metric: Metric,
 }
 
-/// How the distance between keys is measured.
+/// Measure of the distance between keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Metric {
@@ -54,7 +56,7 @@ inventory::submit! {
     Plugin::<dyn Linker>::new::<NearestSettings>("nearest", "the K nearest keys by distance, exactly")
 }
 
-/// What linkers that send keys in the clear reveal.
+/// Disclosure of linkers that send plain keys.
 pub(super) const CLEAR: Reveals = Reveals {
     secondary: "every primary key, in the clear",
     primary: "nothing",
@@ -85,7 +87,7 @@ impl Owner for Near {
     }
 }
 
-/// The `take` nearest records of each query; scores are negated distances.
+/// Returns the `take` nearest records of each query. Scores are negative distances.
 pub(super) fn nearest(
     queries: &Matrix<f64>,
     records: &Matrix<f64>,
@@ -156,7 +158,7 @@ mod tests {
             ([0, 1].as_slice(), Some([-0.9f32, -359.8].as_slice()))
         );
         let round = link(settings(Metric::Haversine), &query, &records).expect("linkable");
-        assert_eq!(round.row(0), [1, 0], "the date line is no wall");
+        assert_eq!(round.row(0), [1, 0], "the date line is not a barrier");
         let metres = round.similarities(0).expect("it gives them")[0];
         assert!((metres + 22_239.0).abs() < 1.0, "{metres}");
     }

@@ -1,9 +1,9 @@
-//! `noisy`: another linker with noise on its similarities, as in FedSim: an attacker who sees them recovers a bit
-//! vector with probability at most `leak` ([`fet_linkage::noise`]).
+//! `noisy`: adds noise to the similarities of another linker, as in FedSim. An attacker who sees the
+//! similarities recovers a bit vector with probability at most `leak` ([`fet_linkage::noise`]).
 //!
-//! The noise is Gaussian, proportional to the spread of all similarities of the links; neighbours stay the same and are
-//! sorted by noisy similarity. The bound is proved for Hamming distances of bit vectors: with another inner linker it
-//! is a rule of thumb.
+//! The noise is Gaussian and proportional to the spread of all similarities of the links. Neighbours stay the
+//! same and are sorted by noisy similarity. The bound is proved for Hamming distances of bit vectors. With
+//! another inner linker, it is a rule of thumb.
 
 use fet_linkage::noise::{least_leak, sigma_for};
 use rand_distr::{Distribution, Normal};
@@ -19,18 +19,18 @@ use fet_core::rng::{Purpose, stream};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoisySettings {
-    /// τ, the largest probability that an attacker recovers a bit vector from the similarities; 1 for no noise (FedSim; Wu, Li,
-    /// He 2022, theorem 1).
+    /// Largest probability τ that an attacker recovers a bit vector from the similarities; 1 for no noise
+    /// (FedSim; Wu, Li, He 2022, theorem 1).
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub leak: f64,
-    /// The linker whose similarities get noise; one that has similarities.
+    /// Linker whose similarities get noise. It must have similarities.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Linker>,
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
     schema_of_inner::<dyn Linker>(
-        "The linker whose similarities get noise; its settings stand beside its kind.",
+        "Linker whose similarities get noise, with its settings in the same table as its kind.",
         |_| true,
     )
 }
@@ -67,7 +67,8 @@ struct Noisy {
 impl Linker for Noisy {
     fn about(&self) -> About {
         let about = self.inner.about();
-        // Whoever learns what the inner linker reveals learns no more. Noise lifts similarities above any floor, and is in proportion to the spread over all queries.
+        // The linker only reveals what its inner linker reveals. Noise lifts similarities above any floor,
+        // and is proportional to the spread over all queries.
         About { floor: None, independent: false, probabilities: false, has_threshold: false, ..about }
     }
 

@@ -1,10 +1,13 @@
-//! `posterior`: another linker whose similarities become probabilities that a neighbour is the right record.
+//! `posterior`: turns the similarities of another linker into probabilities that a neighbour is the right
+//! record.
 //!
-//! Keys are taken to be off by a normal error of one size in every column, so that a neighbour at distance d speaks with exp(-d²/2s²),
-//! and a row's having no record as one at the distance that one in a thousand right records has.
-//! Where records are one to one, a neighbour that other rows want more is less likely this row's: the marginals of the matching follow by
-//! sum-product messages between rows and records (Williams and Lau 2014; Huang and Jebara 2009), all within the party that links. Links
-//! are sorted by probability, and the similarity of each is its logarithm.
+//! The model assumes a normal error with standard deviation s in every column of a key, so a neighbour at
+//! distance d has the likelihood exp(-d²/2s²). The alternative of a row without a record has the likelihood of
+//! a neighbour at a distance that one in a thousand right records exceeds. If records are one to one, a
+//! neighbour that fits other rows better is less likely to belong to this row. Sum-product messages between
+//! rows and records yield the marginals of the matching (Williams and Lau 2014; Huang and Jebara 2009),
+//! within the party that links. Links are sorted by probability, and each similarity is the logarithm of the
+//! probability.
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
@@ -19,20 +22,21 @@ const KIND: &str = "posterior";
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PosteriorSettings {
-    /// s, the standard deviation of the error of a key's column, in the unit of the inner linker's similarities; 0 to estimate it from
-    /// the run's links, also for predictions (from those of each release where records are drawn anew for it).
+    /// Standard deviation s of the error of a key's column, in the unit of the inner linker's similarities.
+    /// With 0, s is estimated from the run's links, also for predictions (from the links of each release if
+    /// records are drawn again for each release).
     #[schemars(range(min = 0))]
     pub noise: f64,
-    /// Whether a record is the right one of at most one row.
+    /// True if a record is the right record of at most one row.
     pub one_to_one: bool,
-    /// The linker that finds the neighbours; one that has similarities.
+    /// Linker that finds the neighbours. It must have similarities.
     #[schemars(schema_with = "inner")]
     pub inner: Slot<dyn Linker>,
 }
 
 fn inner(_: &mut SchemaGenerator) -> Schema {
     schema_of_inner::<dyn Linker>(
-        "The linker that finds the neighbours; its settings stand beside its kind.",
+        "Linker that finds the neighbours, with its settings in the same table as its kind.",
         |kind| kind != "posterior",
     )
 }
@@ -51,7 +55,7 @@ impl Recipe<dyn Linker> for PosteriorSettings {
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         if self.inner.kind() == KIND || inner.about().probabilities {
-            let rule = "must be a linker whose similarities are no probabilities already";
+            let rule = "must be a linker whose similarities are not already probabilities";
             return Err(Violation::new("inner.kind", rule, format!("\"{}\"", self.inner.kind())));
         }
         Ok(Box::new(Posterior { noise: self.noise, one_to_one: self.one_to_one, inner }))
@@ -74,8 +78,8 @@ struct Posterior {
 impl Linker for Posterior {
     fn about(&self) -> About {
         let about = self.inner.about();
-        // The probabilities of a row depend on what other rows are like, by the matching or by the estimate of the error. Whoever learns
-        // what the inner linker reveals learns no more.
+        // The probabilities of a row depend on other rows, through the matching or through the estimate of
+        // the error. The linker only reveals what its inner linker reveals.
         let independent = about.independent && !self.one_to_one && self.noise > 0.0;
         About { floor: None, independent, has_threshold: false, ..about }
     }
@@ -94,7 +98,7 @@ impl Linker for Posterior {
 struct Weighing {
     noise: f64,
     one_to_one: bool,
-    /// Of the inner linker.
+    /// Floor of the inner linker's similarities.
     floor: Option<f32>,
     warnings: Vec<String>,
     inner: Box<dyn Owner>,
@@ -111,8 +115,8 @@ impl Owner for Weighing {
         let (rows, records) = (links.rows(), task.records.rows());
         if self.one_to_one && rows > records {
             self.warnings.push(format!(
-                "{rows} rows cannot each have a record of their own among {records}; where a record belongs to several rows, \
-                 `linker.one_to_one = false` is right"
+                "{rows} rows cannot each have a separate record among {records}. If a record can belong to several rows, set \
+                 `linker.one_to_one = false`."
             ));
         }
         Ok(self.weigh(&links, task))
@@ -125,19 +129,20 @@ impl Owner for Weighing {
     }
 }
 
-/// The rounds of messages, and of the estimate of s.
+/// Rounds of messages, and rounds of the estimate of s.
 const ROUNDS: usize = 30;
 const ESTIMATES: usize = 10;
-/// The weight of a record's being no row's, before any distance is known.
+/// Prior weight of a record without a row.
 const UNMATCHED: f64 = 0.01;
-/// The normal quantiles of a half and of 0.999.
+/// Normal quantiles of 0.5 and of 0.999.
 const MEDIAN: f64 = 0.0;
 const FAR: f64 = 3.09;
-/// The least logarithm of a probability.
+/// Smallest logarithm of a probability.
 const LEAST: f64 = -60.0;
 
 impl Weighing {
-    /// Probabilities have no floor: what is below that of the inner linker shows nowhere else.
+    /// Warns of rows without a neighbour above the inner linker's floor. Probabilities have no floor, so such
+    /// rows are not visible later.
     fn warn_of_unlinked(&mut self, links: &Links) {
         let Some(floor) = self.floor else { return };
         let best = |row| links.similarities(row).and_then(<[f32]>::first);
@@ -145,14 +150,14 @@ impl Weighing {
         if none > 0 {
             let of = links.rows();
             self.warnings.push(format!(
-                "{none} of {of} rows resemble no record; what is linked with them are other records"
+                "{none} of {of} rows resemble no record, and are linked with unrelated records"
             ));
         }
     }
 
     fn weigh(&self, links: &Links, task: &LinkTask<'_>) -> Links {
         let (rows, available) = (links.rows(), links.available());
-        // Similarities with a floor are 1 at most; those without one are negative distances.
+        // Similarities with a floor are at most 1. Similarities without a floor are negative distances.
         let most = if self.floor.is_some() { 1.0 } else { 0.0 };
         let row_squares = |row: usize| {
             let of_row = links.similarities(row).unwrap_or_default();
@@ -168,7 +173,7 @@ impl Weighing {
         };
         let variance = match (self.noise > 0.0, task.estimate) {
             (true, _) => self.noise.powi(2).max(f64::MIN_POSITIVE),
-            // Few new rows would tell little of it.
+            // The run's estimate, since a few new rows give a poor estimate.
             (false, Some(variance)) => variance,
             (false, None) => table.variance(),
         };
@@ -187,11 +192,11 @@ impl Weighing {
     }
 }
 
-/// Rows and their neighbours at squared distances.
+/// Rows with their neighbours and squared distances.
 struct Table {
     available: usize,
     records: usize,
-    /// The columns of a key.
+    /// Number of columns of a key.
     columns: f64,
     one_to_one: bool,
     squares: Vec<f64>,
@@ -199,13 +204,15 @@ struct Table {
 }
 
 impl Table {
-    /// A quantile of the squared length of as many normal errors as a key has columns, in units of s² (Wilson and Hilferty 1931).
+    /// Returns a quantile of the squared length of the error of a key, in units of s² (Wilson and Hilferty
+    /// 1931). The error has one normal component for each column.
     fn quantile(&self, normal: f64) -> f64 {
         let part = 2.0 / (9.0 * self.columns);
         self.columns * (1.0 - part + normal * part.sqrt()).max(0.0).powi(3)
     }
 
-    /// s² by expectation and maximisation, from the median square of the nearest: rows far from every record have no say.
+    /// Estimates s² by expectation-maximisation, starting from the median squared distance of the nearest
+    /// neighbours. Rows far from every record do not affect the estimate.
     fn variance(&self) -> f64 {
         let of_row = |row: &[f64]| row.iter().copied().fold(f64::MAX, f64::min);
         let mut nearest: Vec<f64> = self.squares.chunks(self.available).map(of_row).collect();
@@ -230,12 +237,13 @@ impl Table {
         variance
     }
 
-    /// The weight of a row's having no record.
+    /// Returns the weight of the alternative of no record.
     fn none(&self) -> f64 {
         (-self.quantile(FAR) / 2.0).exp()
     }
 
-    /// The logarithms of the probabilities of each row's neighbours, given that one of them is the right one.
+    /// Returns the logarithms of the probabilities of each row's neighbours, given that one of them is the
+    /// right record.
     fn logarithms(&self, variance: f64) -> Vec<f64> {
         let mut scores = self.scores(variance);
         for row in scores.chunks_mut(self.available) {
@@ -246,7 +254,8 @@ impl Table {
         scores
     }
 
-    /// How a row's neighbours stand to each other, and to its having none: logarithms.
+    /// Returns the logarithms of the weights of each row's neighbours, relative to each other and to the
+    /// alternative of no record.
     fn scores(&self, variance: f64) -> Vec<f64> {
         let mut scores: Vec<f64> =
             self.squares.iter().map(|square| (-square / (2.0 * variance)).max(-1e300)).collect();
@@ -257,7 +266,8 @@ impl Table {
         scores
     }
 
-    /// What records say to rows: how free each is, given what other rows want of it.
+    /// Returns the messages of records to rows: the availability of each record, given its affinity to other
+    /// rows.
     fn messages(&self, logarithms: &[f64]) -> Vec<f64> {
         let affinity: Vec<f64> = logarithms.iter().map(|l| l.exp()).collect();
         let mut free = vec![1.0f64; affinity.len()];
@@ -275,7 +285,7 @@ impl Table {
             }
             for (edge, free) in free.iter_mut().enumerate() {
                 let others = (of_record[self.indices[edge] as usize] - wants[edge]).max(0.0);
-                // The geometric mean with the message before: without it they swing.
+                // The geometric mean with the previous message prevents oscillation.
                 *free = (*free / (others + UNMATCHED)).sqrt();
             }
         }

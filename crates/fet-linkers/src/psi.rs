@@ -1,11 +1,12 @@
-//! `psi`: links records with equal keys by private set intersection: no key leaves its party.
+//! `psi`: links records with equal keys by private set intersection. No key leaves its party.
 //!
-//! The primary asks and the secondary owns ([`fet_linkage::psi`]): three messages, each with one byte for the kind of
-//! keys and 32 bytes per key; the first names the comparison of each column of texts, in one byte each. Equality, and the rule for records without an equal key, are those of `exact`; a key
-//! without content is replaced by random bytes. The challenge has one element for each record, all different, however
-//! often a key occurs ([`fet_linkage::psi`]). Each side draws a new secret exponent for each link from the operating
-//! system, never from the seed: the links do not depend on them, and two owners cannot tell by what they received which
-//! of the primary's keys are equal.
+//! The primary is the querier and the secondary is the data holder ([`fet_linkage::psi`]). They exchange
+//! three messages, each with one byte for the kind of keys and 32 bytes per key. The first message also
+//! contains one byte for the comparison of each column of texts. Equality, and the treatment of records
+//! without an equal key, are as in `exact`. Random bytes replace a key without content. The challenge has one
+//! element for each record, and all elements differ, however often a key occurs. Each side draws a new secret
+//! exponent for each link from the operating system, never from the seed. The links do not depend on the
+//! exponents, and two data holders that compare their messages cannot find equal keys of the primary.
 
 use fet_linkage::psi::{self, ELEMENT, PsiError};
 use rand::{CryptoRng, Rng};
@@ -25,15 +26,17 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PsiSettings {
-    /// K, the number of records that are linked to each primary record. Those without an equal key are drawn at random.
+    /// Number K of records that are linked to each primary record. Records without an equal key are drawn at
+    /// random.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    /// Texts that count as missing in addition to empty cells, in any case, such as ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// How text keys are compared: as they stand, in their normal form, or as the primary's cells of each column suggest, which the
-    /// secondary then learns.
+    /// Comparison of text keys: unchanged, in normal form, or as the primary's cells of each column
+    /// determine. In the last case, the secondary learns the comparison of each column.
     pub compare: Compare,
 }
 
@@ -58,10 +61,10 @@ struct Psi(PsiSettings);
 impl Linker for Psi {
     fn about(&self) -> About {
         let reveals = Reveals {
-            secondary: "which primary rows have a key equal to one of its own, which primary rows have equal keys, how many \
-                        rows there are, and whether each key column holds numbers, identifiers or names",
-            primary: "how many records the secondary has: neither how many distinct keys they have nor how often one occurs",
-            eavesdropper: "how many records each has",
+            secondary: "the primary rows with a key equal to one of its own keys, the primary rows with equal keys, the number of \
+                        rows, and the content of each key column (numbers, identifiers or names)",
+            primary: "the secondary's number of records, but neither the number of distinct keys nor their frequencies",
+            eavesdropper: "both numbers of records",
         };
         let about = About::new(self.0.neighbours, KeyKind::Either, reveals);
         About { floor: Some(0.0), equality: true, in_the_clear: false, challenges: true, ..about }
@@ -76,7 +79,7 @@ impl Linker for Psi {
     }
 }
 
-/// The exponent of the keys that were sent last, until it has answered their challenge.
+/// The querier. It keeps the exponent of the last keys until it has answered their challenge.
 struct Primary {
     asker: Option<psi::Asker>,
     settings: PsiSettings,
@@ -96,8 +99,10 @@ impl Asker for Primary {
 
     fn answer(&mut self, challenge: &Sealed) -> Result<Sealed, LinkError> {
         let (kind, elements) = read(challenge)?;
-        let asker =
-            self.asker.take().ok_or_else(|| LinkError::Message("it is a challenge without keys".into()))?;
+        let asker = self
+            .asker
+            .take()
+            .ok_or_else(|| LinkError::Message("it is a challenge, but no keys were sent".into()))?;
         let message = write(kind, &[], asker.answer(elements).map_err(unreadable)?);
         Ok(Sealed::new(challenge.rows(), challenge.columns(), message))
     }
@@ -106,7 +111,7 @@ impl Asker for Primary {
 struct Secondary {
     settings: PsiSettings,
     seed: u64,
-    /// The exponent and the order of the pending challenge, and its number of records.
+    /// Exponent and order of the pending challenge, and its number of records.
     waiting: Option<(psi::Owner, usize)>,
     warnings: Vec<String>,
 }
@@ -137,12 +142,14 @@ impl Owner for Secondary {
         let answer =
             task.answer.ok_or_else(|| LinkError::Message("the answer to the challenge is missing".into()))?;
         let (_, answer) = read(answer)?;
-        // An exponent serves one link.
-        let (owner, challenged) =
-            self.waiting.take().ok_or_else(|| LinkError::Message("it answers no challenge".into()))?;
+        // Each exponent serves one link.
+        let (owner, challenged) = self
+            .waiting
+            .take()
+            .ok_or_else(|| LinkError::Message("it answers no pending challenge".into()))?;
         if challenged != records.rows() {
             return Err(LinkError::Message(format!(
-                "it answers a challenge for {challenged} records; there are {}",
+                "it answers a challenge for {challenged} records, but there are {}",
                 records.rows()
             )));
         }
@@ -159,7 +166,7 @@ impl Owner for Secondary {
     }
 }
 
-/// The first byte of a message about texts, and of one about numbers: texts and numbers are never equal.
+/// First byte of a message about texts, and of a message about numbers. Texts and numbers are never equal.
 const TEXT: u8 = b't';
 const NUMBERS: u8 = b'n';
 
@@ -171,7 +178,7 @@ fn kind(keys: &Keys) -> Result<u8, LinkError> {
     }
 }
 
-/// Refuses texts for numbers, and the reverse.
+/// Refuses texts if the records are numbers, and the reverse.
 fn check_kinds(asked: u8, records: &Keys) -> Result<(), LinkError> {
     if asked == kind(records)? {
         return Ok(());
@@ -180,7 +187,7 @@ fn check_kinds(asked: u8, records: &Keys) -> Result<(), LinkError> {
     Err(LinkError::Mixed { queries: queries.name(), records: records.kind_name() })
 }
 
-/// The comparisons, and the byte for each in a message.
+/// Comparisons with their bytes in a message.
 const COMPARISONS: [(Comparison, u8); 3] =
     [(Comparison::Verbatim, b'v'), (Comparison::Numbers, b'n'), (Comparison::Normal, b'f')];
 
@@ -189,7 +196,7 @@ fn write(kind: u8, compared: &[Comparison], elements: Vec<u8>) -> Vec<u8> {
     std::iter::once(kind).chain(compared.iter().filter_map(byte)).chain(elements).collect()
 }
 
-/// Kind, comparisons and elements of the primary's keys.
+/// Reads the kind, the comparisons and the elements of the primary's keys.
 fn read_queries(message: &Sealed) -> Result<(u8, Vec<Comparison>, &[u8]), LinkError> {
     let Some((&TEXT, rest)) = message.bytes().split_first() else {
         let (kind, elements) = read(message)?;
@@ -203,7 +210,8 @@ fn read_queries(message: &Sealed) -> Result<(u8, Vec<Comparison>, &[u8]), LinkEr
     Ok((TEXT, compared, elements))
 }
 
-/// Kind and elements of a challenge or an answer; their number must match the stated number of keys.
+/// Reads the kind and the elements of a challenge or an answer. The number of elements must equal the stated
+/// number of keys.
 fn read(message: &Sealed) -> Result<(u8, &[u8]), LinkError> {
     match message.bytes() {
         [kind @ (TEXT | NUMBERS), elements @ ..] => {
@@ -218,12 +226,13 @@ fn unreadable(error: PsiError) -> LinkError {
     LinkError::Message(error.to_string())
 }
 
-/// The generator of secrets: the thread-local one, seeded and reseeded by the operating system.
+/// Returns the generator of secrets: the thread-local generator, which the operating system seeds and
+/// reseeds.
 fn rng() -> impl CryptoRng {
     rand::rng()
 }
 
-/// The bytes to blind for each key; a key without content gets random bytes, which equal nothing.
+/// Returns the bytes to blind for each key. A key without content gets random bytes, which equal no key.
 fn blindable(keys: &Keys, missing: &[String], compared: &[Comparison]) -> Vec<Vec<u8>> {
     let mut rng = rng();
     let mut fresh = || {
@@ -249,13 +258,13 @@ mod tests {
         Psi(PsiSettings { neighbours: 2, ..PsiSettings::default() })
     }
 
-    /// The elements of a message.
+    /// Returns the elements of a message.
     fn sent(message: &Sealed) -> Vec<[u8; ELEMENT]> {
         let (_, elements) = read(message).expect("a message of the other's");
         elements.as_chunks::<ELEMENT>().0.to_vec()
     }
 
-    /// The same of the primary's keys.
+    /// Returns the elements of the primary's keys.
     fn asked(message: &Sealed) -> Vec<[u8; ELEMENT]> {
         let (_, _, elements) = read_queries(message).expect("the primary's keys");
         elements.as_chunks::<ELEMENT>().0.to_vec()
@@ -264,11 +273,12 @@ mod tests {
     fn queries(asker: &mut dyn Asker, keys: &Keys) -> Sealed {
         match asker.conceal(keys).expect("they can be concealed") {
             Keys::Sealed(message) => message,
-            other => panic!("psi seals keys; these are {}", other.kind_name()),
+            other => panic!("psi must seal keys, but these are {}", other.kind_name()),
         }
     }
 
-    /// How often each element occurs, highest first: all that is in a message whose elements look random.
+    /// Returns the number of occurrences of each element, highest first. A message with random-looking
+    /// elements contains no other information.
     fn histogram(message: &Sealed) -> Vec<usize> {
         let mut counts = HashMap::new();
         sent(message).into_iter().for_each(|element| *counts.entry(element).or_insert(0) += 1);
@@ -292,8 +302,8 @@ mod tests {
         }
     }
 
-    /// Two owners that lay side by side what one asker sent them find no element in common, though the keys are the same;
-    /// nor does an asker find one among the challenges of one owner.
+    /// Two data holders that compare the messages of one querier find no common element, although the keys
+    /// are equal. Neither does a querier among the challenges of one data holder.
     #[test]
     fn no_two_links_share_an_exponent() {
         let keys = text(&["a", "b", "c"]);

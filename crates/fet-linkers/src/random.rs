@@ -1,6 +1,7 @@
-//! `random`: K random records, independent of the keys: the null baseline that every real linker must beat.
+//! `random`: draws K random records, independent of the keys. It is the null baseline that every real linker
+//! must beat.
 //!
-//! Its links have no similarities: they would be meaningless.
+//! The links come without similarities, which would be meaningless.
 
 use rand::seq::index;
 use schemars::JsonSchema;
@@ -15,7 +16,7 @@ use fet_core::rng::{Purpose, stream};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RandomSettings {
-    /// K, the number of records that are drawn for each primary record.
+    /// Number K of records that are drawn for each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
 }
@@ -62,7 +63,7 @@ struct Draw {
 impl Owner for Draw {
     fn link(&mut self, task: &LinkTask<'_>) -> Result<Links, LinkError> {
         let (queries, records) = (blind::count(task, self.neighbours)?, task.records.rows());
-        // New rows get records of their own, and not those of the run's row at their place.
+        // New rows get different records than the run's rows at the same places.
         let mut rng = stream(self.seed, 0, Purpose::Linking, if task.new_rows { 2 } else { 0 });
         let draw = |_| index::sample(&mut rng, records, self.neighbours).into_iter();
         let indices = (0..queries).flat_map(draw).map(|record| record as u32).collect();
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
     use fet_core::data::{Keys, Matrix};
 
-    /// New rows would otherwise get what the model learned of the run's rows at their places.
+    /// With the same records, new rows would get what the model learned from the run's rows at their places.
     #[test]
     fn new_rows_draw_other_records_than_the_rows_of_the_run() {
         let keys = Keys::from(Matrix::new(1, (0..500).map(f64::from).collect()));
@@ -89,7 +90,8 @@ mod tests {
         let (run, new) = (links(false), links(true));
         assert_eq!(links(true), new, "they repeat");
         let same = (0..500).filter(|&row| run.row(row) == new.row(row)).count();
-        // Two ordered draws of 2 out of 500 agree with probability 4e-6: in one of 500 rows with 2e-3, in two with 2e-6 (α).
+        // Two ordered draws of 2 out of 500 agree with probability 4e-6. One of 500 rows agrees with
+        // probability 2e-3, and two with 2e-6 (α).
         assert!(same < 2, "{same} rows");
     }
 }

@@ -1,8 +1,10 @@
-//! `rotation`: the K nearest keys, after both sides rotated, scaled and shifted theirs by a shared secret.
+//! `rotation`: finds the K nearest keys, after both sides have rotated, scaled and shifted their keys by a
+//! shared secret.
 //!
-//! The neighbours are those of `nearest`, up to rounding; similarities are negated true distances, since the party that
-//! links knows the scale. It hides locations from parties without the secret, such as a third party that links for
-//! others, but not the shape of the point cloud ([`fet_linkage::rotation`]).
+//! The neighbours are those of `nearest`, up to rounding. Similarities are negative true distances, since the
+//! party that links knows the scale. The transformation hides locations from parties without the secret, such
+//! as a third party that links for others. It does not hide the shape of the point cloud
+//! ([`fet_linkage::rotation`]).
 
 use fet_linkage::rotation::Rotation;
 use schemars::JsonSchema;
@@ -19,13 +21,14 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RotationSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// The environment variable that holds the parties' shared secret, of 16 bytes or more; empty in a simulation, where the
-    /// secret follows from the seed.
+    /// Environment variable with the parties' shared secret of at least 16 bytes. Empty in a simulation,
+    /// where the seed determines the secret.
     #[schemars(extend("x-rule" = "the name of an environment variable, or empty"))]
     pub secret_env: String,
 }
@@ -55,10 +58,10 @@ struct Turned(RotationSettings);
 impl Linker for Turned {
     fn about(&self) -> About {
         let reveals = Reveals {
-            secondary: "every primary key: it has the secret and can turn them back",
+            secondary: "every primary key, since it has the secret and can reverse the rotation",
             primary: "nothing",
-            eavesdropper: "all ratios of distances between primary keys; all keys, once it knows as many of them as there \
-                           are columns, and one more",
+            eavesdropper: "all ratios of distances between primary keys; all keys, once it knows one more key than there \
+                           are columns",
         };
         About { in_the_clear: false, ..About::new(self.0.neighbours, KeyKind::Numbers, reveals) }
     }
@@ -72,7 +75,7 @@ impl Linker for Turned {
     }
 }
 
-/// Either side: its state is the secret, which both have.
+/// Either side. Its state is the secret, which both sides have.
 struct Side {
     settings: RotationSettings,
     seed: u64,

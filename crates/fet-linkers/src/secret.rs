@@ -1,6 +1,6 @@
-//! The parties' shared secret for an encoding: from the environment or, in a simulation, from the seed.
+//! The parties' shared secret for an encoding, from the environment or, in a simulation, from the seed.
 //!
-//! It is never in an experiment file, so that no report can show it.
+//! The secret is never in an experiment file, so that no report can show it.
 
 use fet_linkage::secret::derive;
 use zeroize::Zeroizing;
@@ -8,10 +8,11 @@ use zeroize::Zeroizing;
 use fet_core::linker::LinkError;
 use fet_core::registry::Violation;
 
-/// The minimum length of a shared secret, in bytes.
+/// Minimum length of a shared secret, in bytes.
 const LEAST: usize = 16;
 
-/// The secret for `purpose`: from the environment variable `name`, or from `seed` if no name is given.
+/// Returns the secret for `purpose`, derived from the environment variable `name`, or from `seed` if `name`
+/// is empty.
 pub(super) fn secret(name: &str, seed: u64, purpose: &str) -> Result<Zeroizing<[u8; 32]>, LinkError> {
     if name.is_empty() {
         return Ok(derive(&seed.to_le_bytes(), purpose));

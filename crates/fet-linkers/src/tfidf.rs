@@ -1,6 +1,7 @@
-//! `tfidf`: texts compared in the clear by the cosine of tf-idf vectors of character n-grams: the unprotected yardstick for `clk`.
+//! `tfidf`: compares plain texts by the cosine of tf-idf vectors of character n-grams, the unprotected
+//! baseline for `clk`.
 //!
-//! What it finds beside `clk` is the price of protecting the keys.
+//! The difference between its results and those of `clk` is the price of protecting the keys.
 
 use fet_linkage::tfidf::search;
 use schemars::JsonSchema;
@@ -16,17 +17,18 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TfidfSettings {
-    /// K, the number of records that are linked to each primary record.
+    /// Number K of records that are linked to each primary record.
     #[schemars(range(min = 1))]
     pub neighbours: usize,
-    /// Whether a party with fewer than K records repeats them up to K (repeats are masked out); otherwise it is refused.
+    /// True if a party with fewer than K records repeats its records up to K (repeats are masked out). If
+    /// false, the linker refuses such a party.
     pub pad: bool,
-    /// What counts as missing beside an empty cell of a text, whatever its case, as in ["n/a", "unknown"].
+    /// Texts that count as missing in addition to empty cells, in any case, such as ["n/a", "unknown"].
     pub missing: Vec<String>,
-    /// The length of the shortest n-grams of a word, in characters; a blank on either side counts.
+    /// Length of the shortest n-grams of a word, in characters, including a blank on either side.
     #[schemars(range(min = 1, max = 8))]
     pub shortest: usize,
-    /// The length of the longest.
+    /// Length of the longest n-grams of a word.
     #[schemars(range(min = 1, max = 8), extend("x-rule" = "at least `shortest`"))]
     pub longest: usize,
 }

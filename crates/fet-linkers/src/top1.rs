@@ -1,4 +1,4 @@
-//! `top1`: only the nearest key; `nearest` with K = 1, where only the metric can be set.
+//! `top1`: finds only the nearest key. It is `nearest` with K = 1, and its only setting is the metric.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use fet_core::registry::{Plugin, Recipe, Violation};
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Top1Settings {
-    /// How the distance between keys is measured.
+    /// Measure of the distance between keys.
     pub metric: Metric,
 }
 
@@ -22,5 +22,5 @@ impl Recipe<dyn Linker> for Top1Settings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Linker>::new::<Top1Settings>("top1", "the nearest key alone")
+    Plugin::<dyn Linker>::new::<Top1Settings>("top1", "only the nearest key")
 }

@@ -1,4 +1,4 @@
-//! Numbers and words as little-endian bytes: the content of a linker's sealed messages.
+//! Numbers and words as little-endian bytes, the content of a linker's sealed messages.
 
 use fet_core::data::{Keys, Sealed};
 use fet_core::linker::LinkError;
@@ -25,8 +25,8 @@ impl Writer {
     }
 }
 
-/// Reads a message; one that is too short or too long is an error, not a panic: another party wrote it. Allocates
-/// nothing for a count before checking that the bytes exist.
+/// Reads a message. A message that is too short or too long is an error rather than a panic, since another
+/// party wrote it. The reader checks that the bytes exist before it allocates memory for a count.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
 
     fn take<const N: usize>(&mut self) -> Result<[u8; N], LinkError> {
         let (head, rest) =
-            self.0.split_first_chunk().ok_or_else(|| LinkError::Message("it ends too early".into()))?;
+            self.0.split_first_chunk().ok_or_else(|| LinkError::Message("it is too short".into()))?;
         self.0 = rest;
         Ok(*head)
     }
@@ -49,18 +49,19 @@ impl<'a> Reader<'a> {
         self.take().map(f64::from_le_bytes)
     }
 
-    /// The last words of a message, `width` for each of `rows`: nothing may follow them.
+    /// Reads the last words of a message, `width` for each of `rows`, up to the end of the message.
     pub(super) fn words(self, rows: usize, width: usize) -> Result<Vec<u64>, LinkError> {
         expect(self.0.len(), rows, 8 * width)?;
         Ok(self.0.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    /// The last numbers of a message, likewise; all of them finite.
+    /// Reads the last numbers of a message, `width` for each of `rows`, up to the end of the message. Refuses
+    /// numbers that are not finite.
     pub(super) fn doubles(self, rows: usize, width: usize) -> Result<Vec<f64>, LinkError> {
         expect(self.0.len(), rows, 8 * width)?;
         let doubles: Vec<f64> = self.0.as_chunks().0.iter().map(|word| f64::from_le_bytes(*word)).collect();
         match doubles.iter().find(|x| !x.is_finite()) {
-            Some(x) => Err(LinkError::Message(format!("it holds {x} where a finite number is expected"))),
+            Some(x) => Err(LinkError::Message(format!("it contains {x} instead of a finite number"))),
             None => Ok(doubles),
         }
     }
@@ -71,23 +72,21 @@ pub(super) fn expect(bytes: usize, rows: usize, size: usize) -> Result<(), LinkE
     if rows.checked_mul(size) == Some(bytes) {
         return Ok(());
     }
-    Err(LinkError::Message(format!("{bytes} bytes are there; {rows} keys of {size} bytes are expected")))
+    Err(LinkError::Message(format!("it contains {bytes} bytes instead of {rows} keys of {size} bytes")))
 }
 
-/// The asker's sealed bytes; refuses keys in the clear.
+/// Returns the querier's sealed bytes. Refuses plain keys.
 pub(super) fn sealed(queries: &Keys) -> Result<&Sealed, LinkError> {
     match queries {
         Keys::Sealed(message) => Ok(message),
-        _ => Err(LinkError::Message(format!("it holds {}; sealed keys are expected", queries.kind_name()))),
+        _ => Err(LinkError::Message(format!("it contains {} instead of sealed keys", queries.kind_name()))),
     }
 }
 
-/// Refuses sealed keys where keys in the clear are expected.
+/// Refuses sealed keys if plain keys are expected.
 pub(super) fn in_the_clear(queries: &Keys) -> Result<(), LinkError> {
     match queries {
-        Keys::Sealed(_) => {
-            Err(LinkError::Message("it holds sealed keys; keys in the clear are expected".into()))
-        }
+        Keys::Sealed(_) => Err(LinkError::Message("it contains sealed keys instead of plain keys".into())),
         _ => Ok(()),
     }
 }

@@ -26,7 +26,7 @@ fn link(linker: &Cached, queries: &Keys, records: &Keys, seed: u64) -> (Links, V
 }
 
 #[test]
-fn links_are_kept_found_and_mended() {
+fn keeps_finds_and_repairs_links() {
     let keys = Keys::from(Matrix::new(2, (0..60).map(|i| f64::from(i * 37 % 61)).collect()));
     for kind in ["nearest", "random", "federal", "noisy"] {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -44,9 +44,9 @@ fn links_are_kept_found_and_mended() {
         for bad in [flipped, whole[..whole.len() - 5].to_vec(), Vec::new(), other] {
             fs::write(&file, bad).expect("writable");
             let (again, warnings) = link(&linker, &keys, &keys, 1);
-            assert_eq!(again, first, "{kind} linked anew");
-            assert!(warnings.len() == 1 && warnings[0].contains("linked anew"), "{warnings:?}");
-            assert_eq!(fs::read(&file).expect("readable"), whole, "{kind}: the file is mended");
+            assert_eq!(again, first, "{kind} computed again");
+            assert!(warnings.len() == 1 && warnings[0].contains("computed again"), "{warnings:?}");
+            assert_eq!(fs::read(&file).expect("readable"), whole, "{kind}: the file is replaced");
         }
     }
 }

@@ -1,8 +1,7 @@
-//! Every linker's links on fixed keys and a fixed seed, so that a change of them does not go unnoticed.
+//! Every linker's links on fixed keys and a fixed seed, so that tests detect any change.
 //!
-//! The figures were taken from the code as it stood before linkers had two sides; those of `clk` when it came to weigh q-grams by how
-//! rare they are. Similarities count to four digits:
-//! processors round differently beyond.
+//! The figures are from the code before linkers had two sides, and for `clk` from the introduction of weights
+//! by rarity. Similarities are rounded to four digits, since processors round differently beyond.
 
 use fet_core::data::{Keys, Matrix, TextTable};
 use fet_core::linker::{Linker, Links};
@@ -17,7 +16,7 @@ fn points(rows: usize, round: u64) -> Keys {
     Matrix::new(2, (0..rows * 2).map(|_| rng.random::<f64>()).collect()).into()
 }
 
-/// So few different numbers that some keys are equal.
+/// Returns numbers with so few distinct values that some keys are equal.
 fn grid(rows: usize, round: u64) -> Keys {
     let mut rng = stream(7, 0, Purpose::Linking, round);
     Matrix::new(2, (0..rows * 2).map(|_| f64::from(rng.random_range(0..12u8))).collect()).into()
@@ -82,7 +81,7 @@ fn links_are_what_they_were() {
     }
 }
 
-/// A surname may be Null; what counts as missing beside an empty cell is for the settings to say.
+/// A surname may be Null. The settings list the texts that count as missing in addition to empty cells.
 #[test]
 fn what_counts_as_missing_is_a_setting_of_every_linker_of_texts() {
     let keys =
@@ -100,7 +99,7 @@ fn what_counts_as_missing_is_a_setting_of_every_linker_of_texts() {
     }
 }
 
-/// Numbers beside a text are numbers, and marks of other scripts letters.
+/// Numbers next to a text count as numbers, and marks of other scripts count as letters.
 #[test]
 fn what_differs_is_not_equal() {
     let keys =
@@ -114,7 +113,7 @@ fn what_differs_is_not_equal() {
         {
             assert!(!linked(["anna", one], ["anna", other]), "{kind}: {one} is not {other}");
         }
-        // In their normal form.
+        // Comparison in normal form.
         let linked = |one: [&str; 2], other: [&str; 2]| {
             let settings = format!("kind = '{kind}'\nneighbours = 1\ncompare = 'normal'");
             let links = link(&settings, &keys(&one), &keys(&other));

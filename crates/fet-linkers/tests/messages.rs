@@ -1,7 +1,8 @@
-//! What the other party sends is data: whatever it is, a linker answers with links or an error, never with a panic.
+//! Arbitrary messages of the other party: a linker answers every message with links or an error, and never
+//! with a panic.
 //!
-//! Each linker's own messages are changed by a seeded generator in the ways that a broken or hostile party might change
-//! them. No memory is taken for a count that the message does not hold.
+//! A seeded generator changes each linker's own messages as a broken or hostile party might. The linker
+//! allocates no memory for a count that exceeds the bytes of the message.
 
 use fet_core::data::{Keys, Matrix, Sealed, TextTable};
 use fet_core::linker::{LinkError, LinkTask, Linker, Links};
@@ -21,7 +22,7 @@ fn names(rows: usize) -> Keys {
     Keys::Text(TextTable::new(2, (0..2 * rows).map(|i| format!("name {}", i * 37 % 11)).collect()))
 }
 
-/// Every linker, with K of at most the records.
+/// Returns every linker, with K at most the number of records.
 fn linkers() -> Vec<(String, Box<dyn Linker>)> {
     let settings = |kind: &str| match kind {
         "top1" => String::new(),
@@ -44,7 +45,7 @@ fn linkers() -> Vec<(String, Box<dyn Linker>)> {
     plugins.chain(more.map(String::from)).map(build).collect()
 }
 
-/// `message` as a broken or hostile party might send it.
+/// Returns `message` as a broken or hostile party might send it.
 fn mutated(message: &Sealed, rng: &mut ChaCha8Rng) -> Sealed {
     let (mut rows, mut columns, mut bytes) = (message.rows(), message.columns(), message.bytes().to_vec());
     let sizes = [0, 1, 2, 3, 7, 1 << 20, 1 << 40, usize::MAX / 32, usize::MAX / 8, usize::MAX];
@@ -56,7 +57,7 @@ fn mutated(message: &Sealed, rng: &mut ChaCha8Rng) -> Sealed {
             3 => bytes.extend((0..rng.random_range(0..70)).map(|_| rng.random::<u8>())),
             4 => bytes.iter_mut().for_each(|byte| *byte = rng.random()),
             5 => bytes.fill([0, 0x7f, 0xff][rng.random_range(0..3)]),
-            // A number of eight bytes that is none, or too large.
+            // An eight-byte number that is not finite, or too large.
             6 if bytes.len() >= 8 => {
                 let at = rng.random_range(0..=bytes.len() - 8);
                 let at = if rng.random() { at / 8 * 8 } else { at };
@@ -97,7 +98,7 @@ fn mutated_keys(keys: &Keys, rng: &mut ChaCha8Rng) -> Keys {
     }
 }
 
-/// Links that a caller can use: one row for each query that was sent, and records that there are.
+/// Returns true for links that a caller can use: one row for each query, and only existing records.
 fn sound(links: Result<Links, LinkError>, queries: &Keys, name: &str) -> bool {
     let Ok(links) = links else { return false };
     assert_eq!(links.rows(), queries.rows(), "{name}");
@@ -118,7 +119,7 @@ fn any_message_is_answered_by_links_or_an_error() {
                 let (mut asker, mut owner) = (linker.asker(SEED), linker.owner(SEED));
                 let mut concealed = asker.conceal(&queries).expect("sealable");
                 let mut challenge = owner.challenge(&concealed, &records).expect("a challenge or none");
-                // One of the messages is changed: queries, challenge or answer.
+                // Changes one of the messages: queries, challenge or answer.
                 let which = rng.random_range(0..if challenge.is_some() { 3 } else { 1 });
                 if which == 0 {
                     concealed = mutated_keys(&concealed, &mut rng);
@@ -143,7 +144,7 @@ fn any_message_is_answered_by_links_or_an_error() {
     }
 }
 
-/// A count that the bytes do not bear out is refused as such, and before memory is taken for it.
+/// The linker refuses a count that the bytes contradict, before it allocates memory.
 #[test]
 fn sizes_that_a_message_does_not_have_are_refused() {
     for (name, linker) in linkers() {
@@ -173,7 +174,7 @@ fn sizes_that_a_message_does_not_have_are_refused() {
             let error = owner.link(&task).expect_err("refused");
             assert!(matches!(error, LinkError::Message(_)), "{name}: {error}");
         }
-        // A message of the other kind of linker, and an answer that is missing.
+        // A message for another kind of linker, and a missing answer.
         let error = owner.link(&LinkTask { answer: answer.as_ref(), ..LinkTask::new(&queries, &records) });
         assert!(matches!(error, Err(LinkError::Message(_))), "{name}: {error:?}");
         let concealed = Keys::Sealed(sent.clone());

@@ -1,9 +1,10 @@
-//! Linkage schemas that a program before diffusion and salts wrote (commit 83e2908): they are read, and give its encodings and fingerprints.
+//! Linkage schemas written before diffusion and salts existed (commit 83e2908). They can still be read, and
+//! give the same encodings and fingerprints.
 
 use fet_core::data::TextTable;
 use fet_linkers::LinkageSchema;
 
-/// Weighting, hardening, the fingerprint, and a hash (FNV-1a over words) of the encodings.
+/// Weighting, hardening, fingerprint, and a hash (FNV-1a over words) of the encodings.
 const WRITTEN: [(&str, &str, &str, u64); 8] = [
     ("rarity", "none", "6cd841495bb35d145b7210751a9905ce", 0xfee2_4354_fb81_9822),
     ("rarity", "balanced", "f563b91e8c59778ceaf256612f82d970", 0xdf40_bec4_55ed_83b4),
@@ -39,11 +40,7 @@ fn schemas_of_before_encode_as_before() {
         let text = written(weighting, hardening);
         let schema: LinkageSchema = serde_json::from_str(&text).expect("a schema");
         schema.check().expect("sound");
-        assert_eq!(
-            serde_json::to_string(&schema).expect("JSON"),
-            text,
-            "what it does not say is not written"
-        );
+        assert_eq!(serde_json::to_string(&schema).expect("JSON"), text, "a missing setting is not written");
         assert_eq!(schema.fingerprint(secret), fingerprint, "{weighting}, {hardening}");
         let bits = schema.encode(secret, &table).expect("one form");
         let sum = bits.words().iter().fold(0u64, |sum, word| (sum ^ word).wrapping_mul(0x100_0000_01b3));

@@ -1,13 +1,13 @@
 //! A cache of links on disk, addressed by keys, linker, settings and seed.
 //!
-//! Off unless the environment variable [`CACHE_VARIABLE`] names a folder. A file's name is the hash of all inputs of
-//! its links; its content repeats that hash and ends with a checksum. A file that is damaged, truncated or for other
-//! inputs is detected, recomputed and replaced. Files are written atomically. Linkers that pose a challenge are not
-//! cached: their messages never repeat. A file holds links and similarities in the clear: it belongs to the party that
-//! links.
+//! The cache is off unless the environment variable [`CACHE_VARIABLE`] names a folder. The name of a file is
+//! the hash of all inputs of its links. The file repeats this hash and ends with a checksum. The cache
+//! detects a file that is damaged, truncated or for other inputs, computes its links again and replaces the
+//! file. It writes files atomically. Linkers that pose a challenge are not cached, since their messages never
+//! repeat. A file contains links and similarities in plain form and belongs to the party that links.
 //!
-//! The hash covers the queries as the primary encodes them, and a digest of the data holder's secret, so that links under an old
-//! secret of either side are not reused. No file holds the secret.
+//! The hash covers the encoded queries of the querier, and a value derived from the data holder's secret.
+//! Links under an old secret of either side are therefore not reused. The secret itself is never stored.
 
 use std::path::PathBuf;
 
@@ -18,13 +18,13 @@ use zeroize::Zeroizing;
 use crate::data::Keys;
 use crate::linker::{About, Asker, LinkError, LinkTask, Linker, Links, Owner};
 
-/// The environment variable that names the folder of the cache.
+/// Environment variable that names the folder of the cache.
 pub const CACHE_VARIABLE: &str = "FET_LINK_CACHE";
 
-/// The format of the files; it is part of the hash.
+/// Format of the files, which is part of the hash.
 const FORMAT: &str = concat!("fet links 5 ", env!("CARGO_PKG_VERSION"));
 
-/// A linker whose owner checks a folder before it links.
+/// A linker whose data holder searches a folder before it links.
 pub struct Cached {
     inner: Box<dyn Linker>,
     /// Kind and settings, as in the report.
@@ -104,16 +104,24 @@ impl Owner for Searched {
                     (task.progress)(links.rows());
                     return Ok(links);
                 }
-                Err(problem) => self.warnings.push(format!("{} {problem}; linked anew", path.display())),
+                Err(problem) => self
+                    .warnings
+                    .push(format!("{}: the file {problem}. The links are computed again.", path.display())),
             },
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
-                self.warnings.push(format!("{} cannot be read ({error}); linked anew", path.display()));
+                self.warnings.push(format!(
+                    "{}: the file cannot be read ({error}). The links are computed again.",
+                    path.display()
+                ));
             }
         }
         let links = self.inner.link(task)?;
         if let Err(error) = fet_io::write(&path, &to_bytes(&key, &links)) {
-            let warning = format!("{} cannot be written ({error}); the links are not kept", path.display());
+            let warning = format!(
+                "{}: the file cannot be written ({error}). The links are not cached.",
+                path.display()
+            );
             self.warnings.push(warning);
         }
         Ok(links)
@@ -199,20 +207,22 @@ fn from_bytes(
 ) -> Result<Links, &'static str> {
     let Some((content, sum)) = bytes.split_last_chunk::<32>() else { return Err("is too short") };
     if Sha256::digest(content)[..] != sum[..] {
-        return Err("does not have the checksum that it states: it is damaged");
+        return Err("does not match its checksum: it is damaged");
     }
     let Some((stated, body)) = content.split_first_chunk::<32>() else { return Err("is too short") };
     if stated != key {
-        return Err("is of other keys or settings than its name says");
+        return Err("contains links of other keys or settings");
     }
-    let Ok((content, [])) = postcard::take_from_bytes::<Content>(body) else { return Err("holds no links") };
+    let Ok((content, [])) = postcard::take_from_bytes::<Content>(body) else {
+        return Err("contains no links");
+    };
     let Content { neighbours, available, indices, similarities, estimate } = content;
     let sound = (1..=neighbours).contains(&available)
         && queries.checked_mul(neighbours) == Some(indices.len())
         && indices.iter().all(|&index| (index as usize) < records)
         && similarities.as_ref().is_none_or(|similarities| similarities.len() == indices.len());
     if !sound {
-        return Err("holds no links");
+        return Err("contains no links");
     }
     let links = match similarities {
         Some(similarities) => Links::new(neighbours, available, indices, similarities),

@@ -1,11 +1,13 @@
-//! Diffusion of filters (Armknecht, Heng, Schnell 2023, "Strengthening Privacy-Preserving Record Linkage using Diffusion").
+//! Diffusion of filters (Armknecht, Heng, Schnell 2023, "Strengthening Privacy-Preserving Record Linkage
+//! using Diffusion").
 //!
-//! Each bit of the encoding is the exclusive-or of t bits of the filter. The places are the same for all records and follow from the
-//! secret. No bit belongs to a q-gram then, and no set of bits to a value: whether a bit is set depends on t bits of which most come from
-//! the record's other values.
+//! Each bit of the encoding is the exclusive-or of t bits of the filter. The places of these bits are equal
+//! for all records and follow from the secret. After diffusion no bit belongs to one q-gram, and no set of
+//! bits to one value: each bit depends on t bits, and most of these come from the record's other values.
 //!
-//! Filters of m bits that differ in d of them differ in about m/2 (1 - (1 - 2d/m)^t) after diffusion. This grows with d, so that what was
-//! most similar stays most similar; but it comes close to m/2, what strangers have, once d is near m/t.
+//! Two filters of m bits that differ in d bits differ in about m/2 (1 - (1 - 2d/m)^t) bits after diffusion.
+//! This number grows with d, so that the most similar records stay the most similar. Once d is near m/t,
+//! however, it approaches m/2, the distance of non-matches.
 
 use rand::SeedableRng;
 use rand::seq::index::sample;
@@ -14,7 +16,7 @@ use rand_chacha::ChaCha20Rng;
 use super::harden::each;
 use crate::bits::{BitTable, get, set};
 
-/// The diffused rows of `table`; each bit has `indices` different places, drawn from `seed`.
+/// Returns the diffused rows of `table`. Each bit depends on `indices` different places, drawn from `seed`.
 pub(super) fn diffuse(table: &BitTable, indices: usize, seed: [u8; 32]) -> BitTable {
     let bits = table.bits();
     let mut rng = ChaCha20Rng::from_seed(seed);
@@ -35,8 +37,8 @@ mod tests {
 
     use super::*;
 
-    /// Pairs of filters at known distances: after diffusion they are as far apart as the law says, within four standard deviations of a
-    /// binomial count (two-sided, a chance of 6e-5 for each of 20 counts).
+    /// Pairs of filters at known distances are at the predicted distances after diffusion, within four
+    /// standard deviations of a binomial count (two-sided, a chance of 6e-5 for each of 20 counts).
     #[test]
     fn distances_follow_the_law() {
         let bits = 2_048;
@@ -67,14 +69,15 @@ mod tests {
         }
     }
 
-    /// A filter of one bit is spread over the bits that have its place among theirs; none of no bit.
+    /// The only bit of a filter spreads to the bits that depend on its place. An empty filter stays empty.
     #[test]
     fn a_bit_is_spread_and_nothing_stays_nothing() {
         let mut table = BitTable::zeros(2, 512);
         set(table.row_mut(1), 77);
         let out = diffuse(&table, 10, [3; 32]);
         assert_eq!(out.ones(0), 0);
-        // Binomial of 512 and 10/512: below 1 or above 30 with a chance of 5e-5 and 1e-7.
+        // A binomial count of 512 and 10/512 is below 1 with a chance of 5e-5 and above 30 with a chance of
+        // 1e-7.
         assert!((1..=30).contains(&out.ones(1)), "{}", out.ones(1));
         assert_ne!(out, diffuse(&table, 10, [4; 32]), "the places follow from the secret");
         assert_eq!(out, diffuse(&table, 10, [3; 32]));

@@ -12,28 +12,28 @@ use crate::mix;
 
 use super::diffuse::diffuse;
 
-/// What is done to a filter after it is filled.
+/// Transformation of a filter after encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Hardening {
-    /// Nothing.
+    /// No transformation.
     #[default]
     None,
-    /// The filter beside its complement, both permuted by the secret: every record has the same number of bits, and the
-    /// vector is twice as long (Schnell and Borgs 2016, "balanced").
+    /// Appends the complement of the filter and permutes the result by the secret. Every record has the same
+    /// number of set bits, and the vector is twice as long (Schnell and Borgs 2016, "balanced").
     Balanced,
-    /// The halves of the filter, exclusive-or: no bit belongs to a q-gram any more, and the vector is half as long
-    /// (Schnell and Borgs 2016, "XOR-folding").
+    /// Exclusive-or of the two halves of the filter. No bit belongs to one q-gram any more, and the vector is
+    /// half as long (Schnell and Borgs 2016, "XOR-folding").
     XorFold,
     /// Windows of sixteen bits seed new bits under the secret (Schnell and Borgs 2016, "rehashing").
     Rehash,
-    /// Each bit is the exclusive-or of so many bits of the filter, at places drawn by the secret (Armknecht, Heng and
-    /// Schnell 2023, "diffusion").
+    /// Each bit is the exclusive-or of this number of bits of the filter, at places drawn by the secret
+    /// (Armknecht, Heng and Schnell 2023, "diffusion").
     Diffusion(usize),
 }
 
 impl Hardening {
-    /// The length of a hardened vector.
+    /// Returns the length of a hardened vector.
     pub fn bits(self, bits: usize) -> usize {
         match self {
             Self::None | Self::Rehash | Self::Diffusion(_) => bits,
@@ -66,7 +66,7 @@ impl Hardening {
             }),
             Self::Diffusion(indices) => diffuse(&table, indices, draw(b"fet clk diffusion")),
             Self::Rehash => {
-                // The rotation by the secret keeps windows from being looked up in a table made once for all.
+                // The seed depends on the secret, so that a table of windows computed in advance is useless.
                 let seed =
                     u64::from_le_bytes(draw(b"fet clk rehash")[..8].try_into().expect("eight bytes of 32"));
                 each(&table, bits, |from, to| {
@@ -85,14 +85,14 @@ impl Hardening {
     }
 }
 
-/// Bits that a window sets: with a window for each eight bits, 0.5 of the vector.
+/// Number of bits that a window sets. With one window for every eight bits, half of the vector is set.
 const REHASHED: usize = 5;
 
 pub(super) fn each(table: &BitTable, bits: usize, change: impl Fn(&[u64], &mut [u64]) + Sync) -> BitTable {
     let mut out = BitTable::zeros(table.rows(), bits);
     let (from, to) = (table.width(), out.width());
     out.words_mut().par_chunks_mut(to).zip(table.words().par_chunks(from)).for_each(|(to, from)| {
-        // A record of which nothing is known stays without bits: it must not look like another such.
+        // An empty record stays without bits, so that it does not resemble other empty records.
         if from.iter().any(|word| *word != 0) {
             change(from, to);
         }

@@ -1,28 +1,31 @@
-//! Numbers and dates as sets of tokens of which near ones share some (Vatsalan, Christen 2016; Karapiperis, Gkoulalas-Divanis, Verykios 2018).
+//! Numbers and dates as sets of tokens, so that near numbers have tokens in common (Vatsalan, Christen 2016;
+//! Karapiperis, Gkoulalas-Divanis, Verykios 2018).
 //!
-//! A number stands for the points of a grid around it. Of two numbers that are k steps of the grid apart, all but k points are common:
-//! what they have in common falls in a line with their distance, and is nothing from [`Near::reach`] on.
+//! The tokens of a number are the points of a grid around it. Two numbers that are k grid steps apart have
+//! all but k points in common. The number of common points therefore falls linearly with distance and reaches
+//! 0 at [`Near::reach`].
 
 use chrono::{Datelike, NaiveDate};
 
 use crate::text::{is_number, normalise};
 
-/// How numbers or dates of a field are compared.
+/// Comparison of numbers or dates of a field.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Near {
-    /// The distance from which on two have nothing in common, above 0; of dates in days.
+    /// Distance from which two values have nothing in common, above 0; in days for dates.
     pub reach: f64,
-    /// Whether they are dates.
+    /// True if the values are dates.
     pub dates: bool,
 }
 
-/// The points of a number.
+/// Number of grid points of a number.
 const POINTS: i64 = 11;
-/// What is hashed of a number: its points, and itself.
+/// Number of tokens of a number: its points, and the number itself.
 pub(super) const TOKENS: usize = POINTS as usize + 1;
 
 impl Near {
-    /// The number or day that a cell is, and its place on the grid; nothing for one that is compared by its letters.
+    /// Returns the number or day in a cell and its place on the grid, or `None` if the cell is compared as
+    /// text.
     pub fn read(self, cell: &str) -> Option<(f64, i64)> {
         self.place(&normalise(cell))
     }
@@ -31,18 +34,18 @@ impl Near {
         let value =
             if self.dates { f64::from(date(normal)?.num_days_from_ce()) } else { normal.parse().ok()? };
         let steps = (value * POINTS as f64 / self.reach).round();
-        // Up to here a float counts whole steps.
+        // Below this limit a float represents every whole step.
         (steps.abs() < (1u64 << 52) as f64).then_some((value, steps as i64))
     }
 
-    /// A date in one spelling; nothing for what is none.
+    /// Returns a date in one spelling, or `None` if the text is not a date.
     pub(super) fn year_month_day(self, normal: &str) -> Option<String> {
         let date = date(normal).filter(|_| self.dates)?;
         Some(date.format("%Y%m%d").to_string())
     }
 
-    /// Calls `take` with the points of a normal form, and with one that only an equal number has; nothing, and `false`, where it is no number
-    /// or date, or is too far from 0 for a grid this fine.
+    /// Calls `take` with the points of a normal form and with a token that only an equal number has. Returns
+    /// `false` without a call if the text is not a number or date, or if it is too far from 0 for the grid.
     pub(super) fn points(self, normal: &str, mut take: impl FnMut(String)) -> bool {
         let Some((value, middle)) = self.place(normal) else { return false };
         (middle - POINTS / 2..=middle + POINTS / 2).for_each(|point| take(point.to_string()));
@@ -51,8 +54,8 @@ impl Near {
     }
 }
 
-/// The day that a normal form of eight digits is, or of more where a time follows, with the year first. Other orders are for the caller to
-/// settle: one cell does not say which it is.
+/// Returns the day in a normal form of eight digits, or of more digits if a time follows, with the year
+/// first. The caller must resolve other orders, since one cell does not reveal its order.
 fn date(normal: &str) -> Option<NaiveDate> {
     if !matches!(normal.len(), 8 | 12 | 14) || !is_number(normal) {
         return None;

@@ -1,8 +1,8 @@
-//! Salting by a stable attribute: what a q-gram sets depends on the record's stratum, as the year of birth (Niedermeyer, Steinmetzer, Kroll,
-//! Schnell 2014).
+//! Salting by a stable attribute: the bits of a q-gram depend on the record's stratum, such as the year of
+//! birth (Niedermeyer, Steinmetzer, Kroll, Schnell 2014).
 //!
-//! A frequent name is then as frequent as it is among the records of one stratum. Records of different strata have nothing in common:
-//! whose attribute is missing or wrong is not linked.
+//! The frequency of a name is then its frequency among the records of one stratum. Records of different
+//! strata have nothing in common, so that a record with a missing or wrong attribute is not linked.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -10,16 +10,17 @@ use sha2::Sha256;
 use super::near::Near;
 use crate::text::normalise;
 
-/// By what records are parted into strata.
+/// Attribute that divides records into strata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Salt {
     /// The column of the attribute, from 0.
     pub column: usize,
-    /// How many characters of its normal form count; 0 for all.
+    /// Number of leading characters of the normal form that count; 0 for all.
     pub signs: usize,
 }
 
-/// The stratum of a record: nothing if its attribute is missing. Without salting all are of one.
+/// Returns the stratum of a record, or `None` if its attribute is missing. Without salting, all records
+/// belong to one stratum.
 pub(super) fn stratum<T: AsRef<str>>(
     salt: Option<Salt>,
     near: &[Option<Near>],
@@ -27,14 +28,14 @@ pub(super) fn stratum<T: AsRef<str>>(
 ) -> Option<String> {
     let Some(Salt { column, signs }) = salt else { return Some(String::new()) };
     let normal = normalise(cells[column].as_ref());
-    // Dates in two spellings are of one stratum.
+    // Two spellings of a date belong to the same stratum.
     let date = near.get(column).copied().flatten().and_then(|near| near.year_month_day(&normal));
     let normal = date.unwrap_or(normal);
     let taken = if signs == 0 { usize::MAX } else { signs };
     (!normal.is_empty()).then(|| normal.chars().take(taken).collect())
 }
 
-/// The key under which a stratum's q-grams are hashed; without a stratum the parties' own.
+/// Returns the key that hashes the q-grams of a stratum; the parties' own key without a stratum.
 pub(super) fn mac(own: &Hmac<Sha256>, stratum: &str) -> Hmac<Sha256> {
     if stratum.is_empty() {
         return own.clone();
@@ -83,19 +84,20 @@ mod tests {
     fn strata_have_nothing_in_common() {
         let cells = ["smith", "1956-04-09", "smith", "1956-12-01", "smith", "1957-04-09", "smith", ""];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
-        // Six padded bigrams of a name of five letters, ten bits each, some of them twice.
+        // A name of five letters has six padded bigrams of ten bits each. Some of these bits coincide.
         assert!(common(&plain, 0, 2) > 100 && common(&plain, 0, 3) > 50);
         assert!(common(&salted, 0, 1) > 50, "the name, and the year in part");
-        // By chance: 130 bits of 1,024 in each, 16 in common in the mean; 34 are five standard deviations more.
+        // Each record has 130 of 1,024 bits, so 16 are in common by chance on average; 34 is five standard
+        // deviations above.
         assert!(common(&salted, 0, 2) < 34, "{}", common(&salted, 0, 2));
-        assert_eq!(salted.ones(3), 0, "without the attribute there is nothing to be like");
+        assert_eq!(salted.ones(3), 0, "a record without the attribute sets no bits");
     }
 
     #[test]
     fn records_of_one_stratum_are_as_alike_as_without() {
         let cells = ["smith", "1956-04-09", "smyth", "1956-04-09"];
         let (plain, salted) = (encode(None, &cells), encode(Some(BORN), &cells));
-        // Both have about 120 bits in common; other positions collide otherwise.
+        // Both tables have about 120 bits in common; different positions collide differently.
         assert!(common(&plain, 0, 1).abs_diff(common(&salted, 0, 1)) < 15);
         assert_ne!(plain, salted);
     }

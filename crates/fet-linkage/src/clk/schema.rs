@@ -1,65 +1,68 @@
-//! How much each field of a record weighs in its filter.
+//! Weights of the fields of a record in its filter.
 
 use std::collections::HashMap;
 
 use crate::text::{normalise, qgrams};
 
-/// What an encoder knows of one field.
+/// An encoder's settings of one field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FieldPlan {
-    /// Fields of one group share their hashes: a value that stands in the wrong one of them still counts.
+    /// Group of the field. Fields of one group use the same hashes, so that a value in the wrong field of the
+    /// group still counts.
     pub group: u32,
-    /// How many bits each q-gram sets.
+    /// Number of bits that each q-gram sets.
     pub hashes: usize,
 }
 
-/// The plans of all fields; both sides need the same.
+/// Plans of all fields. Both sides must use equal plans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    /// One for each field.
+    /// Plan of each field.
     pub fields: Vec<FieldPlan>,
-    /// How many bits each q-gram sets, in place of its field's number.
+    /// Number of bits of each q-gram by its rarity, which replaces the field's number.
     pub rarity: Option<Rarity>,
 }
 
-/// How many bits each q-gram sets, by how rare it is. Shares of a bit count: of q-grams with a quarter of a bit each fourth sets one.
+/// Number of bits that each q-gram sets, by its rarity. Fractions count: with a quarter of a bit, every
+/// fourth q-gram sets a bit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rarity {
-    /// By tag.
+    /// Number of bits of each listed q-gram, by its tag.
     grams: HashMap<u64, u16>,
-    /// Of q-grams that are not among them, for each field; the same for all fields of a group.
+    /// Number of bits of other q-grams, for each field; equal for all fields of a group.
     unseen: Vec<u16>,
 }
 
-/// The entropy of values by how often each occurs, in bits.
+/// Returns the entropy in bits of values with these counts.
 pub(super) fn entropy(counts: &HashMap<String, usize>) -> f64 {
     let total = counts.values().sum::<usize>().max(1) as f64;
-    // In the order of the counts, so that the sum does not depend on that of the map.
+    // Sorting the counts makes the sum independent of the order of the map.
     let mut counts: Vec<usize> = counts.values().copied().collect();
     counts.sort_unstable();
     counts.into_iter().map(|n| -(n as f64 / total) * (n as f64 / total).log2()).sum()
 }
 
-/// Bits are stored in this share.
+/// Stored units for each bit.
 const PART: f64 = 256.0;
 
 impl Rarity {
-    /// A q-gram that stands in fewer records is not told.
+    /// Minimum number of records with a q-gram for the q-gram to be listed.
     pub const LEAST: u32 = 3;
 
-    /// These q-grams by their tags, and what others set in each field: fields of one group set the same.
+    /// Returns the rarity of these q-grams by their tags, and of other q-grams in each field. Fields of one
+    /// group must have equal numbers.
     pub fn new(grams: HashMap<u64, u16>, unseen: Vec<u16>) -> Self {
         Self { grams, unseen }
     }
 
-    /// Tags with what is stored for each, ascending.
+    /// Returns the tags with the stored number of each, in ascending order.
     pub fn grams(&self) -> Vec<(u64, u16)> {
         let mut all: Vec<(u64, u16)> = self.grams.iter().map(|(&tag, &stored)| (tag, stored)).collect();
         all.sort_unstable();
         all
     }
 
-    /// What is stored for unknown q-grams of each field.
+    /// Returns the stored number for unknown q-grams of each field.
     pub fn unseen(&self) -> &[u16] {
         &self.unseen
     }
@@ -68,7 +71,8 @@ impl Rarity {
         (PART * bits.clamp(0.0, MOST_HASHES as f64)).round() as u16
     }
 
-    /// How many bits a q-gram of field `plan` sets. The share of a bit is rounded by its digest, the same on both sides.
+    /// Returns the number of bits that a q-gram of field `field` sets. The digest decides the rounding of a
+    /// fraction, equally on both sides.
     pub(super) fn hashes(&self, field: usize, digest: &[u8; 32]) -> usize {
         let stored = self.grams.get(&super::tag(digest)).copied().unwrap_or(self.unseen[field]);
         let (whole, share) = (stored / PART as u16, stored % PART as u16);
@@ -76,14 +80,14 @@ impl Rarity {
     }
 }
 
-/// The most bits that a q-gram sets.
+/// Maximum number of bits that a q-gram sets.
 pub const MOST_HASHES: usize = 64;
 
 impl Schema {
-    /// Weighs fields by what their values tell apart, measured on one side's records: a field's share of the bits is
-    /// the entropy of its values, times its weight (1 where `weights` is empty). A record makes `insertions` of them in
-    /// the mean. `groups` are the fields' groups, each field its own where it is empty; fields of a group have the bits of the one that
-    /// has the most.
+    /// Weighs fields by the information in their values, measured on one side's records. The share of a field
+    /// is the entropy of its values times its weight (1 if `weights` is empty). A record makes `insertions`
+    /// insertions on average. `groups` are the groups of the fields; each field is its own group if `groups`
+    /// is empty. All fields of a group get the largest number of bits in the group.
     pub fn fit<T: AsRef<str>>(
         cells: &[T],
         fields: usize,
@@ -136,7 +140,8 @@ impl Schema {
         schema
     }
 
-    /// Whether a text sets the same bits in each field of a group. What [`Schema::fit`] and [`super::Encoder::rarity`] give does.
+    /// Returns true if a text sets the same bits in each field of a group. This holds for the results of
+    /// [`Schema::fit`] and [`super::Encoder::rarity`].
     pub fn is_sound(&self) -> bool {
         let unseen = |field: usize| self.rarity.as_ref().map(|rarity| rarity.unseen.get(field));
         let mut first: HashMap<u32, usize> = HashMap::new();
@@ -146,7 +151,7 @@ impl Schema {
         })
     }
 
-    /// Fields that set no bits by themselves, as where q-grams are weighed by their rarity.
+    /// Returns fields that set no bits by themselves, for use with weights by rarity.
     pub fn of_groups(fields: usize, groups: &[u32]) -> Self {
         let group = |field| groups.get(field).copied().unwrap_or(field as u32);
         let fields = (0..fields).map(|field| FieldPlan { group: group(field), hashes: 0 }).collect();

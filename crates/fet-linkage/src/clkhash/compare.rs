@@ -1,33 +1,33 @@
-//! From a value to its tokens: what two values share, they have in common as bits.
+//! Tokens of a value. Two values have the bits of their common tokens in common.
 
 use super::json::Node;
 use super::python;
 use super::schema::SchemaError;
 
-/// How the values of a feature are compared.
+/// Comparison of the values of a feature.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Comparison {
-    /// By the n-grams they share, each with its place if `positional`.
+    /// Common n-grams, each with its place if `positional`.
     Ngram {
-        /// The n.
+        /// Length n of the n-grams.
         n: usize,
-        /// Whether an n-gram is another one at another place.
+        /// True if an n-gram at another place is a different token.
         positional: bool,
     },
-    /// Equal or not.
+    /// Equality.
     Exact,
-    /// By their distance (Vatsalan, Christen 2015).
+    /// Distance (Vatsalan, Christen 2015).
     Numeric(Numeric),
 }
 
-/// Near numbers share tokens of a grid.
+/// Grid whose points are the tokens of a number, so that near numbers have tokens in common.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Numeric {
-    /// Between two points of the grid, after scaling.
+    /// Distance between two points of the grid, after scaling.
     interval: i128,
-    /// How many points a number has on either side.
+    /// Number of points on either side of a number.
     resolution: usize,
-    /// Digits after the point that count.
+    /// Number of significant digits after the decimal point.
     precision: u32,
 }
 
@@ -44,7 +44,7 @@ impl Comparison {
         }
     }
 
-    /// How many tokens a value has.
+    /// Returns the number of tokens of a value.
     pub(super) fn count(&self, value: &str) -> usize {
         match self {
             _ if value.is_empty() => 0,
@@ -54,7 +54,7 @@ impl Comparison {
         }
     }
 
-    /// Calls `take` with each token of a value, in order; the rule that the value breaks if it has none.
+    /// Calls `take` with each token of a value, in order. Fails with the rule that the value breaks.
     pub(super) fn tokens(&self, value: &str, mut take: impl FnMut(&str)) -> Result<(), &'static str> {
         match self {
             _ if value.is_empty() => {}
@@ -70,7 +70,7 @@ impl Comparison {
     }
 }
 
-/// The n-grams of a value with n - 1 spaces on either side; places count from 1.
+/// Calls `take` with the n-grams of a value with n - 1 spaces on either side. Places count from 1.
 fn ngrams(value: &str, n: usize, positional: bool, mut take: impl FnMut(&str)) {
     let spaces = || std::iter::repeat_n(' ', n - 1);
     let signs: Vec<char> = spaces().chain(value.chars()).chain(spaces()).collect();
@@ -87,7 +87,7 @@ fn ngrams(value: &str, n: usize, positional: bool, mut take: impl FnMut(&str)) {
 }
 
 impl Numeric {
-    /// What a number may be after scaling: its tokens are beyond it by less than what is left to 2^127.
+    /// Largest number after scaling. The tokens around it stay below 2^127.
     const LARGEST: i128 = 1 << 125;
 
     fn parse(node: &Node<'_>) -> Result<Self, SchemaError> {
@@ -101,16 +101,16 @@ impl Numeric {
         }
         let interval = (distance * power(precision)).round_ties_even();
         if interval < 1.0 {
-            return Err(threshold.refuse("must not vanish when rounded to fractional_precision digits"));
+            return Err(threshold.refuse("must not be 0 when rounded to fractional_precision digits"));
         }
-        // Up to here a float is as exact as the integers that Python computes with.
+        // Up to this limit a float is as exact as Python's integers.
         if interval > (1u64 << 53) as f64 {
-            return Err(threshold.refuse("must be at most 2^53 in units of the last digit that counts"));
+            return Err(threshold.refuse("must be at most 2^53 in units of the last significant digit"));
         }
         Ok(Self { interval: interval as i128, resolution, precision })
     }
 
-    /// The point of the grid that is nearest to a number.
+    /// Returns the grid point nearest to a number.
     fn middle(&self, value: &str) -> Result<i128, &'static str> {
         const LARGE: &str = "must be a number whose tokens are below 2^125";
         let scaled = match python::integer(value) {
@@ -120,7 +120,7 @@ impl Numeric {
             }
             None => {
                 let number = python::float(value).ok_or("must be a number")?;
-                // Without digits after the point clkhash cuts them off, and otherwise it rounds.
+                // clkhash truncates if there are no digits after the decimal point, and rounds otherwise.
                 let scaled = match self.precision {
                     0 => number.trunc(),
                     digits => (number * power(digits)).round_ties_even(),
@@ -139,7 +139,7 @@ impl Numeric {
     }
 }
 
-/// 10^digits, the float nearest to it.
+/// Returns the float nearest to 10^digits.
 fn power(digits: u32) -> f64 {
     format!("1e{digits}").parse().unwrap_or(f64::INFINITY)
 }

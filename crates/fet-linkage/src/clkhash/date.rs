@@ -1,7 +1,8 @@
-//! Dates as Python's `strptime` reads them, brought to year, month and day.
+//! Dates as parsed by Python's `strptime`, normalised to year, month and day.
 //!
-//! A format becomes a regular expression, as in Python, for what it matches is what Python's matches. Weekdays and times of
-//! day are checked and then forgotten. What depends on the machine's language or time zone, and weeks, are not read.
+//! As in Python, a format becomes a regular expression, so that it matches the same texts. Weekdays and times
+//! of day are checked and then ignored. Directives that depend on the machine's locale or time zone, and week
+//! numbers, are refused.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -34,7 +35,7 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
 
 impl DateFormat {
-    /// A format; the rule that it breaks if it is none.
+    /// Parses a format. Fails with the rule that the format breaks.
     pub(super) fn parse(format: &str) -> Result<Self, String> {
         let mut expression = String::from(r"\A(?i:");
         let mut directives = String::new();
@@ -52,7 +53,8 @@ impl DateFormat {
         Ok(Self { expression, directives })
     }
 
-    /// A date as clkhash hashes it: `%Y%m%d` as Python on Linux writes it, years before 1000 without zeros in front.
+    /// Returns a date as clkhash hashes it: `%Y%m%d` as written by Python on Linux, without leading zeros for
+    /// years before 1000.
     pub(super) fn normal(&self, text: &str) -> Option<String> {
         let found = self.expression.captures(text)?;
         let whole = found.get(0)?.end() == text.len();
@@ -77,12 +79,13 @@ impl DateFormat {
                 'j' => ordinal = Some(number()?),
                 'A' => drop(place(&DAYS, text, usize::MAX)?),
                 'a' => drop(place(&DAYS, text, 3)?),
-                // Leap seconds are read, and then there is no such time.
+                // strptime accepts leap seconds, but then no such time exists.
                 'S' if number()? > 59 => return None,
                 _ => {}
             }
         }
-        // Without a year it is 1900, which has no 29 February; only the day of the year is looked up in a leap year then.
+        // Without a year the year is 1900, which has no 29 February. In that case only the day of the year is
+        // looked up in a leap year.
         let leap_day = year.is_none() && (month, day) == (2, 29);
         let known = year.unwrap_or(if leap_day { 1904 } else { 1900 });
         let (known, month, day) = match ordinal {
@@ -95,18 +98,18 @@ impl DateFormat {
     }
 }
 
-/// A run of white space stands for any run of it.
+/// A run of white space matches any run of white space.
 fn spaces(signs: &mut Peekable<Chars<'_>>, expression: &mut String) {
     while signs.next_if(|sign| is_space(*sign)).is_some() {}
     expression.push_str(r"[\s\x1c-\x1f]+");
 }
 
-/// White space to Python's regular expressions.
+/// Returns true for white space in Python's regular expressions.
 fn is_space(sign: char) -> bool {
     sign.is_whitespace() || ('\x1c'..='\x1f').contains(&sign)
 }
 
-/// What a directive matches, as a named group.
+/// Appends the pattern of a directive as a named group.
 fn directive(name: Option<char>, expression: &mut String, directives: &mut String) -> Result<(), String> {
     let name = name.ok_or("must not end in a single %")?;
     let names = |list: &[&str], length: usize| {
@@ -137,7 +140,7 @@ fn directive(name: Option<char>, expression: &mut String, directives: &mut Strin
         'B' => names(&MONTHS, usize::MAX),
         'b' => names(&MONTHS, 3),
         'U' | 'W' | 'V' | 'G' | 'z' | 'Z' | 'c' | 'x' | 'X' => {
-            return Err(format!("must not use %{name}, which is not read here"));
+            return Err(format!("must not use %{name}, which is not supported"));
         }
         _ => return Err(format!("must not use %{name}, which strptime does not have")),
     };
@@ -149,7 +152,7 @@ fn directive(name: Option<char>, expression: &mut String, directives: &mut Strin
     Ok(())
 }
 
-/// The place of a name among names of at most `length` letters, counted from 1.
+/// Returns the place of a name, counted from 1, among names of at most `length` letters.
 fn place(names: &[&str], text: &str, length: usize) -> Option<u32> {
     let text = text.to_lowercase();
     let place = names.iter().position(|name| name[..name.len().min(length)] == text)?;
@@ -160,7 +163,7 @@ fn is_leap(year: u32) -> bool {
     year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
-/// How many days a month has.
+/// Returns the number of days of a month.
 fn length(year: u32, month: u32) -> u32 {
     match month {
         2 => 28 + u32::from(is_leap(year)),
@@ -169,7 +172,7 @@ fn length(year: u32, month: u32) -> u32 {
     }
 }
 
-/// The date of a day of a year; the day after the last is the next year's first.
+/// Returns the date of a day of a year. The day after the last is the first of the next year.
 fn from_ordinal(year: u32, ordinal: u32) -> (u32, u32, u32) {
     let mut rest = ordinal;
     for month in 1..=12 {

@@ -1,4 +1,4 @@
-//! Records as filters, checked before they are encoded.
+//! Encoding of records as filters, after checking their values.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,22 @@ use super::feature::Hashing;
 use super::hash::Keys;
 use crate::bits::{BitTable, set};
 
-/// Rows that share what they have hashed.
+/// Number of rows that use one cache of hashes.
 const CHUNK: usize = 2_048;
 
-/// Why a table is refused. It shows the value, as clkhash does: it is for whoever has the table.
+/// Reason for refusing a table. It shows the value, as clkhash does, and is intended for the party with the
+/// table.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValueError {
-    /// A value is not as the schema says.
+    /// A value breaks a rule of the schema.
     #[error("row {row} (from 0), {feature}: the value {rule}; it is {value:?}")]
     Value {
-        /// The row, from 0.
+        /// Row of the value, from 0.
         row: usize,
-        /// The feature's identifier.
+        /// Identifier of the feature.
         feature: String,
-        /// What holds of every value there.
+        /// Rule for every value of the feature.
         rule: String,
         /// The value.
         value: String,
@@ -31,9 +32,9 @@ pub enum ValueError {
     /// The cells do not fill whole rows.
     #[error("{cells} cells are not whole rows of {features} features")]
     Cells {
-        /// How many cells there are.
+        /// Number of cells.
         cells: usize,
-        /// How many a row has.
+        /// Number of features of a row.
         features: usize,
     },
 }
@@ -44,28 +45,29 @@ pub struct Encoder {
     keys: Vec<Keys>,
 }
 
-/// Shows the schema, never the keys.
+/// Shows the schema and hides the keys.
 impl std::fmt::Debug for Encoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Encoder({:?})", self.schema)
     }
 }
 
-/// The places of each token of a feature that was hashed.
+/// Places of each hashed token of a feature.
 type Known = HashMap<String, Vec<u32>>;
 
 impl Encoder {
-    /// An encoder of records under a schema. clkhash takes a secret that is text as its UTF-8.
+    /// Returns an encoder of records under a schema. clkhash encodes a secret given as text in UTF-8.
     pub fn new(schema: &Schema, secret: &[u8]) -> Self {
         Self { keys: schema.kdf.keys(secret, schema.features.len()), schema: schema.clone() }
     }
 
-    /// The filter of each record; `cells` holds them row by row, one text for each feature, ignored ones too.
+    /// Returns the filter of each record. `cells` contains the records row by row, one text for each feature,
+    /// including ignored features.
     ///
     /// Bit i of a row is bit i of clkhash's bitarray.
     ///
     /// # Errors
-    /// The first value that the schema refuses.
+    /// If the schema refuses a value. The error names the first such value.
     pub fn encode<T: AsRef<str> + Sync>(&self, cells: &[T]) -> Result<BitTable, ValueError> {
         let features = self.schema.features.len();
         if !cells.len().is_multiple_of(features) {
@@ -90,7 +92,8 @@ impl Encoder {
         for (at, (row, cells)) in rows.enumerate() {
             filter.fill(0);
             self.record(before + at, &mut filter, cells, &mut known)?;
-            // Folding halves the filter again and again: each word meets those that stand whole filters behind it.
+            // Repeated folding in half combines each word with the words at whole multiples of the folded
+            // length behind it.
             for part in filter.chunks_exact(width) {
                 row.iter_mut().zip(part).for_each(|(word, other)| *word ^= other);
             }
@@ -120,7 +123,7 @@ impl Encoder {
 }
 
 impl Hashing {
-    /// Sets the bits of a value; the rule that the value breaks if it is refused.
+    /// Sets the bits of a value. Fails with the rule that the value breaks.
     fn insert(&self, value: &str, keys: &Keys, filter: &mut [u64], known: &mut Known) -> Result<(), String> {
         let value = self.normal(value)?;
         let (count, bits) = (self.comparison.count(&value), filter.len() * 64);

@@ -1,4 +1,4 @@
-//! One feature of a schema: a column, and how its values become bits.
+//! One feature of a schema: a column and the encoding of its values.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ pub(super) struct Feature {
     pub(super) hashing: Option<Hashing>,
 }
 
-/// How the values of a column become bits.
+/// Encoding of the values of a column.
 #[derive(Debug, Clone)]
 pub(super) struct Hashing {
     format: Format,
@@ -27,16 +27,16 @@ pub(super) struct Hashing {
     missing: Option<Missing>,
 }
 
-/// How many bits a token sets.
+/// Number of bits that a token sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Strategy {
-    /// As many as every other token.
+    /// The same number for every token.
     PerToken(usize),
-    /// Its share of the value's; the first tokens take what is left over.
+    /// An equal share of the value's bits; the first tokens take the remainder.
     PerFeature(usize),
 }
 
-/// What stands for a missing value, and what is hashed in its place.
+/// Marker of a missing value, and the text that is hashed instead.
 #[derive(Debug, Clone)]
 struct Missing {
     sentinel: String,
@@ -53,7 +53,7 @@ impl Feature {
             return Ok(Self { identifier, hashing: None });
         }
         let (format, hashing) = (object.need("format")?, object.need("hashing")?);
-        // What is ignored may be what would not be read.
+        // An ignored feature may have a format or hashing that would be refused otherwise.
         let hashing = if ignored { None } else { Some(Hashing::parse(&format, &hashing)?) };
         Ok(Self { identifier, hashing })
     }
@@ -73,12 +73,12 @@ impl Hashing {
         })
     }
 
-    /// What of a value is hashed; the rule that the value breaks if it may not be there.
+    /// Returns the form of a value that is hashed. Fails with the rule that the value breaks.
     pub(super) fn normal<'a>(&'a self, value: &'a str) -> Result<Cow<'a, str>, String> {
         match &self.missing {
             Some(missing) if missing.sentinel == value => match self.encoding.writes(&missing.replacement) {
                 true => Ok(Cow::Borrowed(&missing.replacement)),
-                false => Err("must not be missing, for what replaces it is not ASCII".into()),
+                false => Err("must not be missing, because its replacement is not ASCII".into()),
             },
             _ => self.format.normal(value, self.encoding),
         }
@@ -94,7 +94,7 @@ impl Strategy {
         Ok(Self::PerToken(node.object(&["bitsPerToken"])?.need("bitsPerToken")?.count(1..=MOST_BITS)?))
     }
 
-    /// How many bits token `place` of `tokens` sets.
+    /// Returns the number of bits that token `place` of `tokens` sets.
     pub(super) fn bits(self, place: usize, tokens: usize) -> usize {
         match self {
             Self::PerToken(bits) => bits,

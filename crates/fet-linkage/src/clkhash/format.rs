@@ -1,4 +1,4 @@
-//! Which values a feature may have, and the one form of each that is hashed.
+//! Formats of a feature: its permitted values, and the normalised form of each that is hashed.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -10,29 +10,29 @@ use super::json::{Node, Object};
 use super::schema::SchemaError;
 use super::{pattern, python};
 
-/// The format of a feature's values.
+/// Format of a feature's values.
 #[derive(Debug, Clone)]
 pub(super) enum Format {
-    /// Text of a form.
+    /// Text that matches a regular expression.
     Pattern(Regex, String),
-    /// Text of a length and a case.
+    /// Text of a limited length and a given case.
     Text {
-        /// Fewest and most code points.
+        /// Minimum number of code points.
         least: usize,
-        /// Most code points, if that is limited.
+        /// Maximum number of code points, if limited.
         most: Option<usize>,
-        /// Which case, if it matters.
+        /// Required case.
         case: Case,
     },
-    /// An integer, perhaps within bounds.
+    /// An integer with optional bounds.
     Integer(Option<i64>, Option<i64>),
-    /// A date, and how it is written.
+    /// A date and its format.
     Date(DateFormat, String),
-    /// One of some texts.
+    /// One of a set of texts.
     Enum(HashSet<String>),
 }
 
-/// The case of a text.
+/// Case of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Case {
     Upper,
@@ -40,7 +40,7 @@ pub(super) enum Case {
     Mixed,
 }
 
-/// How text becomes the bytes that are hashed.
+/// Encoding of text as the bytes that are hashed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Ascii,
@@ -57,12 +57,12 @@ impl Encoding {
         Ok([Self::Ascii, Self::Utf8, Self::Utf16, Self::Utf32][node.choice(&Self::NAMES)?])
     }
 
-    /// Whether it can write a text.
+    /// Returns true if the encoding can represent a text.
     pub(super) fn writes(self, text: &str) -> bool {
         self != Self::Ascii || text.is_ascii()
     }
 
-    /// Appends the bytes of a text: low byte first, after a byte order mark, as Python writes it.
+    /// Appends the bytes of a text as Python writes them: little-endian, after a byte order mark.
     pub(super) fn write(self, text: &str, bytes: &mut Vec<u8>) {
         match self {
             Self::Ascii | Self::Utf8 => bytes.extend_from_slice(text.as_bytes()),
@@ -130,7 +130,7 @@ impl Format {
         Ok((format, Encoding::parse(&object)?))
     }
 
-    /// The form of a value that is hashed; the rule that it breaks if it may not be there.
+    /// Returns the form of a value that is hashed. Fails with the rule that the value breaks.
     pub(super) fn normal<'a>(&self, text: &'a str, encoding: Encoding) -> Result<Cow<'a, str>, String> {
         let keep =
             |right: bool, rule: &dyn Fn() -> String| right.then_some(Cow::Borrowed(text)).ok_or_else(rule);
@@ -158,7 +158,7 @@ impl Format {
     }
 }
 
-/// A description may be there and is not read.
+/// Checks that an optional description is a string. The description has no effect.
 pub(super) fn described(object: &Object<'_>) -> Result<(), SchemaError> {
     object.get("description").map_or(Ok(""), |node| node.text()).map(drop)
 }
@@ -166,10 +166,10 @@ pub(super) fn described(object: &Object<'_>) -> Result<(), SchemaError> {
 fn plain(text: &str, least: usize, most: Option<usize>, case: Case) -> Result<(), String> {
     let length = text.chars().count();
     if length < least {
-        return Err(format!("must have at least {least} signs"));
+        return Err(format!("must have at least {least} characters"));
     }
     if let Some(most) = most.filter(|most| length > *most) {
-        return Err(format!("must have at most {most} signs"));
+        return Err(format!("must have at most {most} characters"));
     }
     match case {
         Case::Upper if text.to_uppercase() != text => Err("must be upper case".into()),
@@ -180,7 +180,7 @@ fn plain(text: &str, least: usize, most: Option<usize>, case: Case) -> Result<()
 
 fn integer(text: &str, least: Option<i64>, most: Option<i64>) -> Result<String, String> {
     let digits = python::integer(text).ok_or("must be an integer")?;
-    // A number that is beyond 128 bits is beyond every bound on its side.
+    // A number beyond 128 bits is beyond every bound on its side.
     let beyond = if digits.starts_with('-') { i128::MIN } else { i128::MAX };
     let value = digits.parse().unwrap_or(beyond);
     if let Some(least) = least.filter(|least| value < i128::from(*least)) {

@@ -1,4 +1,4 @@
-//! From a token to the places of its bits.
+//! Places of the bits of a token.
 
 use blake2::Blake2bMac512;
 use blake2::digest::Mac as _;
@@ -11,14 +11,14 @@ use sha2::{Sha256, Sha512};
 use super::json::{Node, Object};
 use super::schema::SchemaError;
 
-/// How a token is hashed.
+/// Hash function of tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hash {
-    /// Slices of keyed BLAKE2b: independent places.
+    /// Slices of keyed BLAKE2b, which give independent places.
     Blake,
-    /// Steps of one length (Schnell, Bachteler, Reiher 2011).
+    /// Double hashing with steps of constant length (Schnell, Bachteler, Reiher 2011).
     Double {
-        /// Whether a length of zero is drawn anew.
+        /// True if a step length of zero is drawn again.
         prevent_singularity: bool,
     },
 }
@@ -36,7 +36,7 @@ impl Hash {
         }
     }
 
-    /// Makes `known` hold the first `wanted` places of a token in a filter of `bits` bits.
+    /// Extends `known` to the first `wanted` places of a token in a filter of `bits` bits.
     pub(super) fn places(self, token: &[u8], keys: &Keys, bits: usize, wanted: usize, known: &mut Vec<u32>) {
         if known.len() >= wanted {
             return;
@@ -67,7 +67,7 @@ impl Hash {
     }
 }
 
-/// Block `block` of the digest of a token: its number, in decimal, is the salt.
+/// Returns block `block` of the digest of a token. The salt is the block's number in decimal.
 fn blake(key: &[u8], block: usize, token: &[u8]) -> [u8; 64] {
     let mac = Blake2bMac512::new_with_salt_and_personal(key, block.to_string().as_bytes(), &[]);
     let mut mac = mac.expect("the schema's keys are at most 64 bytes");
@@ -75,17 +75,17 @@ fn blake(key: &[u8], block: usize, token: &[u8]) -> [u8; 64] {
     mac.finalize().into_bytes().into()
 }
 
-/// An HMAC as one number, high byte first, modulo `bits`.
+/// Returns an HMAC as one big-endian number, modulo `bits`.
 fn hmac<M: Mac + KeyInit>(key: &[u8], token: &[u8], bits: usize) -> usize {
     let mut mac = <M as KeyInit>::new_from_slice(key).expect("HMAC takes keys of any length");
     mac.update(token);
     mac.finalize().into_bytes().iter().fold(0, |number, byte| ((number << 8) | usize::from(*byte)) % bits)
 }
 
-/// The keys of one feature: for BLAKE2b or SHA-1, and for MD5.
+/// Keys of one feature: one for BLAKE2b or SHA-1, and one for MD5.
 pub(super) struct Keys(Vec<u8>, Vec<u8>);
 
-/// How keys follow from a secret: HKDF (RFC 5869).
+/// Derivation of keys from a secret by HKDF (RFC 5869).
 #[derive(Debug, Clone)]
 pub(super) struct Kdf {
     sha512: bool,
@@ -105,7 +105,7 @@ impl Kdf {
             Some(node) => {
                 let size = node.count(1..=255 * 64)?;
                 if blake && size > 64 {
-                    return Err(node.refuse("must be at most 64 where a feature has blakeHash"));
+                    return Err(node.refuse("must be at most 64 if a feature uses blakeHash"));
                 }
                 size
             }
@@ -114,13 +114,13 @@ impl Kdf {
         if 2 * features * size > 255 * digest {
             let most = 255 * digest;
             return Err(node.refuse(format!(
-                "must give two keys of {size} bytes for each of {features} features, and HKDF gives at most {most} bytes"
+                "must allow two keys of {size} bytes for each of {features} features, but HKDF gives at most {most} bytes"
             )));
         }
         Ok(Self { sha512, salt: base64(&object, "salt")?, info: base64(&object, "info")?, size })
     }
 
-    /// The keys of each feature.
+    /// Derives the keys of each feature.
     pub(super) fn keys(&self, secret: &[u8], features: usize) -> Vec<Keys> {
         let mut bytes = vec![0; 2 * features * self.size];
         let salt = Some(self.salt.as_slice());
@@ -128,13 +128,13 @@ impl Kdf {
             true => Hkdf::<Sha512>::new(salt, secret).expand(&self.info, &mut bytes),
             false => Hkdf::<Sha256>::new(salt, secret).expand(&self.info, &mut bytes),
         };
-        made.expect("the schema asks for no more than HKDF gives");
+        made.expect("the schema limits keys to the output of HKDF");
         let pairs = bytes.chunks_exact(2 * self.size).map(|pair| pair.split_at(self.size));
         pairs.map(|(first, second)| Keys(first.to_vec(), second.to_vec())).collect()
     }
 }
 
-/// Bytes in base64; none if they are missing.
+/// Returns the bytes of a base64 property, or no bytes if the property is missing.
 fn base64(object: &Object<'_>, name: &str) -> Result<Vec<u8>, SchemaError> {
     let Some(node) = object.get(name) else { return Ok(Vec::new()) };
     super::serial::bytes(node.text()?).map_err(|error| node.refuse(format!("must be base64: {error}")))

@@ -1,8 +1,8 @@
-//! Python's regular expressions, as far as the crate `regex` can do the same.
+//! Python's regular expressions, as far as the crate `regex` supports them.
 //!
-//! An expression is rewritten sign by sign, so that one that both know matches the same texts: Python's `\w` has no
-//! combining marks and its `\s` has four control signs more; `[` and `&&` stand for themselves within a class. What would
-//! match otherwise is refused.
+//! The module rewrites an expression character by character, so that it matches the same texts in both
+//! languages. Python's `\w` has no combining marks, and its `\s` has four more control characters. Within a
+//! class, `[` and `&&` are literal. Expressions that would match differently are refused.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -12,7 +12,8 @@ use regex::Regex;
 const SPACE: &str = r"\s\x1c-\x1f";
 const WORD: &str = r"\p{L}\p{N}_";
 
-/// What matches a whole text as Python's `fullmatch` does; the rule that the pattern breaks if there is no such thing.
+/// Returns an expression that matches whole texts as Python's `fullmatch` does. Fails with the rule that the
+/// pattern breaks.
 pub(super) fn whole(pattern: &str) -> Result<Regex, String> {
     let mut reader = Reader { signs: pattern.chars().peekable(), made: String::new(), open: 0 };
     reader.flags()?;
@@ -27,7 +28,7 @@ struct Reader<'a> {
     open: usize,
 }
 
-/// An item of a class: one sign, or a class of its own.
+/// An item of a class: a character or a nested class.
 enum Item {
     Sign(char),
     Class(String),
@@ -43,7 +44,7 @@ impl Reader<'_> {
         found
     }
 
-    /// Flags for the whole expression stand at its beginning.
+    /// Reads the flags at the beginning, which apply to the whole expression.
     fn flags(&mut self) -> Result<(), String> {
         for flags in ["(?i)", "(?s)", "(?is)", "(?si)"] {
             if self.eat(flags) {
@@ -57,7 +58,7 @@ impl Reader<'_> {
     fn expression(&mut self) -> Result<(), String> {
         loop {
             if self.repeats()? {
-                return Err("must not repeat nothing".into());
+                return Err("must have an item before each repetition".into());
             }
             let Some(sign) = self.signs.next() else { break };
             match sign {
@@ -75,9 +76,10 @@ impl Reader<'_> {
                     continue;
                 }
                 '$' => {
-                    // Python's $ also stands before a line break at the end, which nothing may follow here.
+                    // Python's $ also matches before a final line break. At the end of an expression this
+                    // makes no difference.
                     if !matches!(self.signs.peek(), None | Some(')' | '|')) {
-                        return Err("must use $ at an end only".into());
+                        return Err("must use $ only at an end".into());
                     }
                     self.made.push('$');
                     continue;
@@ -123,12 +125,12 @@ impl Reader<'_> {
             self.made.push_str(&format!("(?P<{name}>"));
             return Ok(());
         }
-        Err("must have no groups of the form (?…) but (?:…) and (?P<name>…), and flags i and s at the beginning: \
-             look-around, references and the rest are not read"
+        Err("must only have groups of the forms (…), (?:…) and (?P<name>…), and flags i and s at the beginning: \
+             look-around, references and other extensions are not supported"
             .into())
     }
 
-    /// What follows an item: `*`, `+`, `?` or `{m,n}`, and `?` if it takes as little as it can.
+    /// Reads the repetition after an item: `*`, `+`, `?` or `{m,n}`, followed by `?` if it is lazy.
     fn repetition(&mut self) -> Result<(), String> {
         if let Some(sign) = self.signs.next_if(|sign| "*+?".contains(*sign)) {
             self.made.push(sign);
@@ -141,13 +143,13 @@ impl Reader<'_> {
         if self.repeats()? { Err("must not repeat a repetition".into()) } else { Ok(()) }
     }
 
-    /// Whether what follows repeats what stands before it.
+    /// Returns true if a repetition follows.
     fn repeats(&self) -> Result<bool, String> {
         let mut rest = Reader { signs: self.signs.clone(), made: String::new(), open: 0 };
         Ok(matches!(rest.signs.peek(), Some('*' | '+' | '?')) || rest.braces()?)
     }
 
-    /// Reads `{m}`, `{m,}`, `{,n}` or `{m,n}`; braces around anything else stand for themselves.
+    /// Reads `{m}`, `{m,}`, `{,n}` or `{m,n}`. Braces around anything else are literal.
     fn braces(&mut self) -> Result<bool, String> {
         let before = self.signs.clone();
         if !self.eat("{") {
@@ -170,7 +172,7 @@ impl Reader<'_> {
     fn escape(&mut self) -> Result<(), String> {
         let made = match self.signs.next() {
             Some(sign @ ('b' | 'B')) => {
-                return Err(format!(r"must not use \{sign}: words end elsewhere in Python"));
+                return Err(format!(r"must not use \{sign}: Python has other word boundaries"));
             }
             Some(sign) => match self.escaped(sign)? {
                 Item::Sign(sign) => code(sign),
@@ -182,7 +184,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// What an escape stands for, within a class or outside.
+    /// Returns the meaning of an escape, within or outside a class.
     fn escaped(&mut self, sign: char) -> Result<Item, String> {
         Ok(match sign {
             'd' | 'D' => Item::Class(format!(r"\{sign}")),
@@ -200,7 +202,7 @@ impl Reader<'_> {
             'u' => Item::Sign(self.hexadecimal(4)?),
             'U' => Item::Sign(self.hexadecimal(8)?),
             sign if sign.is_ascii_alphanumeric() => {
-                return Err(format!(r"must not use \{sign}, which is not read here"));
+                return Err(format!(r"must not use \{sign}, which is not supported"));
             }
             sign => Item::Sign(sign),
         })
@@ -211,7 +213,7 @@ impl Reader<'_> {
         let text: String = (0..digits).map_while(|_| digit(self)).collect();
         let sign = u32::from_str_radix(&text, 16).ok().and_then(char::from_u32);
         sign.filter(|_| text.len() == digits)
-            .ok_or_else(|| format!("must have {digits} hexadecimal digits of a sign"))
+            .ok_or_else(|| format!("must have {digits} hexadecimal digits of a character"))
     }
 
     fn class(&mut self) -> Result<(), String> {
@@ -223,13 +225,13 @@ impl Reader<'_> {
             let made = match self.item()? {
                 Item::Class(class) => {
                     if self.range() {
-                        return Err("must not have a range from a class".into());
+                        return Err("must not begin a range with a class".into());
                     }
                     class
                 }
                 Item::Sign(low) if self.range() => match self.item()? {
                     Item::Sign(high) => format!("{}-{}", code(low), code(high)),
-                    Item::Class(_) => return Err("must not have a range to a class".into()),
+                    Item::Class(_) => return Err("must not end a range with a class".into()),
                 },
                 Item::Sign(sign) => code(sign),
             };
@@ -239,7 +241,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A minus makes a range, unless it is the last sign of a class.
+    /// Reads a minus that makes a range. A minus at the end of a class is literal.
     fn range(&mut self) -> bool {
         let mut ahead = self.signs.clone();
         let found = ahead.next() == Some('-') && ahead.next().is_some_and(|sign| sign != ']');
@@ -262,7 +264,7 @@ impl Reader<'_> {
     }
 }
 
-/// A sign that stands for nothing but itself.
+/// Returns a literal character as an escape.
 fn code(sign: char) -> String {
     format!(r"\x{{{:x}}}", u32::from(sign))
 }

@@ -1,9 +1,9 @@
-//! Numbers as Python 3.11 reads them from text: `int(text, base=10)`, `float(text)`.
+//! Numbers as Python 3.11 parses them from text: `int(text, base=10)`, `float(text)`.
 
-/// Python reads no integer of more digits than this.
+/// Maximum number of digits of an integer that Python parses.
 const MOST_DIGITS: usize = 4_300;
 
-/// Where each run of ten decimal digits of Unicode 14 begins.
+/// First digit of each run of ten decimal digits in Unicode 14.
 const ZEROS: [u32; 66] = [
     0x30, 0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50,
     0xed0, 0xf20, 0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40,
@@ -13,7 +13,7 @@ const ZEROS: [u32; 66] = [
     0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
 ];
 
-/// The integer that a text stands for, as Python writes it: no plus, no zeros in front.
+/// Returns the integer in a text as Python prints it: no plus sign and no leading zeros.
 pub(super) fn integer(text: &str) -> Option<String> {
     let ascii = ascii(text)?;
     let (minus, digits) = match ascii.strip_prefix(['+', '-']) {
@@ -31,13 +31,14 @@ pub(super) fn integer(text: &str) -> Option<String> {
     })
 }
 
-/// The finite number that a text stands for.
+/// Returns the finite number in a text.
 pub(super) fn float(text: &str) -> Option<f64> {
     let number: f64 = without_underscores(&ascii(text)?)?.parse().ok()?;
     number.is_finite().then_some(number)
 }
 
-/// Without white space around it, digits of all scripts as ASCII; `None` where another sign makes it no number.
+/// Trims a text and converts digits of all scripts to ASCII. Returns `None` if another non-ASCII character
+/// remains.
 fn ascii(text: &str) -> Option<String> {
     let sign = |sign: char| match sign.is_ascii() {
         true => Some(sign),
@@ -52,7 +53,7 @@ fn digit(sign: char) -> Option<char> {
     char::from_digit(code - zero, 10)
 }
 
-/// Underscores may stand between two digits and nowhere else.
+/// Removes underscores, which may only stand between two digits.
 fn without_underscores(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -64,7 +65,7 @@ fn without_underscores(text: &str) -> Option<String> {
 mod tests {
     use super::{float, integer};
 
-    /// What Python 3.11 gives.
+    /// Expected values are from Python 3.11.
     #[test]
     fn integers_as_python_reads_them() {
         let right = [

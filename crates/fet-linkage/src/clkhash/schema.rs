@@ -1,4 +1,4 @@
-//! A linkage schema, checked: what is read is complete, and nothing in it is passed over.
+//! A checked linkage schema. The parser reads every property and ignores none.
 
 use serde_json::Value;
 
@@ -6,43 +6,44 @@ use super::feature::Feature;
 use super::hash::{Hash, Kdf};
 use super::json::Node;
 
-/// Most bits of a filter before it is folded, and most that one token or value sets.
+/// Maximum number of bits of a filter before folding, and maximum number of bits that one token or value
+/// sets.
 pub(super) const MOST_BITS: usize = 1 << 20;
 
-/// Why a schema is refused.
+/// Reason for refusing a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// It is no JSON.
+    /// The text is not JSON.
     #[error("the schema is not JSON: {0}")]
     Json(String),
-    /// It is of an earlier version.
+    /// The schema has an earlier version.
     #[error(
-        "the schema is of version {0}; version 3 is read: convert it with clkhash's function \
-         clkhash.schema.convert_to_latest_version, which keeps what is encoded"
+        "the schema has version {0}, but only version 3 is supported: convert it with clkhash's function \
+         clkhash.schema.convert_to_latest_version, which preserves the encoding"
     )]
     Old(u8),
     /// A property is missing.
     #[error("{path}: the property {property} is missing")]
     Missing {
-        /// Where it should be, from the root `$`.
+        /// Path of the object without the property, from the root `$`.
         path: String,
-        /// Its name.
+        /// Name of the property.
         property: String,
     },
-    /// A value is not as a rule says.
+    /// A value breaks a rule.
     #[error("{path}: {rule}; it is {value}")]
     Rule {
-        /// Where the value stands, from the root `$`.
+        /// Path of the value, from the root `$`.
         path: String,
-        /// What holds of every value there.
+        /// Rule for every value at this path.
         rule: String,
         /// The value.
         value: String,
     },
 }
 
-/// How the records of a table are encoded; both sides need the same.
+/// Encoding of the records of a table. Both sides must use equal schemas.
 #[derive(Debug, Clone)]
 pub struct Schema {
     /// Length of the filter after folding.
@@ -52,20 +53,20 @@ pub struct Schema {
     pub(super) features: Vec<Feature>,
 }
 
-/// A feature's name.
+/// Name of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identifier<'a> {
     /// The name.
     pub name: &'a str,
-    /// Whether the feature's values are neither checked nor encoded.
+    /// True if the feature's values are neither checked nor encoded.
     pub ignored: bool,
 }
 
 impl Schema {
-    /// Reads a schema of version 3.
+    /// Parses a schema of version 3.
     ///
     /// # Errors
-    /// Where it is no such schema, or has what is not read here.
+    /// If the text is not such a schema, or contains something that this module does not support.
     pub fn parse(json: &str) -> Result<Self, SchemaError> {
         let value: Value =
             serde_json::from_str(json).map_err(|error| SchemaError::Json(error.to_string()))?;
@@ -79,16 +80,16 @@ impl Schema {
         }
         let root = root.object(&["version", "clkConfig", "features"])?;
         let config = root.need("clkConfig")?;
-        // None folded is what the schema says without it.
+        // A schema with `xorFolds` = 0 has the same meaning without this property.
         let ignored = config.property("xorFolds").ok().filter(|folds| folds.number() != Ok(0.0));
         if ignored.is_some() {
-            return Err(config.refuse("must fold by xor_folds; clkhash does not read xorFolds"));
+            return Err(config.refuse("must use xor_folds for folding, since clkhash ignores xorFolds"));
         }
         let config = config.object(&["l", "xor_folds", "xorFolds", "kdf"])?;
         let list = root.need("features")?;
         let features = list.items()?.iter().map(Feature::parse).collect::<Result<Vec<_>, _>>()?;
         if features.is_empty() {
-            return Err(list.refuse("must have a feature"));
+            return Err(list.refuse("must have at least one feature"));
         }
         let blake =
             features.iter().flat_map(|feature| &feature.hashing).any(|hashing| hashing.hash == Hash::Blake);
@@ -99,25 +100,25 @@ impl Schema {
             return Err(length.refuse("must be a multiple of 64"));
         }
         if blake && !bits.is_power_of_two() {
-            return Err(length.refuse("must be a power of two where a feature has blakeHash"));
+            return Err(length.refuse("must be a power of two if a feature uses blakeHash"));
         }
         let kdf = Kdf::parse(&config.need("kdf")?, features.len(), blake)?;
         Ok(Self { bits, folds, kdf, features })
     }
 
-    /// The names of the features, in the order of the table's columns.
+    /// Returns the names of the features, in the order of the table's columns.
     pub fn identifiers(&self) -> impl ExactSizeIterator<Item = Identifier<'_>> {
         self.features
             .iter()
             .map(|feature| Identifier { name: &feature.identifier, ignored: feature.hashing.is_none() })
     }
 
-    /// The length of a record's filter, after folding.
+    /// Returns the length of a record's filter after folding.
     pub fn bits(&self) -> usize {
         self.bits
     }
 
-    /// The length of a record's filter before folding.
+    /// Returns the length of a record's filter before folding.
     pub(super) fn unfolded(&self) -> usize {
         self.bits << self.folds
     }

@@ -1,4 +1,4 @@
-//! Filters as clkhash writes them to files: base64 within JSON.
+//! Filters in clkhash's file format: base64 within JSON.
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
@@ -7,58 +7,58 @@ use serde::Deserialize;
 
 use crate::bits::BitTable;
 
-/// As Python: padded, and what the last sign has beyond the last byte does not matter.
+/// As in Python, the text is padded, and surplus bits of the last character are ignored.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
-/// Why a file of filters is refused. Filters are counted from 1.
+/// Reason for refusing a file of filters. Filters are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClksError {
-    /// It is not of the form `{"clks": ["…", …]}`.
-    #[error("a file of CLKs is of the form {{\"clks\": [\"…\", …]}}: {0}")]
+    /// The file does not have the form `{"clks": ["…", …]}`.
+    #[error("a file of CLKs must have the form {{\"clks\": [\"…\", …]}}: {0}")]
     Form(String),
-    /// It holds no filter, so that their length is unknown.
-    #[error("a file of CLKs must hold at least one")]
+    /// The file contains no filter, so that the length is unknown.
+    #[error("a file of CLKs must contain at least one CLK")]
     Empty,
-    /// A filter is no base64.
+    /// A filter is not base64.
     #[error("CLK {clk} is not base64: {reason}")]
     Base64 {
-        /// Which one.
+        /// Number of the filter.
         clk: usize,
-        /// What is wrong with it.
+        /// Error of the decoder.
         reason: String,
     },
-    /// A filter has another length than the first.
+    /// A filter has a different length than the first filter.
     #[error("CLK {clk} has {found} bits; the first has {expected}")]
     Length {
-        /// Which one.
+        /// Number of the filter.
         clk: usize,
-        /// Its length.
+        /// Length of the filter.
         found: usize,
-        /// The length of the first.
+        /// Length of the first filter.
         expected: usize,
     },
-    /// The length is no multiple of 64.
-    #[error("a CLK must have a multiple of 64 bits; they have {0}")]
+    /// The length is not a multiple of 64.
+    #[error("the number of bits of a CLK must be a multiple of 64; it is {0}")]
     Words(usize),
 }
 
-/// A filter in base64: eight bits a byte, the first of them the highest.
+/// Encodes a filter in base64, with eight bits a byte and the first of them the highest.
 pub fn to_base64(row: &[u64]) -> String {
     let bytes: Vec<u8> = row.iter().flat_map(|word| word.to_le_bytes()).map(u8::reverse_bits).collect();
     BASE64.encode(bytes)
 }
 
-/// A filter from base64.
+/// Decodes a filter from base64.
 ///
 /// # Errors
-/// If it is no base64, or not of whole words.
+/// If the text is not base64, or the filter does not consist of whole words.
 pub fn from_base64(text: &str) -> Result<Vec<u64>, ClksError> {
     words(text, 1)
 }
 
-/// The words of the filter that is number `clk` of its file.
+/// Returns the words of filter number `clk` of a file.
 fn words(text: &str, clk: usize) -> Result<Vec<u64>, ClksError> {
     let mut bytes = bytes(text).map_err(|reason| ClksError::Base64 { clk, reason })?;
     if bytes.is_empty() || !bytes.len().is_multiple_of(8) {
@@ -69,22 +69,22 @@ fn words(text: &str, clk: usize) -> Result<Vec<u64>, ClksError> {
     Ok(bytes.chunks_exact(8).map(word).collect())
 }
 
-/// Bytes from base64.
+/// Decodes bytes from base64.
 pub(super) fn bytes(text: &str) -> Result<Vec<u8>, String> {
     BASE64.decode(text).map_err(|error| error.to_string())
 }
 
-/// The file of a table of filters, spaced as Python's `json` writes it.
+/// Returns the file of a table of filters, spaced as Python's `json` writes it.
 pub fn write_clks(table: &BitTable) -> String {
     let clks: Vec<String> =
         (0..table.rows()).map(|row| format!("\"{}\"", to_base64(table.row(row)))).collect();
     format!("{{\"clks\": [{}]}}", clks.join(", "))
 }
 
-/// The table of filters in a file.
+/// Parses the table of filters in a file.
 ///
 /// # Errors
-/// If it is of another form, or its filters are not all of one length, whole words of 64 bits.
+/// If the file has another form, or if its filters do not all have the same length in whole words of 64 bits.
 pub fn read_clks(json: &str) -> Result<BitTable, ClksError> {
     let file: File = serde_json::from_str(json).map_err(|error| ClksError::Form(error.to_string()))?;
     let (mut bits, mut all) = (0, Vec::new());

@@ -1,8 +1,10 @@
-//! Gives patterns their values: by how many records have them, how many bits they are, and how many of these two have in common.
+//! Assigns values to patterns by three properties: the number of records, the number of bits, and the number
+//! of bits that two patterns have in common.
 //!
-//! Every value has a pattern that is expected of it, from filters of public records under another secret. A value and a pattern that was
-//! found score by how much more likely the figures are if they belong together than if the pattern were any of those found. Pairs of
-//! values score the same way by the bits that they share. Annealing looks for the assignment of highest score.
+//! Every value has an expected pattern, from filters of public records under another secret. The score of a
+//! value and a found pattern is a log-likelihood ratio: the pattern belongs to the value, against the pattern
+//! being any found pattern. Pairs of values have such a score for their common bits. Simulated annealing
+//! searches the assignment with the highest score.
 
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
@@ -11,8 +13,8 @@ use rayon::prelude::*;
 
 use super::Pattern;
 
-/// The pattern found for each expected one, if there is one. `rows` are the numbers of records, the attacker's own and the attacked; `bits` is
-/// the length of their filters.
+/// Returns the found pattern for each expected pattern, if there is one. `rows` are the numbers of records of
+/// the attacker and of the attacked table, and `bits` is the length of their filters.
 pub fn align(
     expected: &[Pattern],
     found: &[Pattern],
@@ -32,27 +34,27 @@ pub fn align(
     best.map(|(_, assignment)| assignment).unwrap_or_default()
 }
 
-/// Annealings, of which the best counts.
+/// Number of annealing runs; the best one counts.
 const TRIES: u64 = 6;
-/// Moves of each, for each value.
+/// Number of moves of each run, for each value.
 const MOVES: usize = 10_000;
-/// What one figure can say at most: the model of it is rough.
+/// Maximum score of one property, since its model is rough.
 const SURE: f64 = 4.0;
-/// The records that have two values of one column, in the mean: by misreading a filter.
+/// Mean number of records that seem to have two values of one column, because of misread filters.
 const BOTH: f64 = 0.05;
 
 struct Puzzle {
-    /// Of each value the score of each pattern.
+    /// Score of each pattern for each value.
     scores: Vec<Vec<f64>>,
-    /// Of each value the patterns that it may have.
+    /// Candidate patterns of each value.
     fits: Vec<Vec<usize>>,
-    /// The bits in common beyond what chance explains, expected and found, as places in `edge`.
+    /// Common bits beyond chance of expected and of found patterns, as places in `edge`.
     expected: Vec<Vec<u16>>,
     found: Vec<Vec<u16>>,
-    /// What two found patterns lose by the records that they have in common: those of values of one column have none. That they have none
-    /// wins nothing, since the values of every other column have none either.
+    /// Penalty of two found patterns for their common records, since values of one column have no common
+    /// records. Having none earns no reward, because the values of every other column have none either.
     both: Vec<Vec<f32>>,
-    /// The score of an expected and a found place.
+    /// Score of an expected and a found place.
     edge: Vec<Vec<f32>>,
 }
 
@@ -60,7 +62,7 @@ fn normal(x: f64, mean: f64, deviation: f64) -> f64 {
     (-0.5 * ((x - mean) / deviation).powi(2)).exp() / deviation
 }
 
-/// How much more likely `x` is near `mean` than anywhere among `others`.
+/// Returns the log-likelihood ratio of `x` near `mean` against `x` near any of `others`.
 fn against(x: f64, mean: f64, deviation: f64, others: &[f64]) -> f64 {
     let any = others.iter().map(|&other| normal(x, other, deviation)).sum::<f64>() / others.len() as f64;
     ((normal(x, mean, deviation) + 1e-12) / (any + 1e-12)).ln().clamp(-3.0 * SURE, SURE)
@@ -72,14 +74,14 @@ impl Puzzle {
         let shares: Vec<f64> = found.iter().map(|pattern| share(pattern, rows[1])).collect();
         let sizes: Vec<f64> = found.iter().map(|pattern| pattern.bits.len() as f64).collect();
         let likeness: Vec<f64> = found.iter().map(|pattern| pattern.likeness).collect();
-        // It is one of them, if it was found at all.
+        // The value's pattern is one of the found patterns, if it was found at all.
         let prior = (found.len() as f64).ln();
         let scores: Vec<Vec<f64>> = expected
             .iter()
             .map(|value| {
                 let score = |at: usize| {
                     let counts = [value.records.len() as f64, found[at].records.len() as f64];
-                    // Other people, and other records: populations differ by more than chance.
+                    // Other people and other records: populations differ by more than chance.
                     let deviation = 0.2 + (1.0 / counts[0] + 1.0 / counts[1]).sqrt();
                     let size = value.bits.len() as f64;
                     against(shares[at], share(value, rows[0]), deviation, &shares)
@@ -97,7 +99,7 @@ impl Puzzle {
             found: table(found, |a, b| beyond(a, b, bits)),
             both: table(found, |a, b| {
                 let count = common(&a.records, &b.records) as f64;
-                // So many have two values of two columns that are independent.
+                // Expected number of records with both values, if these belong to two independent columns.
                 let any = (a.records.len() as f64 * b.records.len() as f64 / rows[1] as f64).max(BOTH);
                 ((any - BOTH) + count * (BOTH / any).ln()).clamp(-2.0 * SURE, 0.0) as f32
             }),
@@ -109,7 +111,7 @@ impl Puzzle {
         puzzle
     }
 
-    /// The scores of common bits; patterns of the usual size have `chance` in common by chance.
+    /// Returns the scores of common bits. Patterns of average size have `chance` bits in common by chance.
     fn edges(&self, chance: f64) -> Vec<Vec<f32>> {
         let at = |place: usize| place as f64 - f64::from(NOTHING);
         // Both counts have the deviation of a Poisson count, and q-grams collide.
@@ -134,13 +136,13 @@ impl Puzzle {
             let own = normal(at(x), at(mean), spread(at(mean)));
             ((own + 1e-12) / (any[x] + 1e-12)).ln().clamp(-SURE, SURE) as f32
         };
-        // That values which have nothing in common have patterns which have nothing in common says nothing.
+        // Two values without common bits whose patterns have no common bits either prove nothing.
         let nothing = score(NOTHING as usize, NOTHING as usize).max(0.0);
         let scores = |mean| (0..=found).map(|x| score(mean, x) - nothing).collect();
         (0..=expected).into_par_iter().map(scores).collect()
     }
 
-    /// What two values and their patterns score.
+    /// Returns the score of two values with two patterns.
     fn pair(&self, values: [usize; 2], patterns: [usize; 2]) -> f64 {
         let [a, b] = patterns;
         f64::from(
@@ -149,7 +151,7 @@ impl Puzzle {
         )
     }
 
-    /// What a value scores with a pattern beside what is assigned to the others.
+    /// Returns the score of a value with a pattern, given the assignment of the other values.
     fn gain(&self, value: usize, pattern: usize, assigned: &[Option<usize>]) -> f64 {
         let own = self.scores[value][pattern];
         let with = |(other, at): (usize, &Option<usize>)| match at {
@@ -169,7 +171,8 @@ impl Puzzle {
             let heat = 6.0 * (0.05f64).powf(at as f64 / moves as f64);
             let value = rng.random_range(0..values);
             let Some(&pattern) = self.fits[value].choose(&mut rng) else { continue };
-            // Its own pattern is taken from it, another's is exchanged for its own.
+            // A value that draws its own pattern loses it. A value that draws another value's pattern swaps
+            // patterns.
             let (before, other) = (assigned[value], owner[pattern].filter(|&other| other != value));
             let after = (before != Some(pattern)).then_some(pattern);
             let mut change = -before.map_or(0.0, |old| self.gain(value, old, &assigned));
@@ -214,17 +217,18 @@ fn table<T: Send>(patterns: &[Pattern], of: impl Fn(&Pattern, &Pattern) -> T + S
     patterns.par_iter().map(|a| patterns.iter().map(|b| of(a, b)).collect()).collect()
 }
 
-/// The place of patterns that have as much in common as chance has it.
+/// Place of patterns whose number of common bits equals the number expected by chance.
 const NOTHING: u16 = 256;
 
-/// The bits that two patterns have in common beyond what chance explains: if they were drawn from `bits`, each set or not.
+/// Returns the place of two patterns: the number of common bits beyond the number expected if their bits were
+/// drawn at random from `bits`, set or not.
 fn beyond(a: &Pattern, b: &Pattern, bits: usize) -> u16 {
     let chance = a.bits.len() as f64 * b.bits.len() as f64 / bits as f64;
     let more = common(&a.bits, &b.bits) as f64 - chance;
     (f64::from(NOTHING) + more.round()).clamp(0.0, 4_096.0) as u16
 }
 
-/// How many numbers two ascending lists have in common.
+/// Returns the number of common entries of two ascending lists.
 fn common(a: &[u32], b: &[u32]) -> usize {
     let (mut at, mut count) = (0, 0);
     for x in a {

@@ -1,16 +1,16 @@
-//! Filters bit by bit: of each bit which records have it set.
+//! Filters bit by bit: the records that have each bit.
 
 use crate::bits::{BitTable, get, set};
 
-/// A table of filters, turned: one row of bits for each bit of a filter.
+/// A transposed table of filters, with a row of records for each bit of a filter.
 pub struct Columns {
     rows: usize,
     turned: Vec<Vec<u64>>,
-    /// The bits of each record.
+    /// Set bits of each record.
     filters: Vec<Vec<u32>>,
-    /// How many records have each bit.
+    /// Number of records with each bit.
     counts: Vec<u32>,
-    /// The records of equal filters.
+    /// Groups of records with equal filters.
     equal: Vec<Vec<u32>>,
 }
 
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Columns {
 }
 
 impl Columns {
-    /// Those of a table.
+    /// Transposes a table.
     pub fn of(filters: &BitTable) -> Self {
         let rows = filters.rows();
         let mut turned = vec![vec![0u64; rows.div_ceil(64)]; filters.bits()];
@@ -33,7 +33,7 @@ impl Columns {
                 (0..filters.bits()).filter(|&bit| get(filter, bit)).map(|bit| bit as u32).collect();
             bits.iter().for_each(|&bit| set(&mut turned[bit as usize], row));
             filters_of.push(bits);
-            // Filters without bits are of records of which nothing is known.
+            // Filters without bits belong to empty records.
             if filters.ones(row) > 0 {
                 equal.entry(filter).or_default().push(row as u32);
             }
@@ -42,29 +42,29 @@ impl Columns {
         Self { rows, turned, filters: filters_of, counts, equal: equal.into_values().collect() }
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The length of a filter.
+    /// Returns the length of a filter.
     pub fn bits(&self) -> usize {
         self.turned.len()
     }
 
-    /// The share of records that have a bit, never quite none or all.
+    /// Returns the share of records with a bit, strictly between 0 and 1.
     pub(super) fn share(&self, bit: usize) -> f64 {
         (f64::from(self.counts[bit]) + 0.5) / (self.rows as f64 + 1.0)
     }
 
-    /// The records of a set that have a bit.
+    /// Returns the number of records of a set that have a bit.
     pub(super) fn among(&self, bit: usize, records: &[u64]) -> u32 {
         self.turned[bit].iter().zip(records).map(|(a, b)| (a & b).count_ones()).sum()
     }
 
-    /// How many records of a set have each bit.
+    /// Returns the number of records of a set with each bit.
     pub(super) fn counts(&self, records: &[u64]) -> Vec<u32> {
-        // Of a small set it is quicker to look at its filters than at every bit.
+        // For a small set, reading its filters is faster than checking every bit.
         if 4 * ones(records) as usize > self.rows {
             return (0..self.bits()).map(|bit| self.among(bit, records)).collect();
         }
@@ -75,17 +75,17 @@ impl Columns {
         counts
     }
 
-    /// The records with a bit.
+    /// Returns the set of records with a bit.
     pub(super) fn with(&self, bit: usize) -> &[u64] {
         &self.turned[bit]
     }
 
-    /// Records of equal filters, by filter.
+    /// Returns the groups of records with equal filters, ordered by filter.
     pub(super) fn equal(&self) -> &[Vec<u32>] {
         &self.equal
     }
 
-    /// A set of records.
+    /// Returns the set of these records.
     pub(super) fn set_of(&self, rows: &[u32]) -> Vec<u64> {
         let mut records = vec![0; self.rows.div_ceil(64)];
         rows.iter().for_each(|&row| set(&mut records, row as usize));
@@ -93,12 +93,12 @@ impl Columns {
     }
 }
 
-/// How many a set has.
+/// Returns the number of records of a set.
 pub(super) fn ones(records: &[u64]) -> u32 {
     records.iter().map(|word| word.count_ones()).sum()
 }
 
-/// Those that it has.
+/// Returns the records of a set.
 pub(super) fn members(records: &[u64]) -> impl Iterator<Item = usize> {
     records.iter().enumerate().flat_map(|(at, &word)| {
         let rest = std::iter::successors(Some(word), |word| Some(word & word.wrapping_sub(1)));

@@ -1,8 +1,10 @@
-//! Finds bits that are set (or not set) together in many filters, more than chance would have it.
+//! Finds bits that are set (or not set) together in many filters, more often than by chance.
 //!
-//! A search begins with the records in which two bits agree that agree too often, or whose filters are equal. It says how frequent each
-//! bit is among them and in all records, keeps the bits that differ, takes the records that look more like the former by these bits, and
-//! repeats this until nothing changes: expectation maximisation with hard decisions, two classes, and bits that are independent within each.
+//! A search starts with the records that have two correlated bits, or with records whose filters are equal.
+//! It compares the frequency of each bit among these records and among all records, and keeps the bits that
+//! differ. It then takes the records that resemble the set more than the rest in these bits, and repeats
+//! until the set no longer changes. This is expectation-maximisation with hard decisions, two classes, and
+//! independent bits within each class.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,30 +16,33 @@ use rayon::prelude::*;
 use super::Effort;
 use super::columns::{Columns, ones};
 
-/// Bits that stand for something that some records have and others do not.
+/// Bits that identify a property of some records, such as a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
-    /// The bits, ascending: `2 * bit + 1` where it is set in nearly all of the records, `2 * bit` where it is in nearly none.
+    /// Bits in ascending order: `2 * bit + 1` if the bit is set in nearly all of the records, `2 * bit` if in
+    /// nearly none.
     pub bits: Vec<u32>,
-    /// The records, ascending.
+    /// Records in ascending order.
     pub records: Vec<u32>,
-    /// How clearly each is among them: a difference of log-likelihoods.
+    /// Confidence that each record belongs to the pattern: a difference of log-likelihoods.
     pub scores: Vec<f32>,
-    /// How alike the records are: the mean share of them that has a bit as the pattern has it.
+    /// Similarity of the records: the mean share of them that agree with the pattern in a bit.
     pub likeness: f64,
 }
 
-/// So many standard deviations a bit's frequency among the records of a search differs from that in all, or chance would explain some.
+/// Number of standard deviations by which a bit's frequency in a set must differ from its frequency in all
+/// records. At lower values, chance would explain some bits.
 const CLEAR: f64 = 5.0;
-/// So many bits a pattern has.
+/// Minimum number of bits of a pattern.
 const FEWEST: usize = 8;
 
-/// The patterns in these filters, those whose records are most alike first.
+/// Returns the patterns in these filters, those with the most similar records first.
 ///
-/// What a search ends with can be a mixture, as of all names with one beginning. So each is searched again, from those of its records that
-/// have a bit which some of them have, and from the others.
+/// A search may end with a mixture, such as all names with one beginning. The search is therefore repeated
+/// from parts of each result: its records with a bit that only some of them have, and its records without
+/// this bit.
 pub fn mine(columns: &Columns, effort: &Effort) -> Vec<Pattern> {
-    /// So often.
+    /// Number of repetitions.
     const DEPTH: usize = 3;
     let mut begun: HashSet<Vec<u64>> = HashSet::new();
     let mut known: BTreeMap<Vec<u32>, Pattern> = BTreeMap::new();
@@ -55,7 +60,8 @@ pub fn mine(columns: &Columns, effort: &Effort) -> Vec<Pattern> {
     distinct(columns, known.into_values().collect())
 }
 
-/// The records of a pattern that have, and that lack, a bit which about half of them have; and which fewer have.
+/// Returns the records of a pattern with and without a bit, for a bit that about half of them have and for
+/// two rarer bits.
 fn parts(columns: &Columns, pattern: &Pattern) -> Vec<Vec<u64>> {
     let set = columns.set_of(&pattern.records);
     let mut bits = differing(columns, &set);
@@ -74,14 +80,14 @@ fn parts(columns: &Columns, pattern: &Pattern) -> Vec<Vec<u64>> {
         .collect()
 }
 
-/// The pattern that these records make by having something in common.
+/// Returns the pattern of records that are known to have a property in common.
 pub fn pattern_of(columns: &Columns, records: Vec<u32>) -> Pattern {
     let set = columns.set_of(&records);
     let (bits, likeness) = defining(columns, &set);
     Pattern { bits, scores: vec![0.0; records.len()], records, likeness }
 }
 
-/// Sets of records to begin with.
+/// Returns the initial sets of records of the searches.
 fn starts(columns: &Columns, effort: &Effort) -> Vec<Vec<u64>> {
     let (bits, rows) = (columns.bits(), columns.rows() as f64);
     let of_pairs = (0..bits).into_par_iter().flat_map_iter(|bit| {
@@ -90,7 +96,7 @@ fn starts(columns: &Columns, effort: &Effort) -> Vec<Vec<u64>> {
         let agreeing: Vec<(usize, bool)> = (0..bits)
             .filter_map(|other| {
                 let p = columns.share(other);
-                // Of two independent bits, the common count has this deviation.
+                // Standard deviation of the common count of two independent bits.
                 let deviation = (rows * share * (1.0 - share) * p * (1.0 - p)).sqrt();
                 let more = (f64::from(columns.among(other, with)) - count * p) / deviation.max(1e-9);
                 (other != bit && more.abs() > CLEAR).then_some((other, more > 0.0))
@@ -110,9 +116,10 @@ fn starts(columns: &Columns, effort: &Effort) -> Vec<Vec<u64>> {
     all
 }
 
-/// Goes on from these records until they stay the same; nothing if too few are left, or nearly all.
+/// Searches from these records until the set no longer changes. Returns `None` if too few or too many records
+/// remain.
 fn settle(columns: &Columns, mut set: Vec<u64>, least: usize) -> Option<Pattern> {
-    /// What has not settled then does not.
+    /// Number of rounds after which a search is unlikely to converge.
     const ROUNDS: usize = 12;
     let fits = |set: &[u64]| (least..=columns.rows() / 3).contains(&(ones(set) as usize));
     for _ in 0..ROUNDS {
@@ -134,18 +141,18 @@ fn settle(columns: &Columns, mut set: Vec<u64>, least: usize) -> Option<Pattern>
     None
 }
 
-/// A bit that a set's records have more often, or less, than all.
+/// A bit that a set's records have more often, or less often, than all records.
 struct Differing {
     bit: usize,
-    /// The share of the set's records that have it.
+    /// Share of the set's records with the bit.
     own: f64,
-    /// The share of all.
+    /// Share of all records with the bit.
     all: f64,
-    /// How many standard deviations that is.
+    /// Difference in standard deviations.
     clear: f64,
 }
 
-/// The bits whose frequency in a set is not chance, ascending.
+/// Returns the bits whose frequency in a set is significantly different, in ascending order.
 fn differing(columns: &Columns, set: &[u64]) -> Vec<Differing> {
     let (size, counts) = (f64::from(ones(set)), columns.counts(set));
     let of = |bit: usize| {
@@ -156,9 +163,9 @@ fn differing(columns: &Columns, set: &[u64]) -> Vec<Differing> {
     (0..columns.bits()).filter_map(of).collect()
 }
 
-/// Of each record the logarithm of how much more likely it is one of the set than another.
+/// Returns the log-odds of each record belonging to the set.
 fn scores(columns: &Columns, set: &[u64]) -> Vec<f32> {
-    /// More bits are not needed to tell.
+    /// Maximum number of bits that are compared.
     const MOST: usize = 192;
     let size = f64::from(ones(set));
     let mut bits = differing(columns, set);
@@ -180,7 +187,8 @@ fn scores(columns: &Columns, set: &[u64]) -> Vec<f32> {
     scores
 }
 
-/// The bits that nearly all of the set's records have, or lack, and far more of them than of all; and how many have them in the mean.
+/// Returns the bits that nearly all of the set's records have, or lack, and whose share differs much from
+/// that of all records. Also returns the mean share of the set's records that agree in these bits.
 fn defining(columns: &Columns, set: &[u64]) -> (Vec<u32>, f64) {
     let counts = |bit: &Differing| (bit.own - bit.all).abs() >= 0.3 && (bit.own - 0.5).abs() >= 0.2;
     let kept = differing(columns, set).into_iter().filter(counts);
@@ -191,7 +199,8 @@ fn defining(columns: &Columns, set: &[u64]) -> (Vec<u32>, f64) {
     (bits, likeness)
 }
 
-/// Patterns of different records: of those that are nearly of the same only that stays whose records are most alike.
+/// Removes duplicates. Among patterns with nearly the same records, the pattern with the most similar records
+/// stays.
 fn distinct(columns: &Columns, mut found: Vec<Pattern>) -> Vec<Pattern> {
     found.sort_by(|a, b| {
         let order = b.likeness.total_cmp(&a.likeness);

@@ -1,19 +1,21 @@
-//! A kd-tree over points of M dimensions: split at the median of the widest dimension, leaves of a few points.
+//! A kd-tree over points of M dimensions, split at the median of the widest dimension, with leaves of a few
+//! points.
 //!
-//! Inner nodes stand in one array, the points in another in the order of the leaves, so that neighbouring leaves are
-//! neighbours in memory.
+//! Inner nodes are in one array. The points are in another array, in the order of the leaves, so that
+//! neighbouring leaves are neighbours in memory.
 
 use rayon::prelude::*;
 
 use super::{Candidates, Nearest};
 
-/// Points of a leaf, at most: enough that a leaf is worth its visit.
+/// Maximum number of points of a leaf: enough to justify the cost of a visit.
 const LEAF: usize = 24;
 
 pub(super) fn search<const M: usize>(queries: &[f64], records: &[f64], take: usize) -> Nearest {
     let tree = Tree::<M>::new(records.as_chunks::<M>().0);
     let queries = queries.as_chunks::<M>().0;
-    // In the order of the leaves they fall into, queries find in the cache what the last one needed.
+    // Queries run in the order of their leaves, so that a query finds the previous query's points in the
+    // cache.
     let mut order: Vec<(u32, u32)> =
         queries.par_iter().enumerate().map(|(row, query)| (tree.leaf_of(query), row as u32)).collect();
     order.par_sort_unstable();
@@ -46,7 +48,7 @@ pub(super) fn search<const M: usize>(queries: &[f64], records: &[f64], take: usi
     found
 }
 
-/// A child: an inner node, or the points of a leaf.
+/// A child of a node: an inner node, or the points of a leaf.
 #[derive(Clone, Copy)]
 enum Child {
     Node(u32),
@@ -89,8 +91,8 @@ impl<const M: usize> Tree<M> {
         }
     }
 
-    /// Offers every point of `child` that may be near enough. `offset` is how far the query is outside of the
-    /// child's box in each dimension, `squared` the square of its length.
+    /// Offers every point of `child` that may be near enough. `offset` is the distance of the query from the
+    /// child's box in each dimension, and `squared` is the squared length of `offset`.
     fn visit(
         &self,
         child: Child,
@@ -119,7 +121,7 @@ impl<const M: usize> Tree<M> {
                 self.visit(near, query, offset, squared, candidates);
                 let old = offset[dimension];
                 let further = squared - old * old + beyond * beyond;
-                // Rounding must not hide a point that lies exactly as far as the worst so far.
+                // Rounding must not hide a point at exactly the distance of the worst candidate so far.
                 if further * (1.0 - 1e-12) <= candidates.bound {
                     offset[dimension] = beyond;
                     self.visit(far, query, offset, further, candidates);
@@ -150,13 +152,13 @@ fn build<const M: usize>(
     let width = |dimension: &usize| high[*dimension] - low[*dimension];
     let dimension = (0..M).max_by(|a, b| width(a).total_cmp(&width(b))).unwrap_or(0);
     if width(&dimension) <= 0.0 {
-        // All points are the same; no plane parts them.
+        // All points are equal, and no plane separates them.
         return leaf;
     }
     let middle = order.len() / 2;
     let coordinate = |index: u32| records[index as usize][dimension];
     order.select_nth_unstable_by(middle, |&a, &b| coordinate(a).total_cmp(&coordinate(b)));
-    // Points on the plane may stand on either side of it: both sides touch it.
+    // Points on the plane may be on either side, since both sides touch it.
     let at = coordinate(order[middle]);
     let number = nodes.len();
     nodes.push(Node { dimension: dimension as u32, at, below: leaf, above: leaf });

@@ -1,6 +1,6 @@
-//! Ristretto255: secret exponents, and elements as they are written.
+//! Ristretto255: secret exponents, and the encoding of elements.
 //!
-//! How a key becomes an element is each protocol's own affair, so that no element of one is an element of another.
+//! Each protocol has its own hash of keys to elements, so that elements of different protocols differ.
 
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
@@ -10,14 +10,15 @@ use zeroize::{Zeroize, Zeroizing};
 
 use super::{ELEMENT, Progress, PsiError};
 
-/// Half of a secret exponent. It shows nothing; memory is cleared when it is dropped.
+/// Half of a secret exponent. It has no `Debug`, and dropping it clears its memory.
 ///
-/// To write an element takes an inverse square root, unless many doubled ones are written at once, which take one inversion
-/// together ([`RistrettoPoint::double_and_compress_batch`]). So elements are raised to one half, and doubled as they are written.
+/// Encoding an element takes an inverse square root. Many doubled elements, however, are encoded together
+/// with a single inversion ([`RistrettoPoint::double_and_compress_batch`]). The module therefore raises
+/// elements to half of the exponent, and doubles them when it encodes them.
 #[derive(Clone)]
 pub(super) struct Secret(pub(super) Scalar);
 
-/// Elements that are written at once.
+/// Number of elements that are encoded together.
 pub(super) const TOGETHER: usize = 64;
 
 impl Drop for Secret {
@@ -33,7 +34,7 @@ impl Secret {
         Self(Scalar::from_bytes_mod_order_wide(&wide))
     }
 
-    /// The exponent that takes this one off an element.
+    /// Returns the exponent that removes this exponent from an element.
     pub(super) fn inverse(&self) -> Self {
         // 2 * half = 1 / (2 * own)
         Self((Scalar::from(4u8) * self.0).invert())
@@ -43,13 +44,14 @@ impl Secret {
         self.0.to_bytes()
     }
 
-    /// What [`Self::to_bytes`] gave; nothing, if it is no number below the group's order, or 0.
+    /// Parses the bytes of [`Self::to_bytes`]. Returns `None` for 0 and for numbers that are not below the
+    /// group's order.
     pub(super) fn from_bytes(bytes: [u8; ELEMENT]) -> Option<Self> {
         let scalar = Option::from(Scalar::from_canonical_bytes(bytes))?;
         (scalar != Scalar::ZERO).then_some(Self(scalar))
     }
 
-    /// The elements of these keys by `hash`, raised to the exponent, in order.
+    /// Hashes keys to elements by `hash` and returns them raised to the exponent, in order.
     pub(super) fn blind_keys<T: AsRef<[u8]> + Sync>(
         &self,
         keys: &[T],
@@ -65,7 +67,7 @@ impl Secret {
         chunks.collect::<Vec<_>>().concat()
     }
 
-    /// The elements of a message of the other party, raised to the exponent, in order.
+    /// Returns the elements of the other party's message raised to the exponent, in order.
     pub(super) fn blind_elements(&self, message: &[u8], done: Progress<'_>) -> Result<Vec<u8>, PsiError> {
         let blind = |(place, bytes): (usize, &[u8; ELEMENT])| {
             let point =
@@ -83,7 +85,7 @@ impl Secret {
     }
 }
 
-/// The doubles of these points, written one after another.
+/// Returns the encoded doubles of these points, one after another.
 fn doubled(points: &[RistrettoPoint]) -> Vec<u8> {
     let written = RistrettoPoint::double_and_compress_batch(points);
     written.iter().flat_map(CompressedRistretto::as_bytes).copied().collect()
@@ -108,7 +110,7 @@ mod tests {
         RistrettoPoint::from_uniform_bytes(&wide)
     }
 
-    /// Written in chunks, each by itself: in order, and each the element raised to the whole exponent.
+    /// Elements encoded in chunks are in order, and each is the element raised to the whole exponent.
     #[test]
     fn elements_written_at_once_are_those_written_alone() {
         let secret = Secret(Scalar::from(3u8));

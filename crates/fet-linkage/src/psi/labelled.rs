@@ -1,32 +1,38 @@
-//! Labelled private set intersection in two messages: the asker learns, the owner does not.
+//! Labelled private set intersection in two messages: the querier learns the result and the data holder does
+//! not.
 //!
 //! ```text
-//! asker                                           owner
+//! asker (querier)                                 owner (data holder)
 //!   H(x)^a for each row, in order           --->
-//!                                           <---    (H(x)^a)^b for each, and a record for each of its own rows
-//!   H(x)^b, hence F(x): the tags of its keys' records, and what is sealed in them
+//!                                           <---    (H(x)^a)^b for each, and a record for each of the owner's rows
+//!   H(x)^b, hence F(x): the tags of its keys' records, and the payloads sealed in them
 //! ```
 //!
-//! F is an oblivious pseudorandom function (Jarecki and Liu 2010; RFC 9497), whose key b the owner draws for this exchange. A record is
-//! a tag and a payload sealed by ChaCha20-Poly1305 (RFC 8439), both of which follow from F(y) of its own key y by HKDF (RFC 5869); to
-//! seal payloads by such a function is of Freedman, Ishai, Pinkas and Reingold (2005).
+//! F is an oblivious pseudorandom function (Jarecki and Liu 2010; RFC 9497). The data holder draws its key b
+//! for this exchange. A record consists of a tag and a payload sealed by ChaCha20-Poly1305 (RFC 8439). Both
+//! are derived by HKDF (RFC 5869) from F(y), where y is the data holder's own key. Freedman, Ishai, Pinkas
+//! and Reingold (2005) introduced sealing payloads with such a function.
 //!
-//! What each learns if both follow the protocol (honest but curious) and decisional Diffie-Hellman is hard in the group:
+//! If both parties follow the protocol (honest but curious) and decisional Diffie-Hellman is hard in the
+//! group, they learn the following:
 //!
-//! - The owner learns how many rows the asker has. A key that several rows share is sent once; elements of random bytes stand for its
-//!   other rows, and for rows without a key, so that neither repeats nor missing keys show.
-//! - The asker learns how many rows the owner has, and the length that payloads are padded to. The nth row of a key has the key's nth
-//!   record, and random bytes stand for rows without a key: how often a key occurs shows to who has the key, and to nobody else.
-//! - [`Answer::sealed`]: the asker learns the payloads of the rows whose key it has, and to which of its rows they belong.
-//! - [`Answer::count`]: the asker learns *how many distinct keys* the tables have in common. The answered elements are shuffled and
-//!   records are tags alone, one for each distinct key of the owner's, with random ones up to its rows (De Cristofaro, Gasti and
-//!   Tsudik 2012). The tag here follows from H(y)^b without y: were y in it, the asker could try each of its keys on each element
-//!   and undo the shuffle.
+//! - The data holder learns the querier's number of rows. The querier sends a key that several rows share
+//!   once. Elements of random bytes replace its other rows and rows without a key, so that the message hides
+//!   repeated and missing keys.
+//! - The querier learns the data holder's number of rows, and the padded length of payloads. The nth row of a
+//!   key has the key's nth record, and random bytes replace rows without a key. Only a querier with the key
+//!   can see how often it occurs.
+//! - [`Answer::sealed`]: the querier learns the payloads of the rows whose key it has, and the rows of its
+//!   own table that they belong to.
+//! - [`Answer::count`]: the querier learns *how many distinct keys* the tables have in common. The answered
+//!   elements are shuffled. Records are tags alone, one for each distinct key of the data holder, and random
+//!   tags fill them up to its number of rows (De Cristofaro, Gasti and Tsudik 2012). The tag is derived from
+//!   H(y)^b without y. With y, the querier could try each of its keys on each element and undo the shuffle.
 //!
-//! What it does not do: an asker may ask about keys that it only guesses, and one that does not follow the protocol can find out of a
-//! key whether it is in common although only a count is given: it asks for that key among random ones, or marks it by sending
-//! a power of its element too. Equal elements in a request are refused. Nothing shows the asker that the owner used
-//! one b, or its table; messages are not signed.
+//! Limits: a querier may ask about guessed keys. A querier that violates the protocol can find out whether a
+//! key is in common although it only gets a count. It can ask for that key among random ones, or mark it by
+//! also sending a power of its element. The data holder refuses equal elements in a request. The querier
+//! cannot verify that the data holder used one b, or its real table. Messages are not signed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -41,15 +47,15 @@ use super::records::Derived;
 pub use super::records::{TAG, padded, record};
 use super::{ELEMENT, Progress, PsiError};
 
-/// A key as the function takes it: a digest of what is compared, so that keys of any length have one.
+/// Input of the function: a digest of the compared content, so that content of any length has a key.
 pub type Key = [u8; 32];
 
-/// The key of these bytes.
+/// Returns the key of these bytes.
 pub fn key(content: &[u8]) -> Key {
     digest(b"fet psi labelled v1 key\0", content)
 }
 
-/// What tells a request from others: a digest of its elements.
+/// Returns the identity of a request: a digest of its elements.
 pub fn identity(request: &[u8]) -> [u8; 32] {
     digest(b"fet psi labelled v1 request\0", request)
 }
@@ -59,14 +65,15 @@ fn digest(purpose: &[u8], bytes: &[u8]) -> [u8; 32] {
     *all.first_chunk().expect("it has 64 bytes")
 }
 
-/// What an answer gives.
+/// Content of an answer.
 #[derive(Clone, Copy)]
 enum Gives {
     Count,
     Payloads,
 }
 
-/// The salt of all that is derived in an exchange: what it gives, what else its messages say, and both sides' elements.
+/// Returns the salt of all derivations in an exchange. It depends on the content of the answer, the rest of
+/// the exchange's messages, and both parties' elements.
 fn exchange(gives: Gives, request: &[u8; 32], context: &[u8], evaluated: &[u8]) -> [u8; 64] {
     let gives: &[u8] = match gives {
         Gives::Count => b"count\0",
@@ -77,23 +84,23 @@ fn exchange(gives: Gives, request: &[u8; 32], context: &[u8], evaluated: &[u8]) 
     hash.chain_update(context).chain_update(evaluated).finalize().into()
 }
 
-/// The party that asks and learns, between its request and the answer.
+/// The querier, between its request and the answer.
 #[cfg_attr(test, derive(Clone))]
 pub struct Asker {
     secret: Secret,
     request: [u8; 32],
-    /// Of each row; nothing where a row has none.
+    /// Key of each row; `None` if the row has no key.
     keys: Vec<Option<Key>>,
 }
 
 impl Asker {
-    /// A party with a fresh secret, and its request: an element for each row.
+    /// Returns a querier with a new secret, and its request: an element for each row.
     pub fn ask(keys: Vec<Option<Key>>, rng: &mut impl CryptoRng, done: Progress<'_>) -> (Self, Vec<u8>) {
         let secret = Secret::draw(rng);
         let mut seen = HashSet::with_capacity(keys.len());
         let mut sent = |key: &Option<Key>| match key {
             Some(key) if seen.insert(*key) => *key,
-            // 256 random bits are no key that anybody has.
+            // 256 random bits equal no actual key.
             _ => random(rng),
         };
         let sent: Vec<Key> = keys.iter().map(&mut sent).collect();
@@ -101,29 +108,29 @@ impl Asker {
         (Self { secret, request: identity(&request), keys }, request)
     }
 
-    /// The number of its rows.
+    /// Returns the querier's number of rows.
     pub fn rows(&self) -> usize {
         self.keys.len()
     }
 
-    /// The number of its distinct keys.
+    /// Returns the querier's number of distinct keys.
     pub fn distinct(&self) -> usize {
         self.keys.iter().flatten().collect::<HashSet<_>>().len()
     }
 
-    /// What its request is told from others by ([`identity`]).
+    /// Returns the identity of the querier's request ([`identity`]).
     pub fn request(&self) -> [u8; 32] {
         self.request
     }
 
-    /// The party as bytes: the secret exponent, the request's identity, and a key for each row, 0 where it has none; 32 bytes each.
-    /// They are as secret as the keys, and more: with them an answer can be opened.
+    /// Serialises the querier: the secret exponent, the request's identity, and a key for each row, 0 if the
+    /// row has none; 32 bytes each. The bytes are more sensitive than the keys, since they open an answer.
     pub fn to_bytes(&self) -> Vec<u8> {
         let keys = self.keys.iter().map(|key| key.unwrap_or_default());
         [self.secret.to_bytes(), self.request].into_iter().chain(keys).flatten().collect()
     }
 
-    /// The party of these bytes; nothing, if they are not such.
+    /// Parses the bytes of [`Self::to_bytes`]. Returns `None` if they are invalid.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let ([secret, request, keys @ ..], []) = bytes.as_chunks::<32>() else { return None };
         let key = |key: &Key| (*key != Key::default()).then_some(*key);
@@ -134,8 +141,8 @@ impl Asker {
         })
     }
 
-    /// How many of its distinct keys the owner has too, by an answer that gives a count. `context` is what the owner gave as such. The
-    /// secret is used up.
+    /// Returns the number of the querier's distinct keys that the data holder also has, given an answer with
+    /// a count. `context` must equal the data holder's `context`. The secret is consumed.
     pub fn count(self, answer: &Answer, context: &[u8], done: Progress<'_>) -> Result<usize, PsiError> {
         let own = self.unblinded(answer, done)?;
         let salt = exchange(Gives::Count, &self.request, context, &answer.evaluated);
@@ -144,8 +151,8 @@ impl Asker {
         Ok(elements(&own)?.par_iter().filter(known).count())
     }
 
-    /// What the owner sealed for its rows, by an answer that gives payloads padded to `length` bytes ([`padded`]). `context` is
-    /// what the owner gave as such. The secret is used up.
+    /// Opens the payloads of the querier's rows, given an answer with payloads padded to `length` bytes
+    /// ([`padded`]). `context` must equal the data holder's `context`. The secret is consumed.
     pub fn open(
         self,
         answer: &Answer,
@@ -182,7 +189,7 @@ impl Asker {
         Ok(Opened { places: places.collect(), payloads })
     }
 
-    /// The answered elements without its own exponent, in the answer's order.
+    /// Returns the answered elements without the querier's exponent, in the answer's order.
     fn unblinded(&self, answer: &Answer, done: Progress<'_>) -> Result<Vec<u8>, PsiError> {
         let found = elements(&answer.evaluated)?.len();
         if found != self.keys.len() {
@@ -193,28 +200,28 @@ impl Asker {
     }
 }
 
-/// Shows neither secret nor keys.
+/// Hides the secret and the keys.
 impl std::fmt::Debug for Asker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Asker({} rows)", self.keys.len())
     }
 }
 
-/// What an asker opened.
+/// Payloads that a querier opened.
 #[derive(Debug)]
 pub struct Opened {
-    /// The first row with the key of each.
+    /// First row with the same key, for each row.
     places: Vec<usize>,
     payloads: Vec<Vec<Vec<u8>>>,
 }
 
 impl Opened {
-    /// The payloads of the owner's rows that have the key of this row, in the owner's order.
+    /// Returns the payloads of the data holder's rows with the key of this row, in the data holder's order.
     pub fn row(&self, row: usize) -> &[Vec<u8>] {
         &self.payloads[self.places[row]]
     }
 
-    /// The number of the asker's rows.
+    /// Returns the querier's number of rows.
     pub fn rows(&self) -> usize {
         self.places.len()
     }
@@ -223,14 +230,15 @@ impl Opened {
 /// The second message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The request's elements, raised to the owner's exponent: in order, or shuffled where a count is given.
+    /// Elements of the request, raised to the data holder's exponent: in order, or shuffled for a count.
     pub evaluated: Vec<u8>,
-    /// A record for each of the owner's rows, all of one length, shuffled.
+    /// Shuffled records of equal length, one for each of the data holder's rows.
     pub records: Vec<u8>,
 }
 
 impl Answer {
-    /// The answer that gives how many distinct keys are in common. `context` is what else the exchange's messages say.
+    /// Returns an answer with the number of common distinct keys. `context` is the rest of the exchange's
+    /// messages.
     pub fn count(
         request: &[u8],
         keys: &[Option<Key>],
@@ -250,10 +258,11 @@ impl Answer {
         Ok(Self { evaluated, records: shuffled_with_random(tags.collect(), keys.len(), TAG, rng) })
     }
 
-    /// The answer that gives the payloads of the owner's rows to who has their keys, one for each row. `context` is as before.
+    /// Returns an answer with the payloads of the data holder's rows, one for each row. Only a querier with
+    /// the key of a row can open its payload. `context` is the rest of the exchange's messages.
     ///
     /// # Panics
-    /// If there are not as many payloads as keys: the caller made both.
+    /// If the numbers of payloads and keys differ, since the caller makes both.
     pub fn sealed(
         request: &[u8],
         keys: &[Option<Key>],
@@ -282,7 +291,7 @@ impl Answer {
         Ok(Self { evaluated, records })
     }
 
-    /// The records, each of so many bytes.
+    /// Returns the records, of `length` bytes each.
     fn records(&self, length: usize) -> Result<impl Iterator<Item = &[u8]>, PsiError> {
         let records = self.records.chunks_exact(length);
         match records.remainder() {
@@ -295,7 +304,7 @@ impl Answer {
     }
 }
 
-/// The elements of a request under the owner's exponent. Each may stand there once.
+/// Returns the elements of a request raised to the data holder's exponent. Each element may occur once.
 fn evaluated(secret: &Secret, request: &[u8], done: Progress<'_>) -> Result<Vec<u8>, PsiError> {
     unrepeated(request)?;
     secret.blind_elements(request, done)
@@ -309,7 +318,7 @@ fn unrepeated(message: &[u8]) -> Result<(), PsiError> {
     }
 }
 
-/// The rows of each key, lowest first.
+/// Returns the rows of each key, lowest first.
 fn rows(keys: &[Option<Key>]) -> HashMap<&Key, Vec<usize>> {
     let mut rows: HashMap<&Key, Vec<usize>> = HashMap::with_capacity(keys.len());
     for (row, key) in keys.iter().enumerate() {
@@ -320,7 +329,7 @@ fn rows(keys: &[Option<Key>]) -> HashMap<&Key, Vec<usize>> {
     rows
 }
 
-/// These records and random bytes, `count` in all of `length` bytes each, in an order that says nothing.
+/// Fills up the records with random bytes to `count` records of `length` bytes each, and shuffles them.
 fn shuffled_with_random(
     mut records: Vec<Vec<u8>>,
     count: usize,

@@ -1,8 +1,9 @@
-//! The oblivious pseudorandom function OPRF(ristretto255, SHA-512) of RFC 9497 in its mode OPRF (0x00), which is 2HashDH of Jarecki
-//! and Liu (2010): F(x) = Hash(x, H(x)^k).
+//! The oblivious pseudorandom function OPRF(ristretto255, SHA-512) of RFC 9497 in its mode OPRF (0x00), which
+//! is 2HashDH of Jarecki and Liu (2010): F(x) = Hash(x, H(x)^k).
 //!
-//! Here are its two hashes; exponents are in [`super::group`]. Keys that are drawn for one use each, as ours are, need none of the
-//! RFC's derivation of keys, and its modes with proofs are not here.
+//! This module contains its two hashes, and [`super::group`] contains the exponents. The protocol draws a new
+//! key for each use, so it does not need the RFC's key derivation. The RFC's modes with proofs are not
+//! implemented.
 
 use curve25519_dalek::ristretto::RistrettoPoint;
 use sha2::{Digest, Sha512};
@@ -14,8 +15,8 @@ const GROUP: &[u8] = b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512\x28";
 /// Bytes of a block of SHA-512.
 const BLOCK: usize = 128;
 
-/// An input as a group element whose logarithm nobody knows: hash_to_ristretto255 with expand_message_xmd (RFC 9497, section 4.1;
-/// RFC 9380, section 5.3.1, for 64 bytes, which are one block of output).
+/// Hashes an input to a group element with an unknown logarithm: hash_to_ristretto255 with expand_message_xmd
+/// (RFC 9497, section 4.1; RFC 9380, section 5.3.1, for 64 bytes, which are one block of output).
 pub(super) fn hash_to_group(input: &[u8]) -> RistrettoPoint {
     let first = Sha512::new()
         .chain_update([0; BLOCK])
@@ -27,7 +28,8 @@ pub(super) fn hash_to_group(input: &[u8]) -> RistrettoPoint {
     RistrettoPoint::from_uniform_bytes(&uniform.into())
 }
 
-/// The function's value at `input`, of the element H(input)^k (section 3.3.1, `Finalize`). Inputs have up to 65,535 bytes.
+/// Returns the function's value at `input`, given the element H(input)^k (section 3.3.1, `Finalize`). Inputs
+/// have up to 65,535 bytes.
 pub(super) fn finalize(input: &[u8], element: &[u8; ELEMENT]) -> [u8; 64] {
     let length = |bytes: &[u8]| (bytes.len() as u16).to_be_bytes();
     let hash = Sha512::new().chain_update(length(input)).chain_update(input);
@@ -45,7 +47,7 @@ mod tests {
         std::array::from_fn(|at| u8::from_str_radix(&hex[2 * at..2 * at + 2], 16).expect("hexadecimal"))
     }
 
-    /// The exponent that stands there.
+    /// Parses an exponent.
     fn secret(hex: &str) -> Secret {
         let scalar = Scalar::from_canonical_bytes(bytes(hex)).expect("a scalar");
         Secret(scalar * Scalar::from(2u8).invert())
@@ -78,7 +80,11 @@ mod tests {
             let answered = key.blind_elements(&sent, &|_| ()).expect("an element");
             assert_eq!(answered, bytes::<ELEMENT>(evaluated));
             let element = blind.inverse().blind_elements(&answered, &|_| ()).expect("an element");
-            assert_eq!(element, key.blind_keys(&[&input], hash_to_group, &|_| ()), "the owner's own way");
+            assert_eq!(
+                element,
+                key.blind_keys(&[&input], hash_to_group, &|_| ()),
+                "the data holder's computation"
+            );
             let element = element.try_into().expect("an element");
             assert_eq!(finalize(&input, &element), bytes(value));
         }

@@ -1,16 +1,19 @@
-//! Records of an answer: a tag by which its reader knows that it has the key, and a payload that only the key opens.
+//! Records of an answer: a tag that shows the reader that it has the key, and a payload that only the key
+//! opens.
 //!
-//! Both follow from a value of the pseudorandom function by HKDF (RFC 5869) with SHA-512, whose salt is the exchange. Without the value
-//! a record is random bytes. How records are found and shuffled is the protocol's affair.
+//! Both are derived from a value of the pseudorandom function by HKDF (RFC 5869) with SHA-512, with the
+//! exchange as the salt. Without the value a record looks like random bytes. The protocols look up and
+//! shuffle the records.
 
 use chacha20poly1305::aead::{Aead, KeyInit};
 use chacha20poly1305::{ChaCha20Poly1305, Key, Nonce};
 use hkdf::Hkdf;
 use sha2::Sha512;
 
-/// Bytes of a tag: among 2^32 by 2^32 records two of different keys have one with probability 2^-64.
+/// Bytes of a tag. Among 2^32 by 2^32 records, two records of different keys have equal tags with probability
+/// 2^-64.
 pub const TAG: usize = 16;
-/// Bytes by which a sealed payload is longer: the tag of Poly1305 (RFC 8439).
+/// Bytes that sealing adds to a payload: the tag of Poly1305 (RFC 8439).
 const AUTHENTICATION: usize = 16;
 /// Bytes of the length before a payload.
 const PREFIX: usize = 4;
@@ -18,7 +21,7 @@ const PREFIX: usize = 4;
 /// A tag.
 pub(super) type Tag = [u8; TAG];
 
-/// What follows from the value of one key, in one exchange.
+/// Derivation of secrets from the value of one key, in one exchange.
 pub(super) struct Derived(Hkdf<Sha512>);
 
 impl Derived {
@@ -26,14 +29,14 @@ impl Derived {
         Self(Hkdf::new(Some(salt), value))
     }
 
-    /// The tag of the key's record of this number, from 0.
+    /// Returns the tag of the key's record `number`, from 0.
     pub(super) fn tag(&self, number: u32) -> Tag {
         let mut tag = [0; TAG];
         self.expand(b"tag\0", number, &mut tag);
         tag
     }
 
-    /// The payload of that record, padded to `length` bytes ([`padded`]) and sealed.
+    /// Returns the payload of record `number`, padded to `length` bytes ([`padded`]) and sealed.
     pub(super) fn seal(&self, number: u32, payload: &[u8], length: usize) -> Vec<u8> {
         let mut text = Vec::with_capacity(length);
         text.extend_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -42,7 +45,7 @@ impl Derived {
         self.cipher(number).encrypt(&Nonce::default(), text.as_slice()).expect("it is short enough")
     }
 
-    /// What was sealed; nothing, if it was sealed otherwise or altered.
+    /// Opens a payload. Returns `None` if it was sealed otherwise or altered.
     pub(super) fn open(&self, number: u32, sealed: &[u8]) -> Option<Vec<u8>> {
         let mut text = self.cipher(number).decrypt(&Nonce::default(), sealed).ok()?;
         let (length, _) = text.split_first_chunk::<PREFIX>()?;
@@ -53,7 +56,7 @@ impl Derived {
         })
     }
 
-    /// Each key seals one payload, so that its nonce may be 0.
+    /// Each key seals one payload, so the nonce may be 0.
     fn cipher(&self, number: u32) -> ChaCha20Poly1305 {
         let mut key = [0; 32];
         self.expand(b"seal\0", number, &mut key);
@@ -66,12 +69,13 @@ impl Derived {
     }
 }
 
-/// The length to which payloads are padded of which the longest has so many bytes: a power of two, which says little of it.
+/// Returns the padded length of payloads, given the length of the longest: a power of two, which reveals
+/// little about it.
 pub fn padded(longest: usize) -> usize {
     (PREFIX + longest).next_power_of_two()
 }
 
-/// The bytes of a record whose payload is padded to so many.
+/// Returns the bytes of a record, given the padded length of its payload.
 pub fn record(padded: usize) -> usize {
     TAG + padded + AUTHENTICATION
 }

@@ -1,21 +1,21 @@
-//! Counting common bits: one plain loop, compiled for the vector instructions that the machine turns out to have.
+//! Counting of common bits: one plain loop, compiled for the vector instructions available at run time.
 //!
-//! The loop is written once; the compiler makes vector code of it (table look-ups under AVX2, a word at a time elsewhere), but for
-//! what counts under AVX-512 (`vpopcntq`): that is written out.
+//! The loop is written once, and the compiler vectorises it (table look-ups under AVX2, a word at a time
+//! elsewhere). Only the count under AVX-512 (`vpopcntq`) is written by hand.
 
 use super::{Search, Tile};
 use crate::bits::BitTable;
 
-/// Records whose words stand beside each other.
+/// Number of records with interleaved words.
 pub(crate) const LANES: usize = 8;
-/// Queries that are compared with a block at a time.
+/// Number of queries that are compared with a block at a time.
 pub(crate) const QUERIES: usize = 4;
 
-/// Which instructions count the bits.
+/// Instruction set that counts the bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kernel {
-    /// Those that every machine of the target has.
+    /// Instructions that every machine of the target has.
     Portable,
     /// AVX2.
     Avx2,
@@ -24,12 +24,12 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest that this machine has.
+    /// Returns the fastest kernel that this machine supports.
     pub fn best() -> Self {
         Self::all()[0]
     }
 
-    /// All that this machine has, the fastest first.
+    /// Returns all kernels that this machine supports, the fastest first.
     pub fn all() -> Vec<Self> {
         let mut found = Vec::new();
         #[cfg(target_arch = "x86_64")]
@@ -53,7 +53,7 @@ impl Kernel {
             Self::Avx2 => {
                 assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
-                // SAFETY: the line above has made sure that the machine has the instructions.
+                // SAFETY: the line above checks that the machine has the instructions.
                 unsafe {
                     scan_avx2(tile, four);
                 }
@@ -62,7 +62,7 @@ impl Kernel {
             Self::Avx512 => {
                 assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
-                // SAFETY: the line above has made sure that the machine has the instructions.
+                // SAFETY: the line above checks that the machine has the instructions.
                 unsafe {
                     scan_avx512(tile, four);
                 }
@@ -72,7 +72,8 @@ impl Kernel {
         }
     }
 
-    /// Tells how many bits `row` shares with each of these rows of a table; the first of a pair is passed over.
+    /// Passes to the callback the number of bits that `row` has in common with each of these rows of a table.
+    /// The first part of each pair is ignored.
     pub(crate) fn shared(
         self,
         row: &[u64],
@@ -86,7 +87,7 @@ impl Kernel {
             Self::Avx2 => {
                 assert!(is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX2 is called")]
-                // SAFETY: the line above has made sure that the machine has the instructions.
+                // SAFETY: the line above checks that the machine has the instructions.
                 unsafe {
                     shared_avx2(row, table, others, tell);
                 }
@@ -95,7 +96,7 @@ impl Kernel {
             Self::Avx512 => {
                 assert!(is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq"));
                 #[expect(unsafe_code, reason = "a function compiled for AVX-512 is called")]
-                // SAFETY: the line above has made sure that the machine has the instructions.
+                // SAFETY: the line above checks that the machine has the instructions.
                 unsafe {
                     shared_avx512(row, table, others, tell);
                 }
@@ -139,7 +140,7 @@ fn shared(row: &[u64], table: &BitTable, others: &[(u32, u32)], mut tell: impl F
     }
 }
 
-/// How many bits each query shares with each record of a block.
+/// Number of common bits of each query and each record of a block.
 type Counts = [[u64; LANES]; QUERIES];
 
 #[inline(always)]
@@ -179,7 +180,8 @@ fn count(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> Counts {
     counts
 }
 
-/// The same in one register for each query: left to itself the compiler gathers words from several blocks of eight.
+/// Counts with one register for each query. The compiler alone would gather words from several blocks of
+/// eight.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 #[inline]
@@ -199,6 +201,6 @@ fn count_avx512(block: &[[u64; LANES]], queries: [&[u64]; QUERIES]) -> Counts {
         }
     }
     #[expect(unsafe_code, reason = "a register becomes the eight numbers that it holds")]
-    // SAFETY: both are 64 bytes, and every pattern of bits is eight numbers.
+    // SAFETY: both types have 64 bytes, and every bit pattern is a valid array of eight numbers.
     counts.map(|count| unsafe { std::mem::transmute::<__m512i, [u64; LANES]>(count) })
 }

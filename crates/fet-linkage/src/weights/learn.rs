@@ -1,49 +1,56 @@
 //! Match weights by expectation-maximisation, without truth.
 //!
-//! The expectation is each candidate's probability under the weights so far; the maximisation counts levels by them. It begins with what
-//! rows' best candidates are beyond their best decoys. Four guards keep the two classes what their names say. Others are counted among all
-//! pairs, or a random sample, so that they cannot become the matches; m keeps a few matches in its counts of which half are equal; weights
-//! do not fall as similarity rises; and what passes for a match among decoys, rows of one table of which none belong together, beyond what the weights know to be chance, is taken off what
-//! passes for one among the candidates: fields that go together (city and telephone) would be taken for it.
+//! The expectation step computes each candidate's match probability under the current weights. The
+//! maximisation step counts levels with these probabilities. The first counts are the rows' best candidates
+//! beyond their best decoys. Four safeguards keep the two classes from changing roles:
+//!
+//! - Non-matches are counted among all pairs, or a random sample, so that they cannot become the matches.
+//! - m includes a few assumed matches, half of them equal.
+//! - Weights never fall as similarity rises.
+//! - Decoys are rows of one table, and none of them match. Apparent matches among decoys, beyond what the
+//!   weights predict by chance, are subtracted from the apparent matches among candidates. Otherwise fields
+//!   that depend on each other (city and telephone) would pass for a match.
 
 use rayon::prelude::*;
 
 use super::{EQUAL, LEVELS, MISSING, Pairs, Weights};
 
-/// What weights are learned from.
+/// Evidence for learning the weights.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence<'a> {
-    /// Rows of the primary, a sample or all, and the records most like each.
+    /// Rows of the primary, a sample or all, with the most similar records of each.
     pub candidates: &'a Pairs,
-    /// Rows of the primary and the others of its own rows most like each.
+    /// Rows of the primary with the most similar other rows of the same table.
     pub decoys: &'a Pairs,
-    /// How many of all pairs of a row and a record are of each level, in each field.
+    /// Number of pairs of a row and a record at each level, in each field, among all pairs.
     pub all: &'a [[f64; LEVELS]],
-    /// The same of pairs of two rows of the primary, which are none of the matches unless it holds things twice.
+    /// Number of pairs of two rows of the primary at each level, in each field. None of them match, unless
+    /// the table contains duplicates.
     pub own: &'a [[f64; LEVELS]],
-    /// How many pairs one stands for that was counted.
+    /// Number of pairs that each counted pair represents.
     pub each: f64,
-    /// How many rows one stands for that has candidates here.
+    /// Number of rows that each row with candidates represents.
     pub each_row: f64,
-    /// The records among which a row's match is.
+    /// Number of records that may match a row.
     pub records: usize,
-    /// The rows among which its decoys are.
+    /// Number of rows that may be a row's decoys.
     pub others: usize,
 }
 
-/// Matches that are assumed before any is seen, in each field.
+/// Number of matches assumed in advance, in each field.
 const ASSUMED: f64 = 10.0;
-/// Counted pairs that are assumed of each level.
+/// Number of counted pairs assumed at each level.
 const UNSEEN: f64 = 0.5;
-/// Rounds at most, and those before decoys are counted: weights are rough at first.
+/// Maximum number of rounds, and number of rounds before decoys count, since the first weights are rough.
 const ROUNDS: usize = 100;
 const ROUGH: usize = 2;
-/// It ends where no probability moves by more.
+/// Largest change of a probability at which learning ends.
 const STILL: f64 = 1e-4;
-/// Rows whose sums are one thread's; they are added up in order, whatever the number of threads.
+/// Number of rows that one thread sums. The sums are added in order, so that the result does not depend on
+/// the number of threads.
 const CHUNK: usize = 128;
 
-/// Learns the weights. The same on any number of threads.
+/// Learns the weights. The result does not depend on the number of threads.
 pub fn learn(evidence: &Evidence<'_>) -> Weights {
     let mut state = State::from(&first(evidence), evidence);
     let mut weights = state.weights(evidence);
@@ -63,9 +70,11 @@ pub fn learn(evidence: &Evidence<'_>) -> Weights {
     weights
 }
 
-/// What passes for matches before there are weights. Of the rows' best candidates a share m are matches and the others like best decoys: in
-/// each field a share any = m + (1 - m)·own reaches a level that a share `own` of the best decoys reaches, and m is at least what any level
-/// of any field says. The levels of matches are what best candidates have beyond 1 - m of the best decoys.
+/// Returns the first counts of matches, before there are weights. Among the rows' best candidates, a share m
+/// are matches, and the others resemble the best decoys. If a share `own` of the best decoys reaches a level
+/// of a field, then a share any = m + (1 - m)·own of the best candidates reaches it. m is the largest value
+/// that follows from any level of any field. The levels of matches are those of the best candidates minus 1 -
+/// m times those of the best decoys.
 fn first(evidence: &Evidence<'_>) -> Counts {
     let fields = evidence.all.len();
     let (best, own) = (bests(evidence.candidates, fields), bests(evidence.decoys, fields));
@@ -91,7 +100,7 @@ fn first(evidence: &Evidence<'_>) -> Counts {
     found
 }
 
-/// The levels of each row's first pair, in each field.
+/// Returns the number of rows whose first pair is at each level, in each field.
 fn bests(pairs: &Pairs, fields: usize) -> Vec<[f64; LEVELS]> {
     let mut counts = vec![[0.0; LEVELS]; fields];
     for row in 0..pairs.rows() {
@@ -103,7 +112,7 @@ fn bests(pairs: &Pairs, fields: usize) -> Vec<[f64; LEVELS]> {
     counts
 }
 
-/// Of each level half as many as of the next more similar one.
+/// Returns the assumed shares of levels: each level has half the share of the next more similar level.
 fn assumed() -> [f64; LEVELS] {
     let mut m = [0.0; LEVELS];
     (0..LEVELS).for_each(|level| m[level] = 0.5f64.powi((EQUAL - level) as i32));
@@ -115,11 +124,11 @@ fn normal(counts: [f64; LEVELS]) -> [f64; LEVELS] {
     counts.map(|count| count / sum)
 }
 
-/// What a round ends with.
+/// Result of a round.
 struct State {
     m: Vec<[f64; LEVELS]>,
     matched: f64,
-    /// The matches among all pairs, by level: they are none of the others.
+    /// Matches among all pairs, by level, which do not count as non-matches.
     taken: Vec<[f64; LEVELS]>,
 }
 
@@ -143,12 +152,14 @@ impl State {
     }
 
     fn weights(&self, evidence: &Evidence<'_>) -> Weights {
-        // What is left of all pairs is none of the matches, if these were found; a row and another of its own table are none in any case.
+        // If all matches were found, the remaining pairs are non-matches. Two rows of one table are
+        // non-matches in any case.
         let rest = |((all, own), taken): ((&[f64; LEVELS], &[f64; LEVELS]), &[f64; LEVELS])| {
             let (pairs, owns) = (all.iter().sum::<f64>(), own.iter().sum::<f64>());
             normal(std::array::from_fn(|level| {
                 let least = (all[level] - taken[level]).max(0.0);
-                // As fine as either count is: of few own pairs a level that none has may be no rarer than one in as many.
+                // The finer of the two counts applies: with few own pairs, a level without any of them may
+                // still have a share of about one in their number.
                 let like_own = if owns > 0.0 { (own[level] + UNSEEN) * pairs / owns } else { f64::INFINITY };
                 (least + UNSEEN * evidence.each).min(like_own)
             }))
@@ -168,7 +179,8 @@ impl State {
     }
 }
 
-/// ln(m/u), by pools of neighbouring levels where it would fall (pool adjacent violators; Ayer et al. 1955).
+/// Returns ln(m/u), and pools neighbouring levels where it would fall (pool adjacent violators; Ayer et al.
+/// 1955).
 fn rising(m: &[f64; LEVELS], u: &[f64; LEVELS]) -> [f64; LEVELS] {
     let mut pools: Vec<(f64, f64, usize)> = Vec::with_capacity(LEVELS);
     for (&m, &u) in m.iter().zip(u) {
@@ -186,14 +198,15 @@ fn rising(m: &[f64; LEVELS], u: &[f64; LEVELS]) -> [f64; LEVELS] {
     std::array::from_fn(|_| levels.next().unwrap_or_default())
 }
 
-/// Expected matches among the candidates of some rows, in all and by level of each field.
+/// Expected matches among the candidates of some rows, in total and by level of each field.
 struct Counts {
     rows: usize,
     matches: f64,
-    /// The sum of the squares of the rows' expected matches.
+    /// Sum of the squares of the rows' expected matches.
     squares: f64,
     levels: Vec<[f64; LEVELS]>,
-    /// Those of rows that have none after all, as far as the weights know: of a row with s expected matches a share 1 - s.
+    /// Expected matches of rows that have no match, as far as the weights predict: a share 1 - s for a row
+    /// with s expected matches.
     chance: Vec<[f64; LEVELS]>,
 }
 
@@ -246,8 +259,9 @@ impl Counts {
         }
     }
 
-    /// Takes off what passes for a match among decoys beyond what the weights know of. Rows with a match expect a mean of `with` matches,
-    /// rows without one as many as decoys: how many of either there are follows from the mean of all rows.
+    /// Subtracts the apparent matches among decoys beyond what the weights predict. Rows with a match have
+    /// `with` expected matches on average, and rows without a match have as many as decoys. The mean of all
+    /// rows determines the number of rows of each kind.
     fn correct(&mut self, decoys: &Self, evidence: &Evidence<'_>) {
         if self.matches <= 0.0 {
             return;

@@ -1,4 +1,5 @@
-//! Candidates by their match weights: the fields of each are filters of their own, compared by the correlation of their bits.
+//! Ranking of candidates by their match weights. Each field of a candidate is a separate filter, compared by
+//! the correlation of its bits.
 
 use std::collections::HashMap;
 
@@ -10,43 +11,46 @@ use crate::mix;
 use crate::neighbours::Neighbours;
 use crate::search::{Index, Measure};
 
-/// The filters of each field of two tables: as many of the queries as of the records, each pair of one length.
+/// Filters of each field of two tables. Queries and records have the same number of fields, with equal
+/// lengths.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
-    /// Of the rows that are linked.
+    /// Filters of the rows that are linked.
     pub queries: &'a [BitTable],
-    /// Of the records among which their matches are.
+    /// Filters of the records that may match them.
     pub records: &'a [BitTable],
 }
 
-/// The best candidates, with the probability of each's being the match as its score.
+/// Best candidates, scored by their match probabilities.
 #[derive(Debug)]
 pub struct Ranked {
-    /// The most probable first.
+    /// Candidates of each row, the most probable first.
     pub neighbours: Neighbours,
-    /// The mean number of matches of a row that are expected among all candidates, at most 1.
+    /// Mean expected number of matches of a row among all candidates, at most 1.
     pub matched: f64,
-    /// What was learned.
+    /// Learned weights.
     pub weights: Weights,
 }
 
-/// Rows that weights are learned from, at most.
+/// Maximum number of rows for learning weights.
 const LEARNED: usize = 4_000;
-/// Rows that are decoys' first, at most, and the decoys of each.
+/// Maximum number of rows with decoys, and number of decoys of each.
 const DECOYED: usize = 2_000;
 const DECOYS: usize = 20;
-/// Pairs among which others are counted, at most.
+/// Maximum number of pairs among which non-matches are counted.
 const COUNTED: usize = 500_000;
-/// How many candidates of each query are compared by field where `take` are wanted, of so many records.
+/// Returns the number of candidates of each query that are compared by field, if `take` of `records` records
+/// are wanted.
 pub fn candidates(take: usize, records: usize) -> usize {
     (4 * take).max(50).min(records)
 }
 
-/// The best `take` of the candidates `found` of each query, by match weights that are learned from these tables alone. `queries` are the
-/// filters that candidates were found by. The same on any number of threads.
+/// Returns the best `take` of the candidates `found` of each query, by match weights that are learned from
+/// these tables alone. `queries` are the filters that the candidate search used. The result does not depend
+/// on the number of threads.
 ///
 /// # Panics
-/// If tables have different numbers of rows or fields, or fewer than `take` were found.
+/// If tables have different numbers of rows or fields, or if there are fewer than `take` candidates.
 pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: usize, seed: u64) -> Ranked {
     assert_eq!(fields.queries.len(), fields.records.len(), "fields of both tables");
     assert!(take <= found.take, "{take} of {} candidates", found.take);
@@ -93,7 +97,7 @@ pub fn rank(queries: &BitTable, fields: Fields<'_>, found: &Neighbours, take: us
 }
 
 impl Fields<'_> {
-    /// The level of each field of two rows.
+    /// Returns the level of each field of two rows.
     fn levels(self, query: usize, record: usize) -> impl Iterator<Item = u8> {
         self.queries.iter().zip(self.records).map(move |(queries, records)| {
             let measure = Measure::Correlation(queries.bits() as u32);
@@ -102,7 +106,7 @@ impl Fields<'_> {
     }
 }
 
-/// A row's best candidates with their probabilities, and the sum over all.
+/// Returns a row's best candidates with their probabilities, and the sum over all candidates.
 fn best(
     fields: Fields<'_>,
     rarities: &[Vec<f32>],
@@ -118,14 +122,15 @@ fn best(
     };
     let mut weighed: Vec<f64> = found.iter().map(weigh).collect();
     let mut pairs: Vec<(f64, usize)> = weighed.iter().copied().zip(0..).collect();
-    // By weight, since probabilities may be equal where weights are not; equal weights in the order in which they were found.
+    // Sorted by weight, since probabilities may be equal where weights differ. Equal weights keep the order
+    // of the search.
     pairs.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
     weights.probabilities(&mut weighed);
     let best = pairs[..take].iter().map(|&(_, place)| (weighed[place], found[place])).collect();
     (best, weighed.iter().sum())
 }
 
-/// Of each field and row, -ln of the share of the rows of both tables that have its value besides.
+/// -ln of the share of the rows of both tables that also have the value, for each field and row.
 struct Rarities {
     queries: Vec<Vec<f32>>,
     records: Vec<Vec<f32>>,
@@ -149,7 +154,7 @@ impl Rarities {
             }
         }
         let alone = alone(counts.values().flatten().copied());
-        // One of either table may be the match, or the row itself.
+        // One row with the value in each table may be the match or the row itself, and does not count.
         let rarity = |row: &[u64]| {
             let [queries, records] = counts.get(row).copied().unwrap_or_default();
             let others = queries.saturating_sub(1) + records.saturating_sub(1);
@@ -160,8 +165,9 @@ impl Rarities {
     }
 }
 
-/// How many more are expected to have a value that nobody else has, by how many values of one table two have and one has (Good 1953); half
-/// of a value more has two, so that it is never nothing, and it is at most half of one.
+/// Returns the expected number of other rows with a value that occurs once, from the numbers of values that
+/// occur once and twice in one table (Good 1953). Half a value is added to those that occur twice, so that
+/// the result is never 0. The result is at most 0.5.
 fn alone(counts: impl Iterator<Item = u32>) -> f32 {
     let (mut one, mut two) = (0.0f32, 0.5f32);
     for count in counts {
@@ -174,7 +180,7 @@ fn alone(counts: impl Iterator<Item = u32>) -> f32 {
     (2.0 * two / (one + 1.0)).min(0.5)
 }
 
-/// Rows of the primary with those of its own rows that are most like each.
+/// Returns rows of the primary with the most similar other rows of the same table.
 fn decoys(queries: &BitTable, fields: &[BitTable], rarities: &Rarities) -> Pairs {
     let rows: Vec<usize> = spread(queries.rows(), DECOYED).collect();
     let sample: Vec<u64> = rows.iter().flat_map(|&row| queries.row(row)).copied().collect();
@@ -198,8 +204,9 @@ fn decoys(queries: &BitTable, fields: &[BitTable], rarities: &Rarities) -> Pairs
     pairs
 }
 
-/// How many of all pairs have each level of each field, by counting all or a random sample; and how many pairs one counted stands for. Pairs
-/// of a row with itself are left out where both tables are one.
+/// Returns the number of all pairs at each level of each field, and the number of pairs that each counted
+/// pair represents. It counts all pairs or a random sample. If both tables are one (`is_one`), it omits pairs
+/// of a row with itself.
 fn count(fields: Fields<'_>, seed: u64, is_one: bool) -> (Vec<[f64; LEVELS]>, f64) {
     let rows = |tables: &[BitTable]| tables.first().map_or(0, BitTable::rows);
     let (queries, records) = (rows(fields.queries), rows(fields.records));
@@ -229,13 +236,13 @@ fn count(fields: Fields<'_>, seed: u64, is_one: bool) -> (Vec<[f64; LEVELS]>, f6
         to.as_flattened_mut().iter_mut().zip(from.as_flattened()).for_each(|(to, from)| *to += from);
         to
     };
-    // Whole numbers have one sum in any order.
+    // Sums of whole numbers do not depend on the order.
     let counts = (0..counted).into_par_iter().fold(none, count).reduce(none, add);
     let each = pairs as f64 / counted.max(1) as f64;
     (counts.into_iter().map(|counts| counts.map(|count| count as f64 * each)).collect(), each)
 }
 
-/// At most `most` of the rows, evenly spread.
+/// Returns at most `most` of the rows, evenly spaced.
 fn spread(rows: usize, most: usize) -> impl Iterator<Item = usize> {
     let taken = rows.min(most);
     (0..taken).map(move |at| (at as u128 * rows as u128 / taken as u128) as usize)
@@ -247,7 +254,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// Rows of 128 bits; the first are those of another table with one word changed.
+    /// Returns rows of 128 bits. The first rows are those of another table with one word changed.
     fn table(rows: usize, like: Option<&BitTable>, seed: u64) -> BitTable {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut words: Vec<u64> = (0..2 * rows).map(|_| rng.next_u64() & rng.next_u64()).collect();
@@ -274,7 +281,7 @@ mod tests {
         assert_eq!((&one.neighbours, &one.weights), (&three.neighbours, &three.weights));
         assert_eq!(one.matched.to_bits(), three.matched.to_bits());
         let right = (0..125).filter(|&row| one.neighbours.row(row)[0] == row as u32).count();
-        // All but what the candidates lack: the first field alone finds nearly all.
+        // All matches that are among the candidates: the first field alone finds nearly all of them.
         assert!(right > 115, "{right} of 125");
         assert!((0..300).all(|row| one.neighbours.scores(row).is_sorted_by(|a, b| a >= b)));
     }
@@ -285,9 +292,9 @@ mod tests {
         assert!((counts(1_000, 10) - 21.0 / 1_001.0).abs() < 1e-6);
         assert!(
             (counts(200, 0) - 1.0 / 201.0).abs() < 1e-6,
-            "nothing stands twice, and half of a value might"
+            "no value occurs twice, and half a value is assumed to"
         );
-        assert_eq!(counts(10, 50), 0.5, "never more than half of one");
+        assert_eq!(counts(10, 50), 0.5, "at most half a row");
         assert_eq!(alone([3, 7].into_iter()), 0.5);
     }
 

@@ -1,4 +1,4 @@
-//! The settings of numbers and dates: what they mean, and which of them are refused.
+//! Meaning of the settings of numbers and dates, and their checks.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use super::{ClkSettings, Weighting};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// The one order that fits all cells of a column; a column that both orders fit is refused.
+    /// Chooses the order that fits all cells of a column. If both orders fit, the linker refuses the column.
     #[default]
     Auto,
     /// 31/12/1990.
@@ -25,11 +25,12 @@ pub enum Order {
     MonthFirst,
 }
 
-/// Sign before the decimals of a number.
+/// Decimal separator of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sign {
-    /// The one sign that fits all cells of a column; a column that both signs fit is refused.
+    /// Chooses the separator that fits all cells of a column. If both separators fit, the linker refuses the
+    /// column.
     #[default]
     Auto,
     /// 1,234.5.
@@ -38,10 +39,10 @@ pub enum Sign {
     Comma,
 }
 
-/// Function that writes a cell in the one form in which cells are compared.
+/// Function that writes a cell in the compared form.
 type Spell = Box<dyn Fn(&str) -> Option<String>>;
 
-/// Which columns hold dates and numbers that are compared by their distance, and the forms that are declared for them.
+/// Columns of dates and numbers that are compared by distance, with their declared forms.
 pub(super) struct Forms<'a> {
     pub(super) near: &'a [f64],
     pub(super) dates: &'a [usize],
@@ -55,11 +56,11 @@ impl<'a> Forms<'a> {
         Self { near, dates, order: *date_order, sign: *decimal }
     }
 
-    /// The table with the dates and numbers of these columns in one spelling. Each column is read in one form: that which is declared, which its
-    /// own cells show, or which the cells of the run's keys showed.
+    /// Returns the table with the dates and numbers of these columns in one spelling. Each column has one
+    /// form: the declared form, the form shown by its own cells, or the form of the run's keys.
     ///
     /// # Errors
-    /// A column whose cells fit both forms, or contradict each other or what is declared.
+    /// If the cells of a column fit both forms, contradict each other, or contradict the declared form.
     pub(super) fn spelled<'t>(&self, table: &'t TextTable) -> Result<Cow<'t, TextTable>, LinkError> {
         let columns = table.columns();
         let near: Vec<usize> =
@@ -104,7 +105,7 @@ impl<'a> Forms<'a> {
     }
 }
 
-/// What messages say of a choice of forms.
+/// Words that messages use for a choice of forms.
 struct Words {
     what: &'static str,
     forms: &'static str,
@@ -125,17 +126,17 @@ const NUMBERS: Words = Words {
     values: "\"point\" or \"comma\"",
 };
 
-/// The choice of one of two forms for a column.
+/// Choice of one of two forms for a column.
 struct Choice<'a, T> {
     forms: [T; 2],
-    /// What is declared, or what the run's keys showed.
+    /// Declared form, or form of the run's keys.
     known: Option<T>,
     decided: Decided<T>,
     words: &'a Words,
 }
 
 impl<T: Copy + PartialEq> Choice<'_, T> {
-    /// The form, or an error that names the first row that does not fit.
+    /// Returns the form, or an error that names the first row that does not fit.
     fn settle<'c>(
         &self,
         column: usize,
@@ -168,7 +169,7 @@ impl<T: Copy + PartialEq> Choice<'_, T> {
         let contradicts = |cell: &str| fits(other, cell) && !fits(known, cell);
         let contradicted = match self.decided {
             Decided::Both => true,
-            // Dates with points are usually of the first form, but could be of the other.
+            // Dates with points usually have the first form, but could have the other.
             Decided::As(form) if form != known => true,
             _ => false,
         };
@@ -178,27 +179,27 @@ impl<T: Copy + PartialEq> Choice<'_, T> {
             row => refuse(
                 row,
                 format!(
-                    "{what} of key column {number} are not in the form that `linker.{setting}` says, or that the run's keys had ({forms}). \
-                     Correct them, or the setting."
+                    "{what} of key column {number} differ from the form of `linker.{setting}` or of the run's keys ({forms}). Correct the \
+                     cells or the setting."
                 ),
             ),
         }
     }
 }
 
-/// An error about the cell of this row, from 0.
+/// Returns an error about the cell of this row, from 0.
 fn refuse<T>(row: Option<usize>, problem: String) -> Result<T, LinkError> {
     Err(LinkError::Value { row: row.unwrap_or(0) + 1, problem })
 }
 
-/// How each column is compared, by these settings.
+/// Returns the comparison of each column, according to these settings.
 pub(super) fn of(near: &[f64], dates: &[usize]) -> Vec<Option<Near>> {
     let of_column =
         |(at, &reach): (usize, &f64)| (reach > 0.0).then(|| Near { reach, dates: dates.contains(&(at + 1)) });
     near.iter().enumerate().map(of_column).collect()
 }
 
-/// Refuses distances and dates of columns that have none.
+/// Refuses invalid distances, and dates of columns without a distance.
 pub(super) fn check(settings: &ClkSettings) -> Result<(), Violation> {
     let ClkSettings { near, dates, groups, weighting, .. } = settings;
     if let Some(wrong) = near.iter().find(|reach| !(reach.is_finite() && **reach >= 0.0)) {
@@ -210,13 +211,13 @@ pub(super) fn check(settings: &ClkSettings) -> Result<(), Violation> {
     }
     let reach = |column: usize| column.checked_sub(1).and_then(|at| near.get(at)).copied().unwrap_or(0.0);
     if let Some(wrong) = dates.iter().find(|&&column| reach(column) == 0.0) {
-        let rule = "must name columns (the first is 1) for which `near` says how many days count as near";
+        let rule = "must name columns (the first is 1) with a distance in days in `near`";
         return Err(Violation::new("dates", rule, wrong));
     }
     for (group, one) in groups.iter().zip(1..) {
         let of_group = groups.iter().zip(1..).filter(|(other, _)| *other == group);
         for (_, other) in of_group {
-            let rule = format!("must be the same for columns {one} and {other}, which are of one group");
+            let rule = format!("must be equal for columns {one} and {other}, which belong to one group");
             if reach(one).to_bits() != reach(other).to_bits() {
                 return Err(Violation::new("near", rule, format!("{near:?}")));
             }
@@ -228,7 +229,7 @@ pub(super) fn check(settings: &ClkSettings) -> Result<(), Violation> {
     Ok(())
 }
 
-/// What an owner should know of columns whose distances tell little.
+/// Returns the data holder's warnings about columns whose distances carry little information.
 pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<String> {
     let mut warnings = Vec::new();
     let columns = of(&settings.near, &settings.dates).into_iter().enumerate();
@@ -239,8 +240,8 @@ pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<Strin
         let (kind, number) = (if near.dates { "dates" } else { "numbers" }, column + 1);
         if 2 * read.len() < filled.len() {
             warnings.push(format!(
-                "{} of {} cells of key column {number} are no {kind} (or none that `linker.near` can tell apart) and are compared by their \
-                 letters",
+                "{} of {} cells of key column {number} are not {kind} (or are too large for the grid of `linker.near`) and are compared as \
+                 text",
                 filled.len() - read.len(),
                 filled.len()
             ));
@@ -248,7 +249,7 @@ pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<Strin
         let differ = read.windows(2).any(|two| two[0].0.to_bits() != two[1].0.to_bits());
         if differ && read.windows(2).all(|two| two[0].1 == two[1].1) {
             warnings.push(format!(
-                "all {kind} of key column {number} are the same for `linker.near`, which is {}: it is too large",
+                "all {kind} of key column {number} are indistinguishable at `linker.near` = {}, which is too large",
                 near.reach
             ));
         }
@@ -256,7 +257,7 @@ pub(super) fn warnings(settings: &ClkSettings, records: &TextTable) -> Vec<Strin
     warnings
 }
 
-/// Refuses distances of another number than the columns.
+/// Refuses a number of distances that differs from the number of columns.
 pub(super) fn fits(near: &[f64], fields: usize) -> Result<(), LinkError> {
     if !near.is_empty() && near.len() != fields {
         return Err(crate::wrong_length("near", near.len(), fields));

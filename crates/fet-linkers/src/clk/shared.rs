@@ -1,4 +1,4 @@
-//! What owners who encode their tables apart have in common: the linkage schema.
+//! The linkage schema of data holders who encode their tables separately.
 
 use std::collections::BTreeMap;
 
@@ -14,41 +14,43 @@ use zeroize::Zeroizing;
 use super::{ClkSettings, Harden, Order, Sign, Weighting, near, salt, schema, weights};
 use crate::known;
 
-/// The form of the file that a linkage schema is kept in.
+/// Format of the file of a linkage schema.
 const FORMAT: &str = "fet linkage schema 1";
 
-/// How records become encodings that can be compared: both owners need the same, and the same secret.
+/// Encoding of records for later comparison. All data holders need the same schema and the same secret.
 ///
-/// It holds no text, but how frequent the q-grams and words of the records are that it was learned from, and whoever has the secret
-/// can look one up. It is for owners who have the secret, not for the unit that compares.
+/// The schema contains no text, but the frequencies of the q-grams and words of the records used for
+/// learning. A party with the secret can look up each frequency. The schema is for data holders with the
+/// secret, and not for the unit that compares.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkageSchema {
     format: String,
-    /// Tells the encodings of one project from those of others under the same secret; drawn at random.
+    /// Random salt that separates the encodings of one project from those of other projects under the same
+    /// secret.
     salt: String,
     bits: usize,
     q: usize,
     weighting: Weighting,
     hardening: Harden,
-    /// The bits that diffusion combines; 0 where there is none. What a schema of before did not say is not written where it says nothing, so
-    /// that fingerprints stay.
+    /// Number of bits that diffusion combines; 0 without diffusion. A setting that older schemas lack is not
+    /// written if it has no effect, so that fingerprints stay the same.
     #[serde(default, skip_serializing_if = "is_zero")]
     diffusion: usize,
-    /// The column by which hashes are salted, from 1; 0 for none.
+    /// Column that salts the hashes, from 1; 0 for none.
     #[serde(default, skip_serializing_if = "is_zero")]
     salt_column: usize,
-    /// How many characters of it count; 0 for all.
+    /// Number of its leading characters that count; 0 for all.
     #[serde(default, skip_serializing_if = "is_zero")]
     salt_signs: usize,
-    /// The declared forms of dates and numbers; left out where each column's cells decide.
+    /// Declared forms of dates and numbers; omitted if each column's cells decide.
     #[serde(default, skip_serializing_if = "is_usual")]
     date_order: Order,
     #[serde(default, skip_serializing_if = "is_usual")]
     decimal: Sign,
     missing: Vec<String>,
     fields: Vec<Field>,
-    /// In parts of a bit, by their tags.
+    /// Number of bits of each listed q-gram by its tag, in stored fractions of a bit.
     grams: BTreeMap<String, u16>,
 }
 
@@ -58,14 +60,14 @@ pub struct LinkageSchema {
 struct Field {
     name: String,
     group: u32,
-    /// How many bits each q-gram sets, where all set the same.
+    /// Number of bits that each q-gram sets, if all set the same number.
     hashes: usize,
-    /// What a q-gram that is not listed sets, in parts of a bit.
+    /// Number of bits of a q-gram that is not listed, in stored fractions of a bit.
     unknown: u16,
-    /// The distance from which on its numbers, or dates in days, have nothing in common; 0 for texts.
+    /// Distance from which two numbers, or dates in days, have nothing in common; 0 for texts.
     #[serde(default, skip_serializing_if = "is_nothing")]
     near: f64,
-    /// Whether it holds dates.
+    /// True if the column contains dates.
     #[serde(default, skip_serializing_if = "is_false")]
     dates: bool,
 }
@@ -90,10 +92,11 @@ fn is_zero(value: &usize) -> bool {
 }
 
 impl LinkageSchema {
-    /// The schema of these columns by `settings`, with weights from the records of `table`.
+    /// Returns the schema of these columns by `settings`, with weights from the records of `table`.
     ///
     /// # Errors
-    /// Weights or groups of another number than the columns; match weights.
+    /// If the number of weights or groups differs from the number of columns, or if the settings use match
+    /// weights.
     pub fn learn(
         settings: &ClkSettings,
         names: &[String],
@@ -139,7 +142,7 @@ impl LinkageSchema {
     /// Refuses a schema that [`LinkageSchema::learn`] cannot have made.
     ///
     /// # Errors
-    /// The first field that is wrong.
+    /// If a field is invalid. The error names the first such field.
     pub fn check(&self) -> Result<(), Violation> {
         if self.format != FORMAT {
             return Err(Violation::new("format", format!("must be \"{FORMAT}\""), &self.format));
@@ -181,7 +184,7 @@ impl LinkageSchema {
             return Err(Violation::new("salt", "must have 32 hexadecimal digits (0-9, a-f)", found));
         }
         if self.fields.is_empty() {
-            return Err(Violation::new("fields", "must name one or more", "[]"));
+            return Err(Violation::new("fields", "must name at least one field", "[]"));
         }
         if let Some(field) = self.fields.iter().find(|field| field.hashes > MOST_HASHES) {
             return Err(Violation::new("hashes", format!("must be at most {MOST_HASHES}"), field.hashes));
@@ -196,35 +199,35 @@ impl LinkageSchema {
         }
     }
 
-    /// The names of the columns that it was learned from.
+    /// Returns the names of the columns used for learning.
     pub fn names(&self) -> Vec<String> {
         self.fields.iter().map(|field| field.name.clone()).collect()
     }
 
-    /// Whether encodings are hardened: how many bits they have says nothing of the texts then.
+    /// Returns true if encodings are hardened, so that their numbers of bits reveal nothing about the texts.
     pub fn is_hardened(&self) -> bool {
         self.hardening != Harden::None
     }
 
-    /// The distances of the fields: none where all are texts.
+    /// Returns the distances of the fields; 0 for texts.
     fn near(&self) -> Vec<f64> {
         self.fields.iter().map(|field| field.near).collect()
     }
 
-    /// The fields that hold dates, from 1.
+    /// Returns the fields with dates, from 1.
     fn dates(&self) -> Vec<usize> {
         self.fields.iter().zip(1..).filter(|(field, _)| field.dates).map(|(_, number)| number).collect()
     }
 
-    /// How many q-grams and words it tells.
+    /// Returns the number of q-grams and words that the schema lists.
     pub fn told(&self) -> usize {
         self.grams.len()
     }
 
-    /// The encodings of a table with these columns, in this order.
+    /// Returns the encodings of a table with these columns, in this order.
     ///
     /// # Errors
-    /// Dates or numbers that fit two forms, or not the declared one.
+    /// If dates or numbers fit two forms, or do not have the declared form.
     pub fn encode(&self, secret: &[u8], table: &TextTable) -> Result<BitTable, LinkError> {
         let (near, dates) = (self.near(), self.dates());
         let forms = near::Forms { near: &near, dates: &dates, order: self.date_order, sign: self.decimal };
@@ -251,7 +254,7 @@ impl LinkageSchema {
         }
     }
 
-    /// What encodings under this schema and this secret are known by. It tells neither.
+    /// Returns a fingerprint of encodings under this schema and this secret. The fingerprint reveals neither.
     pub fn fingerprint(&self, secret: &[u8]) -> String {
         let text = serde_json::to_string(self).unwrap_or_default();
         let key = for_project(secret, self.salt.as_bytes(), "fingerprint");

@@ -1,4 +1,4 @@
-//! What `clk` finds, tells and warns of.
+//! Links, disclosure and warnings of `clk`.
 
 use super::*;
 use fet_core::linker::link;
@@ -13,7 +13,8 @@ pub(super) fn clk(change: impl Fn(&mut ClkSettings)) -> Clk {
     Clk(settings)
 }
 
-/// The words "wireless", "mouse" and "black" stand in every record, what tells them apart in one.
+/// Every record contains the words "wireless", "mouse" and "black". A code that occurs once distinguishes the
+/// records.
 fn products() -> Vec<String> {
     (0..60).map(|row| format!("wireless optical mouse black usb edition model {}", code(row))).collect()
 }
@@ -27,7 +28,7 @@ fn code(row: usize) -> String {
 fn rare_words_decide_and_common_ones_do_not() {
     let products = products();
     let asked: Vec<String> = (0..60).map(|row| format!("{} mouse", code(row))).collect();
-    // How far the right record is ahead of the next, in the mean.
+    // Mean margin of the right record over the next.
     let ahead = |weighting| {
         let linker = clk(|settings| (settings.weighting, settings.neighbours) = (weighting, 2));
         let keys = |cells: &[String]| Keys::Text(TextTable::new(1, cells.to_vec()));
@@ -57,7 +58,7 @@ fn what_is_missing_on_one_side_does_not_tell_against_a_pair() {
     assert!((0..rows).all(|row| links.similarities(row).is_some_and(|s| s[0] > 0.5)));
 }
 
-/// Names that nobody was told of, one column of few values beside one of many.
+/// Unknown names, in a column with few values and a column with many.
 #[test]
 fn swapped_texts_of_one_group_are_alike() {
     let names: Vec<[String; 2]> = (0..60).map(|row| [code(row % 5), code(row)]).collect();
@@ -87,7 +88,7 @@ fn what_counts_as_missing_is_a_setting() {
     assert_eq!(similar(&["NULL", "n/a"]), [false, true, false]);
 }
 
-/// No record tells how rare its own q-grams are, and one alone is still found.
+/// A single record cannot reveal the rarity of its own q-grams, but is still found.
 #[test]
 fn a_single_row_is_linked() {
     let records = text(2, &["anna", "smith", "bert", "jones", "carl", "weber"]);
@@ -115,7 +116,7 @@ fn filters_that_are_too_full_and_blocking_that_does_not_pay_are_told() {
     assert!(blocks.contains("`block_bits = 24`") && blocks.contains("all pairs"), "{blocks}");
 }
 
-/// What stands in fewer than three records is in no message.
+/// Messages omit q-grams and words that occur in fewer than three records.
 #[test]
 fn rare_words_are_not_told() {
     let told = |cells: &[&str]| {
@@ -128,11 +129,11 @@ fn rare_words_are_not_told() {
             .len()
     };
     assert_eq!(told(&["alpha", "alpha", "index"]), 0);
-    // Seven trigrams of a padded word of five letters, and the word.
+    // A padded word of five letters has seven trigrams. The word itself counts, too.
     assert_eq!(told(&["alpha", "alpha", "alpha", "index"]), 8);
 }
 
-/// Two owners who have a schema in common, and each its own table.
+/// Two data holders with a common schema and separate tables.
 fn owners() -> (LinkageSchema, TextTable, TextTable) {
     let table = |cells: &[String]| TextTable::new(1, cells.to_vec());
     let (ours, theirs) = (products(), (0..60).map(|row| format!("{} mouse", code(row))).collect::<Vec<_>>());
@@ -181,7 +182,7 @@ fn a_schema_that_nobody_made_is_refused() {
     assert!(with("grams", serde_json::json!({ "xyz": 3 })).contains("grams"));
 }
 
-/// A text is hashed once for all fields of a group: it must set the same bits whichever of them comes first.
+/// A text has one hash for all fields of a group, so it must set the same bits whichever field comes first.
 #[test]
 fn what_a_row_sets_does_not_depend_on_the_rows_before_it() {
     for weighting in [Weighting::Entropy, Weighting::Rarity] {
@@ -215,7 +216,7 @@ fn a_schema_whose_group_disagrees_is_refused() {
     assert!(problem.contains("fields") && problem.contains("group"), "{problem}");
 }
 
-/// Of a name and a date of birth; the last letter of the name is another in the second table.
+/// Returns names and dates of birth. In the second table, the last letter of each name differs.
 fn people(mistyped: bool) -> Vec<String> {
     let last = |row: usize| if mistyped { "x".to_string() } else { code(row + 9)[..1].to_string() };
     (0..60)
@@ -246,14 +247,14 @@ fn diffused_filters_find_each_other_by_the_settings_they_share() {
     };
     let [(few, near), (more, far)] = [similar([4, 4]), similar([12, 12])];
     assert_eq!((few, more), (60, 60));
-    assert!(near > 1.3 * far, "{near} {far}: the more bits are combined, the less similar is what differs");
+    assert!(near > 1.3 * far, "{near} {far}: combining more bits makes different records less similar");
     assert!(similar([4, 12]).0 < 20, "other places for each number of them");
 }
 
 #[test]
 fn records_are_linked_within_their_stratum_only() {
     let mut theirs = people(true);
-    // One is in another year, one in none.
+    // One record has another year, and one has none.
     (theirs[1], theirs[3]) = ("1999-04-09".into(), String::new());
     let linked = |change: fn(&mut ClkSettings)| {
         let keys = |cells: Vec<String>| Keys::Text(TextTable::new(2, cells));
@@ -305,7 +306,7 @@ fn a_schema_says_how_encodings_are_diffused_and_salted() {
     let (a, b) = (encode(&schema, false), encode(&copy, true));
     let found = Index::new(&b).search(&a, 1, Measure::Correlation(2_048), &|_| ());
     assert!((0..60).all(|row| found.row(row) == [row as u32]));
-    // What has no effect is not in the file, and what has changes the fingerprint.
+    // The file omits settings without effect. Settings with an effect change the fingerprint.
     let plain = learn(|settings| settings.diffusion = 6);
     let text = serde_json::to_string(&plain).expect("JSON");
     assert!(!text.contains("diffusion") && !text.contains("salt_"), "{text}");

@@ -1,4 +1,5 @@
-//! Match weights in `clk`: a filter of its own for each column, or group of columns, beside that of the record.
+//! Match weights in `clk`: a separate filter for each column, or group of columns, in addition to the filter
+//! of the record.
 
 use fet_core::data::TextTable;
 use fet_core::linker::LinkError;
@@ -11,24 +12,25 @@ use serde::{Deserialize, Serialize};
 
 use super::{ClkSettings, near, salt};
 
-/// What a similarity is.
+/// Meaning of a similarity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scoring {
-    /// The correlation of the bits of two filters, one for each record.
+    /// Correlation of the bits of two filters, one for each record.
     #[default]
     Correlation,
-    /// The probability that a record is the row's match, by weights of each column's similarity that are learned from these tables
-    /// without truth (Fellegi and Sunter 1969). The secondary learns how similar each column is; a column has a filter of its own.
+    /// Probability that a record is the row's match, by weights of each column's similarity that are learned
+    /// from these tables without truth (Fellegi and Sunter 1969). Each column has a separate filter, and the
+    /// secondary learns the similarity of each column.
     MatchWeights,
 }
 
-/// A filter of a column is so many times as long as the bits that are set in it, in the mean.
+/// Length of a column's filter, as a multiple of its mean number of insertions.
 const ROOM: f64 = 4.0;
-/// The least length of a filter.
+/// Minimum length of a filter.
 const LEAST: usize = 128;
 
-/// Which columns have one filter: those of each group, in order of their first.
+/// Returns the groups of columns, each with one filter, in order of their first columns.
 fn groups(schema: &Schema) -> Vec<u32> {
     let mut groups = Vec::new();
     for plan in &schema.fields {
@@ -39,13 +41,13 @@ fn groups(schema: &Schema) -> Vec<u32> {
     groups
 }
 
-/// The length of the filter of a column before hardening.
+/// Returns the length of the filter of a column before hardening.
 fn bits(settings: &ClkSettings, fields: usize) -> usize {
     let wanted = ROOM * settings.load * settings.bits as f64 / fields.max(1) as f64;
     (wanted as usize).clamp(1, settings.bits).next_power_of_two().clamp(LEAST, settings.bits.max(LEAST))
 }
 
-/// The lengths of a row's filters after hardening: none, where similarities are correlations.
+/// Returns the lengths of a row's filters after hardening; empty if similarities are correlations.
 pub(super) fn lengths(settings: &ClkSettings, schema: &Schema) -> Vec<usize> {
     if settings.scoring == Scoring::Correlation {
         return Vec::new();
@@ -54,7 +56,7 @@ pub(super) fn lengths(settings: &ClkSettings, schema: &Schema) -> Vec<usize> {
     vec![settings.hardening.with(settings.diffusion).bits(bits(settings, fields)); fields]
 }
 
-/// The filters of each column or group: none, where similarities are correlations.
+/// Returns the filters of each column or group; empty if similarities are correlations.
 pub(super) fn encode(
     settings: &ClkSettings,
     secret: &[u8; 32],
@@ -73,12 +75,12 @@ pub(super) fn encode(
     groups.iter().map(|&group| encoder.encode_group(&records.cells(), group)).collect()
 }
 
-/// The words of rows of which each has a vector in every table.
+/// Returns the words of all rows. Each row consists of its vectors in all tables.
 pub(super) fn join<'a>(tables: &'a [&'a BitTable], rows: usize) -> impl Iterator<Item = &'a [u64]> {
     (0..rows).flat_map(move |row| tables.iter().map(move |table| table.row(row)))
 }
 
-/// The tables of vectors of these lengths that [`join`] has joined.
+/// Splits joined words ([`join`]) into tables of vectors of these lengths.
 pub(super) fn split(words: Vec<u64>, lengths: &[usize]) -> Vec<BitTable> {
     if let &[bits] = lengths {
         return vec![BitTable::from_words(bits, words)];
@@ -96,14 +98,15 @@ pub(super) fn split(words: Vec<u64>, lengths: &[usize]) -> Vec<BitTable> {
     lengths.iter().map(&mut table).collect()
 }
 
-/// What the owner has of both sides.
+/// The data holder's filters of both sides.
 pub(super) struct Sides<'a> {
     pub(super) queries: &'a BitTable,
     pub(super) of_queries: &'a [BitTable],
     pub(super) of_records: &'a [BitTable],
 }
 
-/// The best of the candidates by match weights, and the mean number of matches of a row; warns where weights say that there are none.
+/// Returns the best of the candidates by match weights, and the mean number of matches of a row. Warns if no
+/// match is expected.
 pub(super) fn best(
     sides: &Sides<'_>,
     found: &Neighbours,
@@ -116,20 +119,20 @@ pub(super) fn best(
     let rows = sides.queries.rows();
     if ranked.matched * (rows as f64) < 1.0 && rows >= fet_linkage::threshold::FEWEST {
         warnings.push(format!(
-            "by their match weights none of {rows} rows is expected to have a match: `linker.scoring = \"correlation\"` ranks records all the same"
+            "by the match weights, none of {rows} rows is expected to have a match. Set `linker.scoring = \"correlation\"` to rank records anyway."
         ));
     }
     (ranked.neighbours, ranked.matched)
 }
 
-/// Refuses match weights where owners are apart.
+/// Refuses match weights for data holders who encode their tables separately.
 pub(super) fn refuse(scoring: Scoring) -> Result<(), LinkError> {
     if scoring == Scoring::Correlation {
         return Ok(());
     }
     Err(LinkError::Setting(
-        "`linker.scoring=match-weights` needs a filter for each column, and encodings have one for each record: leave it out, or link both \
-         tables in one place with `fet link`"
+        "`linker.scoring=match-weights` needs a filter for each column, but encodings have one for each record. Omit the setting, or link \
+         both tables in one place with `fet link`."
             .into(),
     ))
 }

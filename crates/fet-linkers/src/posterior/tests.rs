@@ -1,4 +1,4 @@
-//! Tests of `posterior`: by hand, and where the true record is known.
+//! Tests of `posterior` on tables with a known true record.
 
 use fet_core::data::Matrix;
 use fet_core::linker::link;
@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 use super::*;
 
-/// Records in a random order; each row's true record is known.
+/// Returns keys, records in a different order, and the true record of each row.
 fn tables(rows: usize, noise: f64) -> (Keys, Keys, Vec<u32>) {
     let mut rng = stream(9, 0, Purpose::Linking, 0);
     let mut normal = || StandardNormal.sample(&mut rng);
@@ -25,7 +25,7 @@ fn linker(text: &str) -> Box<dyn Linker> {
     Slot::<dyn Linker>::from_table(table).expect("settings").build(&()).expect("sound")
 }
 
-/// The mean probability of the right record.
+/// Returns the mean probability of the right record.
 fn right(settings: &str, noise: f64) -> f64 {
     let (queries, records, place) = tables(1000, noise);
     let links = link(linker(settings).as_ref(), &queries, &records, 3, &|_| ()).expect("linkable");
@@ -47,7 +47,7 @@ fn one_to_one_tells_more_than_distance_alone_and_the_error_is_estimated() {
     assert!((estimated - matched).abs() < 0.05, "{matched} {estimated}");
 }
 
-/// A row that comes alone is judged by what all rows of the run said.
+/// The estimate from all rows of the run applies to a single row.
 #[test]
 fn the_error_is_that_of_the_run_where_it_is_given() {
     let (queries, records, _) = tables(1000, 0.05);
@@ -63,7 +63,8 @@ fn the_error_is_that_of_the_run_where_it_is_given() {
     assert_ne!(links(&alone, None).similarities(0), run.similarities(17));
 }
 
-/// By a table: keys of one column, s = 1. The row at -20 has no record, and takes none from the row at 0.5.
+/// Keys have one column and s = 1. The row at -20 has no record, and does not take the record of the row at
+/// 0.5.
 #[test]
 fn a_row_far_from_every_record_takes_none_from_others() {
     let keys = |values: &[f64]| Keys::from(Matrix::new(1, values.to_vec()));
@@ -74,7 +75,7 @@ fn a_row_far_from_every_record_takes_none_from_others() {
     assert!(links.row(0)[0] == 0 && first > 0.99, "{first}");
 }
 
-/// One key that means that it is missing does not make every other row's links alike.
+/// A single code for a missing key (-999) does not make the links of all other rows equally likely.
 #[test]
 fn one_key_far_out_leaves_the_estimate_as_it_is() {
     let (queries, records, place) = tables(300, 0.02);

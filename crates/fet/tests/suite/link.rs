@@ -111,7 +111,7 @@ fn links_are_kept_and_a_damaged_file_is_noticed() {
     let file = files.into_iter().next().expect("one").expect("readable").path();
     std::fs::write(&file, b"something else").expect("writable");
     let (again, warnings) = run();
-    assert!(again == first && warnings.contains("linked anew"), "{warnings}");
+    assert!(again == first && warnings.contains("computed again"), "{warnings}");
 }
 
 /// What is kept was linked under a secret: under another it is not found, though keys and settings are the same.

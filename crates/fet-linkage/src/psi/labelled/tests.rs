@@ -1,4 +1,4 @@
-//! Against a plain intersection on random tables; what messages show; what is refused.
+//! Comparison with a plain intersection on random tables, disclosure of messages, and refusals.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn keys(texts: &[&str]) -> Vec<Option<Key>> {
     texts.iter().map(|text| (!text.is_empty()).then(|| key(text.as_bytes()))).collect()
 }
 
-/// Rows whose keys are few, so that they repeat, and of which some have none.
+/// Returns rows with few distinct keys, so that keys repeat; some rows have none.
 fn table(rows: usize, distinct: u32, rng: &mut ChaCha20Rng) -> Vec<Option<Key>> {
     let mut row = || (rng.random_range(0..5) > 0).then(|| key(&rng.random_range(0..distinct).to_le_bytes()));
     (0..rows).map(|_| row()).collect()
@@ -65,7 +65,8 @@ fn all_differ(message: &[u8], length: usize, count: usize) {
     assert_eq!((message.len(), parts.len()), (count * length, count));
 }
 
-/// Whatever repeats and whatever is missing on either side: as many elements and records as rows, each once, all of one length.
+/// Whatever keys repeat or are missing on either side, there are as many elements and records as rows. They
+/// all differ and have equal length.
 #[test]
 fn messages_show_numbers_of_rows_alone() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
@@ -83,7 +84,7 @@ fn messages_show_numbers_of_rows_alone() {
             for (answer, length) in [(&sealed, record(padded(5))), (&counted, TAG)] {
                 all_differ(&answer.evaluated, ELEMENT, 6);
                 all_differ(&answer.records, length, 6);
-                // Tags by themselves, too.
+                // Tags alone differ, too.
                 let tags: Vec<u8> =
                     answer.records.chunks(length).flat_map(|record| &record[..TAG]).copied().collect();
                 all_differ(&tags, TAG, 6);
@@ -92,8 +93,8 @@ fn messages_show_numbers_of_rows_alone() {
     }
 }
 
-/// Of the permutations of three rows each is about as frequent as the others: chi-squared with 5 degrees of freedom over 600 answers,
-/// below 35.9 but for alpha = 1e-6.
+/// All permutations of three rows are about equally frequent: chi-squared with 5 degrees of freedom over 600
+/// answers is below 35.9, except with probability α = 1e-6.
 #[test]
 fn counts_are_shuffled_and_so_are_records() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
@@ -101,7 +102,7 @@ fn counts_are_shuffled_and_so_are_records() {
     let [mut of_elements, mut of_records] = [HashMap::<Vec<usize>, u32>::new(), HashMap::new()];
     for _ in 0..600 {
         let (asker, request) = Asker::ask(keys(&names), &mut rng, QUIET);
-        // What the owner will draw first: by its exponent, each key's element is known.
+        // The data holder will draw this secret first. Its exponent determines the element of each key.
         let owner = Secret::draw(&mut rng.clone());
         let answer = Answer::count(&request, &keys(&names), CONTEXT, &mut rng, QUIET).expect("a request");
         let names_in_order: Vec<Key> = keys(&names).into_iter().flatten().collect();
@@ -141,7 +142,8 @@ fn payloads_stand_at_the_rows_that_asked_for_them() {
     assert_eq!([0, 1, 2].map(|row| opened.row(row).len()), [0, 0, 1]);
 }
 
-/// The same tables twice, and a request that is answered twice: not an element, tag or record in common.
+/// Repeated exchanges of the same tables, and repeated answers to a request, have no element, tag or record
+/// in common.
 #[test]
 fn two_exchanges_share_nothing() {
     let mut rng = ChaCha20Rng::seed_from_u64(5);
@@ -160,7 +162,7 @@ fn two_exchanges_share_nothing() {
         fresh(&counted.records, TAG);
         fresh(&asker.secret.to_bytes(), ELEMENT);
     }
-    // The other protocol's elements are not these, under one exponent either.
+    // Elements of the other protocol differ, even under one exponent.
     assert_ne!(hash_to_group(b"a"), crate::psi::hash(b"a"));
 }
 
@@ -171,7 +173,7 @@ fn invalid_elements_are_refused_with_their_place() {
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let (asker, request, answer) = exchanged(&["a", "b", "c"], &["b"], &mut rng);
     let owned = keys(&["b"]);
-    // No element, the identity, a repeated one, half a one.
+    // An invalid element, the identity, a repeated element, and half an element.
     let cases: [(&Damage, PsiError); 4] = [
         (&|message| message[2 * ELEMENT..].fill(0xff), PsiError::Element(2)),
         (&|message| message[ELEMENT..2 * ELEMENT].fill(0), PsiError::Element(1)),
@@ -211,7 +213,7 @@ fn an_altered_payload_is_refused() {
     }
 }
 
-/// Of another request, another form, another context, or with another answer's elements: nothing is in common.
+/// With another request, another form, another context, or elements of another answer, no row can be opened.
 #[test]
 fn what_is_of_another_exchange_tells_nothing() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
@@ -233,7 +235,8 @@ fn what_is_of_another_exchange_tells_nothing() {
     assert_eq!(asker.count(&as_count, CONTEXT, QUIET), Ok(0));
 }
 
-/// Whatever of an exchange is another gives another salt; what is beside each other is not taken for one.
+/// Any difference in an exchange gives a different salt, even if only the boundary between two adjacent parts
+/// moves.
 #[test]
 fn an_exchange_is_all_that_is_said_in_it() {
     let salts = [
@@ -247,7 +250,7 @@ fn an_exchange_is_all_that_is_said_in_it() {
     assert_eq!(salts.iter().collect::<HashSet<_>>().len(), salts.len());
 }
 
-/// An answer of which one element is another's says nothing of the other rows either.
+/// If one element of an answer is from another answer, the other rows cannot be opened either.
 #[test]
 fn elements_and_records_belong_together() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
@@ -261,7 +264,8 @@ fn elements_and_records_belong_together() {
     assert_eq!((found(&answer), found(&altered)), (1, 0));
 }
 
-/// Who has a count cannot try its keys on the shuffled elements: a tag does not follow from the key.
+/// A querier with a count cannot try its keys on the shuffled elements, because tags do not depend on the
+/// key.
 #[test]
 fn the_tags_of_a_count_do_not_follow_from_the_keys() {
     let mut rng = ChaCha20Rng::seed_from_u64(9);

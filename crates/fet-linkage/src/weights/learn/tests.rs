@@ -1,22 +1,23 @@
-//! Weights of mixtures that are drawn here, so that m, u and the share of matches are known.
+//! Weights of simulated mixtures with known m, u and share of matches.
 
 use super::*;
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Levels of three fields by m and u.
+/// m and u of three fields.
 struct Mixture {
     m: [[f64; LEVELS]; 3],
     u: [[f64; LEVELS]; 3],
-    /// The share of the rows with a match.
+    /// Share of the rows with a match.
     matched: f64,
-    /// The share of the cells that are missing.
+    /// Share of missing cells.
     missing: f64,
 }
 
 const ROWS: usize = 4_000;
 const RECORDS: usize = 1_000;
-/// The records of a row that are drawn: the others are counted as u has it, and have no other part.
+/// Number of simulated records of each row. The other records only appear in the counts of all pairs, in
+/// proportion to u.
 const DRAWN: usize = 40;
 
 fn shape(equal: f64, near: f64) -> [f64; LEVELS] {
@@ -47,11 +48,11 @@ struct Drawn {
     candidates: Pairs,
     decoys: Pairs,
     all: Vec<[f64; LEVELS]>,
-    /// Whether a row has a match; it is its first candidate.
+    /// True if a row has a match, which is its first candidate.
     right: Vec<bool>,
 }
 
-/// The share of the records with a value is u, so that rarity adds nothing.
+/// Simulates a mixture. The share of the records with a value equals u, so that rarity adds no information.
 fn drawn(mixture: &Mixture, seed: u64) -> Drawn {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let pair = |shapes: &[[f64; LEVELS]; 3], rng: &mut ChaCha8Rng| -> Vec<(u8, f32)> {
@@ -81,16 +82,17 @@ fn drawn(mixture: &Mixture, seed: u64) -> Drawn {
     Drawn { candidates, decoys, all, right }
 }
 
-/// Records beside those drawn are no candidates: the prior is that of the drawn.
+/// Learns the weights. Only the simulated records are candidates, so the prior refers to them.
 fn learned(drawn: &Drawn) -> Weights {
     let (candidates, decoys, all) = (&drawn.candidates, &drawn.decoys, &drawn.all[..]);
     let (records, others) = (DRAWN, DRAWN);
-    // Nothing is known of pairs within the primary.
+    // Counts of pairs within the primary are unavailable.
     let own = vec![[0.0; LEVELS]; all.len()];
     learn(&Evidence { candidates, decoys, all, own: &own, each: 1.0, each_row: 1.0, records, others })
 }
 
-/// Of each candidate its probability, and whether it is the match: the first of a row that has one.
+/// Returns the probability of each candidate, and true if it is the match: the first candidate of a row with
+/// a match.
 fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
     let of_row = |row: usize| {
         let weight = |(levels, rarities)| weights.of(levels, rarities).unwrap_or(f64::NEG_INFINITY);
@@ -102,9 +104,10 @@ fn judged(weights: &Weights, drawn: &Drawn) -> Vec<(f64, bool)> {
     (0..drawn.candidates.rows()).flat_map(of_row).collect()
 }
 
-/// Of 2,400 matches a share of 0.7 has a standard deviation of 0.009, of 4,000 rows one of 0.6 0.008; what is not sure of being a match adds
-/// some. Five of them are allowed, and ten assumed matches in 2,400 move a share by 0.003 at most. Of ln(m/u) the same: of levels that a
-/// share of 0.15 of the matches has, a standard deviation of 0.05.
+/// A share of 0.7 of 2,400 matches has a standard deviation of 0.009, and a share of 0.6 of 4,000 rows has
+/// 0.008. Uncertain matches add to the deviation. The tolerance is five standard deviations. Ten assumed
+/// matches in 2,400 move a share by at most 0.003. For ln(m/u), levels with a share of 0.15 of the matches
+/// have a standard deviation of 0.05.
 #[test]
 fn it_finds_m_u_and_the_matches_of_a_mixture() {
     for (missing, seed) in [(0.0, 1), (0.3, 2)] {
@@ -124,8 +127,8 @@ fn it_finds_m_u_and_the_matches_of_a_mixture() {
     }
 }
 
-/// What is right among n pairs of probability p has a standard deviation of root(np(1-p)): at most 0.5 root(n). Five of them are allowed, and
-/// as much for the weights, which are estimates.
+/// The number of matches among n pairs with probability p has a standard deviation of √(np(1-p)), at most 0.5
+/// √n. The tolerance is five standard deviations, doubled because the weights are estimates.
 #[test]
 fn probabilities_are_shares_of_what_is_right() {
     let drawn = drawn(&Mixture { missing: 0.3, ..mixture() }, 3);
@@ -144,7 +147,8 @@ fn probabilities_are_shares_of_what_is_right() {
     }
 }
 
-/// A field in which matches differ and others agree would call the others matches, were it let.
+/// Without safeguards, a field in which matches differ and non-matches agree would make non-matches the
+/// matches.
 #[test]
 fn classes_do_not_change_places() {
     let mut mixture = mixture();
@@ -171,13 +175,13 @@ fn of_no_matches_no_are_made() {
     assert!(weights.matched() < 0.02 && expected < 80.0, "{} {expected}", weights.matched());
 }
 
-/// Fields that agree together, by chance too, are evidence once; decoys tell.
+/// Fields that also agree together by chance are evidence only once, and decoys reveal such fields.
 #[test]
 fn what_goes_together_among_decoys_too_is_no_match() {
     let mut mixture = Mixture { matched: 0.1, ..mixture() };
     (mixture.m[2], mixture.u[2]) = (shape(0.3, 0.3), shape(0.3, 0.3));
     let mut drawn = drawn(&mixture, 6);
-    // A tenth of all pairs agrees in the two telling fields at once, of the rows and of the decoys alike.
+    // A tenth of some candidates' and decoys' pairs agree in both informative fields at once.
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     for pairs in [&mut drawn.candidates, &mut drawn.decoys] {
         for (at, levels) in pairs.levels.chunks_mut(3).enumerate() {
@@ -203,7 +207,7 @@ fn what_is_missing_says_nothing_and_pairs_of_nothing_are_none() {
     assert_eq!(weights.of(&[MISSING; 3], &common), None);
     let rare =
         weights.of(&[10, MISSING, MISSING], &[-0.0001f32.ln(), common[1], common[2]]).expect("a field");
-    assert!((rare - one - 10f64.ln()).abs() < 1e-5, "a rarer value says more");
+    assert!((rare - one - 10f64.ln()).abs() < 1e-5, "a rarer value has a larger weight");
 }
 
 #[test]
@@ -227,7 +231,8 @@ fn weights_rise_and_what_falls_is_pooled() {
     assert!((found[3] - pooled).abs() < 1e-12 && found[3] == found[4]);
 }
 
-/// One field in which no match is equal and few are near: only pairs within the primary, of which none is near, tell that others are not.
+/// A field in which no match is equal and few are near. Only the pairs within the primary, none of which are
+/// near, show that non-matches are not near.
 #[test]
 fn pairs_within_the_primary_tell_how_near_others_come() {
     let rarity = 8.0;

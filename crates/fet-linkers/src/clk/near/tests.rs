@@ -1,4 +1,4 @@
-//! What `clk` finds of numbers and dates, tells of them and warns of.
+//! Links, disclosure and warnings of `clk` for numbers and dates.
 
 use fet_core::data::Keys;
 use fet_core::linker::{LinkTask, Linker, link};
@@ -8,7 +8,8 @@ use super::super::tests::{clk, text};
 use super::super::{LinkageSchema, Scoring};
 use super::*;
 
-/// One name, and prices and dates that are a little off: what is nearest is found, and letters do not find it.
+/// All records have the same name, and their prices and dates differ slightly. Distances find the nearest
+/// record, and texts do not.
 #[test]
 fn near_numbers_and_dates_are_found() {
     let rows = 40;
@@ -35,7 +36,8 @@ fn near_numbers_and_dates_are_found() {
     assert!(by_letters < 3 * rows / 4, "{by_letters}");
 }
 
-/// One order for a whole column, at each side by its own cells; what fits both is refused.
+/// Each column has one order, which each side finds from its own cells. A column that fits both orders is
+/// refused.
 #[test]
 fn a_column_has_one_form_of_dates_and_numbers() {
     let linked = |primary: &[&str], secondary: &[&str], change: &dyn Fn(&mut ClkSettings)| {
@@ -94,7 +96,7 @@ fn distances_of_columns_that_have_none_are_refused() {
     check(&|settings| (settings.near, settings.dates) = (vec![0.0, 1.0], vec![1]), "`dates`");
     check(&|settings| (settings.near, settings.dates) = (vec![1.0], vec![0]), "`dates`");
     check(&|settings| (settings.near, settings.weighting) = (vec![1.0], Weighting::Entropy), "`weighting`");
-    check(&|settings| (settings.near, settings.groups) = (vec![1.0, 2.0], vec![7, 7]), "of one group");
+    check(&|settings| (settings.near, settings.groups) = (vec![1.0, 2.0], vec![7, 7]), "belong to one group");
     check(
         &|settings| {
             (settings.near, settings.dates, settings.groups) = (vec![1.0, 1.0], vec![2], vec![7, 7]);
@@ -139,7 +141,8 @@ fn a_schema_keeps_how_numbers_are_compared() {
     assert!(wrong.check().is_err_and(|error| error.to_string().contains("near")));
 }
 
-/// What is told of numbers would say how many records have which, were it told of the points around them.
+/// Frequencies of the points around numbers would reveal how many records have which number, so the schema
+/// omits them.
 #[test]
 fn a_schema_tells_nothing_of_numbers_but_their_weight() {
     let settings = ClkSettings { near: vec![0.0, 11.0], ..ClkSettings::default() };
@@ -154,7 +157,7 @@ fn a_schema_tells_nothing_of_numbers_but_their_weight() {
     let without = told(&settings, &TextTable::new(2, blank.collect()));
     assert!(without > 0);
     assert_eq!(told(&settings, &table), without);
-    assert!(told(&ClkSettings::default(), &table) > without, "of texts it tells q-grams");
+    assert!(told(&ClkSettings::default(), &table) > without, "it lists the q-grams of texts");
 }
 
 #[test]
@@ -169,7 +172,7 @@ fn distances_that_tell_little_are_warned_of() {
     };
     let cells = ["ann", "12.5", "bert", "99", "cleo", "7"];
     assert_eq!(warned(&[0.0, 5.0], &cells), "");
-    assert!(warned(&[5.0, 0.0], &cells).contains("3 of 3 cells of key column 1 are no numbers"));
+    assert!(warned(&[5.0, 0.0], &cells).contains("3 of 3 cells of key column 1 are not numbers"));
     assert!(warned(&[0.0, 1e-300], &cells).contains("3 of 3 cells of key column 2"));
     assert!(warned(&[0.0, 1e300], &cells).contains("too large"));
 }

@@ -1,4 +1,4 @@
-//! What `clk` with match weights finds, tells, refuses, and where it ends.
+//! Links, disclosure, refusals and limits of `clk` with match weights.
 
 use fet_core::data::{Keys, TextTable};
 use fet_core::linker::{Linker, Links, link, link_between};
@@ -24,8 +24,8 @@ fn word(draw: &mut ChaCha8Rng, length: usize) -> String {
     (0..length).map(|_| char::from(b'a' + draw.random_range(0..26u8))).collect()
 }
 
-/// People of five columns (name, surname, town, number, street) of which the first `matched` are in both tables at the same row; a share of
-/// the cells is blank and some are misspelt.
+/// Returns people with five columns (name, surname, town, number, street). The first `matched` people are in
+/// both tables at the same row. A share of the cells is blank and some are misspelt.
 fn people(rows: usize, matched: usize, blank: f64, seed: u64) -> (Vec<String>, Vec<String>) {
     let mut draw = ChaCha8Rng::seed_from_u64(seed);
     let mut words = |count: usize, length: usize| -> Vec<String> {
@@ -82,11 +82,13 @@ fn where_cells_are_blank_match_weights_find_more() {
     let tables = people(600, 600, 0.3, 1);
     let by = |scoring| found(&linked(&clk(|settings| settings.scoring = scoring), 5, &tables), 600);
     let (correlation, weights) = (by(Scoring::Correlation), by(Scoring::MatchWeights));
-    // Each of the pairs that are found more or less is as likely either under no difference; 30 of 600 are five standard deviations of 36.
+    // Without a difference, each pair that only one scoring finds is equally likely for either. 30 of 600 are
+    // five standard deviations of 36 such pairs.
     assert!(weights > correlation + 30, "{weights} {correlation}");
 }
 
-/// A number of 400 has a standard deviation of at most 10; what matches are is learned too, and expected to six of them.
+/// A number of 400 has a standard deviation of at most 10. Since the matches are learned too, the tolerance
+/// is six standard deviations.
 #[test]
 fn probabilities_are_as_good_as_they_say() {
     let (rows, matched) = (800, 400);
@@ -115,27 +117,27 @@ fn tables_without_a_match_are_not_linked() {
 #[test]
 fn small_and_odd_tables_have_links() {
     let cells = |cells: &[&str]| cells.iter().map(|cell| cell.to_string()).collect::<Vec<_>>();
-    // Three rows, a column.
+    // Three rows and one column.
     let three = (
         cells(&["anna smith", "bert jones", "carl weber"]),
         cells(&["carl weber", "anna smyth", "bert jones"]),
     );
     let links = linked(&clk(|_| ()), 1, &three);
     assert_eq!([links.row(0), links.row(1), links.row(2)], [&[1], &[2], &[0]]);
-    // All cells equal: nothing tells records apart, and none is the match.
+    // All cells are equal, so no record can be the match.
     let same = (vec!["smith".to_string(); 100], vec!["smith".to_string(); 100]);
     let most = best(&linked(&clk(|_| ()), 1, &same)).into_iter().fold(0.0, f32::max);
     assert!(most < 0.1, "{most}");
-    // A column alone, without blanks.
+    // One column without blanks.
     let mut draw = ChaCha8Rng::seed_from_u64(6);
     let names: Vec<String> = (0..200).map(|_| word(&mut draw, 9)).collect();
     let links = linked(&clk(|_| ()), 1, &(names.clone(), names));
     assert_eq!(found(&links, 200), 200);
     assert!(best(&links).iter().all(|&probability| probability > 0.9));
-    // Nothing known on one side, or of one row.
+    // Only blanks on one side.
     let none = (vec![String::new(); 60], vec!["smith".to_string(); 60]);
     assert!(best(&linked(&clk(|_| ()), 1, &none)).iter().all(|&probability| probability == 0.0));
-    // More neighbours than are compared at least, and more than there are.
+    // More neighbours than the minimum number of candidates, and more than there are records.
     let links = linked(
         &clk(|settings| (settings.neighbours, settings.pad) = (150, true)),
         5,
@@ -154,7 +156,8 @@ fn every_weighting_hardening_and_group_finds_matches() {
             assert!(found > 240, "{hardening:?} {weighting:?}: {found}");
         }
     }
-    // Names in either order, in columns of one group; where much is blank the other columns do not make up for it.
+    // Names in either order, in columns of one group. Without the group, the other columns cannot compensate
+    // for many blanks.
     let tables = people(300, 300, 0.3, 8);
     let swapped: Vec<String> =
         tables.1.chunks(5).flat_map(|p| [&p[1], &p[0], &p[2], &p[3], &p[4]]).cloned().collect();
@@ -178,7 +181,7 @@ fn it_says_what_it_is_and_where_it_cannot_be() {
     assert!(refused.expect_err("refused").to_string().contains("match-weights"));
     let inner = "inner = { kind = 'clk', scoring = 'match-weights' }";
     let posterior: crate::PosteriorSettings = toml::from_str(inner).expect("settings");
-    assert!(posterior.build(&()).is_err_and(|error| error.to_string().contains("no probabilities already")));
+    assert!(posterior.build(&()).is_err_and(|error| error.to_string().contains("not already probabilities")));
 }
 
 #[test]
@@ -191,7 +194,8 @@ fn where_no_match_is_expected_that_is_told() {
     assert!(owner.warnings().join("\n").contains("none of 60 rows is expected to have a match"));
 }
 
-/// Columns are compared within the strata of whole records: whose town is another is not found, whoever else matches.
+/// Columns are compared within the strata of whole records. A record with another town is not found, even if
+/// its other columns match.
 #[test]
 fn columns_are_compared_within_the_record_s_stratum() {
     let mut tables = people(300, 200, 0.0, 31);
@@ -212,7 +216,7 @@ fn columns_are_compared_within_the_record_s_stratum() {
     );
 }
 
-/// Titles that are all mistyped: no value is ever equal, and each is one of a kind.
+/// All titles are mistyped, so that no two values are equal and each value is unique.
 #[test]
 fn matches_are_seen_where_no_value_is_equal() {
     let mut draw = ChaCha8Rng::seed_from_u64(11);
@@ -227,7 +231,7 @@ fn matches_are_seen_where_no_value_is_equal() {
     let tables = (ours, theirs);
     let links = linked(&clk(|_| ()), 1, &tables);
     assert!(found(&links, 60) > 55, "{}", found(&links, 60));
-    // Of 100 rows 60 have a match: the share has a standard deviation of at most 0.05.
+    // 60 of 100 rows have a match, and the share has a standard deviation of at most 0.05.
     let expected = links.estimate().expect("match weights tell it");
     assert!((expected - 0.6).abs() < 0.2, "{expected}");
     let sure = best(&links).iter().filter(|&&probability| probability > 0.5).count();

@@ -161,10 +161,7 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             vec!["open", "links.answer", "--secret=links.secret", "--out=other.secret"],
             "--out other.secret: holds the secret of a request that waits",
         ),
-        (
-            open("twice.answer", "--secret=links.secret"),
-            "twice.answer: element 1 of a message stands in it twice",
-        ),
+        (open("twice.answer", "--secret=links.secret"), "twice.answer: element 1 of a message is repeated"),
         (open("double.answer", "--secret=payload.secret"), "gives payload, and names other columns"),
         (open("columns.answer", "--secret=links.secret"), "gives links, and names other columns"),
         (open("flipped.links.answer", "--secret=links.secret"), "flipped.links.answer: is damaged"),
@@ -190,7 +187,10 @@ fn what_cannot_be_right_is_refused_and_nothing_written() {
             open("none.answer", "--secret=links.secret"),
             "none.answer: element 2 of a message is not a valid element",
         ),
-        (open("sealed.answer", "--secret=links.secret"), "cannot be opened: it is not what its owner sealed"),
+        (
+            open("sealed.answer", "--secret=links.secret"),
+            "cannot be opened: it differs from the record that its owner sealed",
+        ),
         (
             open("payload.links.answer", "--secret=links.secret"),
             "payload.links.answer: gives payload, and the request wants links",
