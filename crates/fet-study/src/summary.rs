@@ -1,7 +1,7 @@
-//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the
+//! Summary of a study, independent of the output format: one row per variant, compared with its base, the
 //! failures, and notes for the reader.
 //!
-//! It rounds nothing; `write` does that.
+//! The numbers are not rounded; `write` rounds them.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -23,21 +23,22 @@ use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation
 /// The summary of a study.
 #[derive(Debug)]
 pub(crate) struct Summary<'a> {
-    /// The study.
+    /// Grid of the study.
     pub(crate) grid: &'a Grid,
-    /// Every cell.
+    /// All cells.
     pub(crate) cells: &'a [Cell],
-    /// Those that are done.
+    /// Cells that are done.
     pub(crate) results: &'a [Finished<'a>],
-    /// The metric of all results; none if they have different metrics and cannot be compared.
+    /// Metric of all results; `None` if they have different metrics and cannot be compared.
     pub(crate) metric: Option<Metric>,
-    /// One for each variant of the grid, in its order.
+    /// One row for each variant, in the order of the grid.
     pub(crate) rows: Vec<Row<'a>>,
-    /// For each row the one that stands for its run: variants that differ in the attack alone are one run.
+    /// Index of the row that represents the run of each row. Variants that differ only in the attack are one
+    /// run.
     pub(crate) runs: Vec<usize>,
-    /// What other parties add to the variants that have a twin without them.
+    /// Contributions of the other parties, for the variants that have a control variant.
     pub(crate) added: Vec<Added>,
-    /// The variants as defences; none where nothing was attacked.
+    /// The variants grouped as defences; `None` if no attack has a result.
     pub(crate) defences: Option<Defences>,
     /// Cells that failed.
     pub(crate) failures: Vec<(&'a Cell, Failure)>,
@@ -46,7 +47,7 @@ pub(crate) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Sums up the results of a grid.
+    /// Summarises the results of a grid.
     pub(crate) fn new(grid: &'a Grid, cells: &'a [Cell], results: &'a [Finished<'a>]) -> Self {
         let first = results.first().map(|result| result.report.metric);
         let metric = first.filter(|first| results.iter().all(|result| result.report.metric == *first));
@@ -63,9 +64,9 @@ impl<'a> Summary<'a> {
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
         let runs = runs(cells, &rows);
         let compare = |(index, row): (usize, &Row<'_>)| {
-            // The same run is compared once, and not with itself.
+            // Each run is compared once, and never with itself.
             let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
-            // What stands for the base's run has the most seeds.
+            // The row that represents the base's run has the most seeds.
             Comparison::of(&pairs(row, &rows[runs[base]]))
         };
         let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
@@ -85,33 +86,33 @@ impl<'a> Summary<'a> {
         summary
     }
 
-    /// The number of tested comparisons.
+    /// Returns the number of tested comparisons.
     pub(crate) fn tested(&self) -> usize {
         self.rows.iter().filter(|row| row.test().is_some()).count()
     }
 
-    /// Whether anything is compared.
+    /// Returns true if any row has a comparison.
     pub(crate) fn compares(&self) -> bool {
         self.rows.iter().any(|row| row.comparison.is_some())
     }
 
-    /// One row for each run, with its name: all rows where nothing is attacked.
+    /// Returns one row for each run, with its name. Without attacks this is every row.
     pub(crate) fn distinct(&self) -> Vec<(String, &Row<'a>)> {
         let own = self.rows.iter().enumerate().filter(|(index, _)| self.runs[*index] == *index);
         own.map(|(_, row)| (row.variant.run(), row)).collect()
     }
 
-    /// Whether any result has a bounded privacy loss.
+    /// Returns true if any result has a bounded privacy loss.
     pub(crate) fn protects(&self) -> bool {
         self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
     }
 
-    /// Whether any result has a bounded loss of labels.
+    /// Returns true if any result has a bounded privacy loss of the labels.
     pub(crate) fn protects_labels(&self) -> bool {
         self.rows.iter().filter_map(Row::label_epsilon).any(f64::is_finite)
     }
 
-    /// The δ of all bounded privacy losses, if they are equal.
+    /// Returns the δ of all bounded privacy losses if they are equal.
     pub(crate) fn delta(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         let mut bounded = all.filter(|privacy| epsilon(privacy).is_finite()).map(|privacy| privacy.delta);
@@ -203,61 +204,63 @@ impl<'a> Summary<'a> {
 }
 
 impl Row<'_> {
-    /// The mean of the test metric; NaN without results.
+    /// Returns the mean of the test metric, or NaN without results.
     pub(crate) fn mean(&self) -> f64 {
         mean(&self.tests)
     }
 
-    /// Its standard deviation over seeds.
+    /// Returns the standard deviation of the test metric over seeds.
     pub(crate) fn deviation(&self) -> Option<f64> {
         standard_deviation(&self.tests)
     }
 
-    /// Half the width of the mean's 95 % interval.
+    /// Returns half the width of the mean's 95 % interval.
     pub(crate) fn half_width(&self) -> Option<f64> {
         half_width(&self.tests)
     }
 
-    /// The test against the base, if there is one.
+    /// Returns the test against the base, if any.
     pub(crate) fn test(&self) -> Option<&super::statistics::paired::Test> {
         self.comparison.as_ref()?.test.as_ref()
     }
 
-    /// Whether the test shows a difference.
+    /// Returns true if the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
     }
 
-    /// The greatest ε of its cells, infinite if one has no bound; nothing if no secondary took part.
+    /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no
+    /// secondary took part.
     pub(crate) fn epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         all.map(epsilon).max_by(f64::total_cmp)
     }
 
-    /// The same for one training label of the primary.
+    /// Returns the largest ε for one training label of the primary, with the same conventions as
+    /// [`Row::epsilon`].
     pub(crate) fn label_epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.labels.as_ref());
         all.map(label_epsilon).max_by(f64::total_cmp)
     }
 
-    /// How far the attack on each cell came; empty without an attack.
+    /// Returns the leakage of each cell that has an attack.
     pub(crate) fn leakage(&self) -> Vec<f64> {
         let attacks = self.results.iter().filter_map(|result| result.report.attack.as_ref());
         attacks.map(AttackRecord::leakage).collect()
     }
 
-    /// The mean of `value` over cells; NaN without cells.
+    /// Returns the mean of `value` over cells, or NaN without cells.
     pub(crate) fn mean_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         mean(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 
-    /// The median of `value` over cells; NaN without cells.
+    /// Returns the median of `value` over cells, or NaN without cells.
     pub(crate) fn median_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         median(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 }
 
-/// The test metrics of variant and base, seed by seed.
+/// Returns the test metrics (variant, base) of each seed that both have.
 pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
     let of_base: HashMap<u64, f64> =
         base.results.iter().map(|result| (result.cell.seed, result.report.best.test)).collect();
@@ -265,7 +268,7 @@ pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
     own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.seed)?))).collect()
 }
 
-/// Whether both were trained and tested on the same rows, seed by seed.
+/// Returns true if variant and base were trained and tested on the same rows, for each seed that both have.
 fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     row.results.iter().all(|own| {
         let same_seed = base.results.iter().find(|result| result.cell.seed == own.cell.seed);
@@ -291,7 +294,7 @@ pub(crate) mod tests {
     use super::super::results::tests::{ACCURACY, RMSE, finished};
     use super::*;
 
-    /// A grid of the variants A, B and C, and cells of (variant, seed, metric, test).
+    /// Returns a grid of the variants A, B and C, with cells of (variant, seed, metric, test).
     pub(crate) fn study(cells: &[(usize, u64, Metric, f64)]) -> (Grid, Vec<Cell>, Vec<Report>) {
         let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'A' }, { name = 'B' }, { name = 'C|x' }]";
         let grid = Grid::parse(text, &Scope::default()).expect("a grid");
@@ -300,7 +303,7 @@ pub(crate) mod tests {
         (grid, cells, reports)
     }
 
-    /// The cells of a study with their reports.
+    /// Pairs the cells of a study with their reports.
     pub(crate) fn pair<'a>(cells: &'a [Cell], reports: &[Report]) -> Vec<Finished<'a>> {
         cells.iter().zip(reports).map(|(cell, report)| Finished { cell, report: report.clone() }).collect()
     }
@@ -315,7 +318,7 @@ pub(crate) mod tests {
     #[test]
     fn only_a_test_makes_a_difference() {
         use Verdict::{Alone, Better, NotShown, Untested, Worse};
-        // B is above A by 0.1 and a little for every seed; C by as much in the mean, and by chance.
+        // B exceeds A by about 0.1 for every seed. C has about the same mean difference, but only by chance.
         let cells = |metric, seeds: u64| {
             let of = |variant, values: [f64; 3]| {
                 (0..seeds).map(move |seed| (variant, seed, metric, values[seed as usize]))

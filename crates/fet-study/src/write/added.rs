@@ -1,4 +1,4 @@
-//! The table of what the others add.
+//! Table of the contributions of the other parties.
 
 use fet_records::{Direction, Metric};
 use serde_json::Value;
@@ -9,10 +9,11 @@ use super::super::summary::{Summary, Verdict};
 use super::json::compared;
 use super::table::{DIFFERENCE, Table, TableRow, against};
 
-/// The title of the section.
+/// Title of the section.
 pub(super) const TITLE: &str = "What the others add";
 
-/// A row for each variant with a twin; nothing where none has one.
+/// Returns the table, with a row for each variant that has a control variant, or `None` if no variant has
+/// one.
 pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     let metric = summary.metric.filter(|_| !summary.added.is_empty())?;
     let header = ["variant", "without the others", "pairs", "", "p", "effect d"].map(String::from);
@@ -28,7 +29,7 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     Some(Table { header, rows: summary.added.iter().map(row).collect() })
 }
 
-/// How to read it.
+/// Returns notes that explain the table.
 pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
     let better = match metric.direction() {
         Direction::Minimise => "below 0 the others help",
@@ -43,7 +44,7 @@ pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
     )]
 }
 
-/// The same, unrounded.
+/// Returns the contributions as JSON, with unrounded numbers.
 pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
     let one = |added: &Added| {
         let name = |index: usize| &summary.rows[index].variant.name;

@@ -1,6 +1,6 @@
-//! The table of defences: what each costs, what leaks under each attack, and its scores.
+//! Table of defences: the test metric, the leakage under each attack, and the scores.
 //!
-//! How a score is defined stands in `defences`; here it is rounded and explained.
+//! The module `defences` defines the scores; this module rounds and explains them.
 
 use fet_records::Direction;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::Summary;
 use super::table::{Table, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};
 
-/// A row for each defence.
+/// Returns the table, with a row for each defence.
 pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
     let scores = defences.scores();
     let title = summary.metric.map_or_else(|| "metric".to_string(), |metric| metric.title());
@@ -51,7 +51,7 @@ pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
     Table { header, rows: defences.defences.iter().map(row).collect() }
 }
 
-/// Whether the fields of the table that have a figure have it of different numbers of seeds.
+/// Returns true if the figures of the table cover different numbers of seeds. Empty fields do not count.
 fn numbers_differ(defences: &Defences) -> bool {
     let of = |defence: &'_ Defence| {
         let scores = defence.by_target.iter().chain([&defence.comprehensive]);
@@ -63,7 +63,7 @@ fn numbers_differ(defences: &Defences) -> bool {
     numbers.any(|n| Some(n) != first)
 }
 
-/// What the table's figures are.
+/// Returns the caption, which defines the figures of the table.
 pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     let leakage = "Mean ± deviation over seeds. Leakage: 0 is what the attacker reaches without the run, 1 a complete success.";
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
@@ -90,7 +90,7 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     )
 }
 
-/// What is missing in the table, and why.
+/// Returns notes on missing figures, with the reasons.
 pub(super) fn notes(defences: &Defences) -> Vec<String> {
     let mut notes = Vec::new();
     if numbers_differ(defences) {
@@ -106,7 +106,7 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
         ));
     }
     if defences.scores() {
-        // Defences that lack the same are named together.
+        // One note covers all defences that lack the same seeds.
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         for defence in &defences.defences {
             let lacking = lacking(&defence.lacking(&defences.attacks));
@@ -128,7 +128,7 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
     notes
 }
 
-/// Which attack lacks which seeds, as a part of a sentence.
+/// Lists the attacks with their missing seeds, as part of a sentence.
 fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
     let part = |(attack, seeds): &(&Attack, Vec<u64>)| {
         let word = if seeds.len() == 1 { "seed" } else { "seeds" };
@@ -138,7 +138,7 @@ fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
     all.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// The same for programs, unrounded.
+/// Returns the defences as JSON, with unrounded numbers.
 pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
     let attacks = defences.attacks.iter().map(|attack| {
         json!({
@@ -190,7 +190,7 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
     })
 }
 
-/// Mean, deviation, number of seeds, and each seed; nothing without seeds.
+/// Returns mean, standard deviation, number of seeds, and the value of each seed, or null without seeds.
 fn figures(by_seed: &BySeed) -> Value {
     if by_seed.is_empty() {
         return Value::Null;
@@ -209,7 +209,7 @@ fn label_epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].label_epsilon()).max_by(f64::total_cmp)
 }
 
-/// ε, or "inf", which JSON has no number for.
+/// Returns ε as JSON. Infinity becomes "inf", because JSON has no number for it.
 pub(super) fn bound(epsilon: f64) -> Value {
     if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }

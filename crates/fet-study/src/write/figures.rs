@@ -1,6 +1,6 @@
-//! The charts of a report: their selection, contents and captions.
+//! Charts of a report: their selection, contents and captions.
 //!
-//! `fet-chart` draws them.
+//! `fet-chart` draws the charts.
 
 use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
 use fet_records::{Attacker, Direction, Metric};
@@ -13,10 +13,10 @@ use super::super::statistics::{half_width, mean};
 use super::super::summary::{Row, Summary};
 use super::table::{mean_and_deviation, share, spread};
 
-/// The size of a chart in a file of its own.
+/// Size of a chart in a separate file.
 const PANEL: Size = Size { width: 520.0, height: 340.0, names: 0.0 };
 
-/// A chart with its title and caption.
+/// Chart with its title and caption.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     id: String,
@@ -27,7 +27,7 @@ pub(super) struct Figure {
     legend: Vec<Entry>,
 }
 
-/// A series in a legend.
+/// Series in a legend.
 #[derive(Debug, Serialize)]
 struct Entry {
     number: usize,
@@ -35,11 +35,11 @@ struct Entry {
     swatch: String,
 }
 
-/// Every picture of a study.
+/// Returns all charts of a study.
 pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let point = summary.rows.first().map_or(&[][..], |row| &row.variant.point);
-    // An attack changes nothing in the run: along its axis there is nothing to see.
+    // An attack does not change the run, so a chart along its axis would be flat.
     let axes: Vec<&str> =
         point.iter().map(|(axis, _)| axis.as_str()).filter(|axis| !is_attack(axis)).collect();
     let defences = summary.defences.as_ref();
@@ -53,7 +53,7 @@ pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
     figures
 }
 
-/// The metric along one axis: a series for each variant and each combination of the other axes.
+/// Charts the metric along one axis, with a series for each variant and each combination of the other axes.
 fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     let value =
         |row: &Row<'_>| row.variant.point.iter().find(|(key, _)| key == axis).map(|(_, value)| value.clone());
@@ -95,7 +95,7 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     })
 }
 
-/// The metric of every variant, if there is no axis.
+/// Charts the metric of every variant, for a study without axes.
 fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| Series {
         number,
@@ -120,7 +120,7 @@ fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
     }
 }
 
-/// The metric of every defence against what each attack took from it.
+/// Charts the metric of every defence against the leakage under each attack.
 fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
     let figure = |(index, attack): (usize, &Attack)| {
         let points = points(metric, defences, index);
@@ -145,7 +145,7 @@ fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Fi
     defences.attacks.iter().enumerate().map(figure).collect()
 }
 
-/// The same charts as a file of their own.
+/// Returns the leakage charts as a separate SVG file.
 pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option<String> {
     let metric = summary.metric?;
     let panel = |(index, attack): (usize, &Attack)| Panel {
@@ -170,10 +170,10 @@ fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
     fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
 }
 
-/// A point for each defence that was put to an attack.
+/// Returns a point for each defence that has a result under the attack.
 fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
     let point = |(number, defence): (usize, &Defence)| {
-        // Only seeds that have both figures.
+        // Use only seeds that have both figures.
         let both = defence.leakage[attack]
             .iter()
             .filter_map(|(seed, leakage)| Some((*leakage, metric.scaled(*defence.tests.get(seed)?))));
@@ -200,7 +200,7 @@ fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
     all.filter(|(_, defence)| !defence.leakage[attack].is_empty()).map(point).collect()
 }
 
-/// What an attack is and measures, as a sentence.
+/// Describes an attack and its measure in a sentence.
 fn attacked(attack: &Attack) -> String {
     let who = match attack.attacker {
         Attacker::Primary => {
@@ -224,7 +224,7 @@ fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
     )
 }
 
-/// The validation metric over epochs, a few variants per chart.
+/// Charts the validation metric over epochs, with a few variants per chart.
 fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| {
         let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {
@@ -233,7 +233,7 @@ fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
         };
         let seeds: Vec<Vec<(f64, f64)>> = row.results.iter().map(curve).collect();
         let longest = seeds.iter().map(Vec::len).max().unwrap_or(0);
-        // A mean is of all seeds: it ends where the first of them ends.
+        // The mean covers all seeds, so the curve ends with the shortest seed.
         let of = |index: usize| {
             let points: Option<Vec<(f64, f64)>> = seeds.iter().map(|seed| seed.get(index).copied()).collect();
             let points = points?;

@@ -1,5 +1,6 @@
-//! The search over settings from the outside, with a stand-in for `fet`: who goes on, what is told, and that it resumes.
-//! The stand-in's result is best at a dropout of 0.25; without any it has nothing taken off.
+//! End-to-end tests of the search over settings, with a stand-in for `fet`: survivors, output and resuming.
+//! The stand-in's result is best at a dropout of 0.25. Without a dropout setting the stand-in deducts
+//! nothing.
 
 use serde_json::Value;
 
@@ -21,7 +22,8 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
     let study = Study::new(SEARCH);
     let found = tune(&study, "", &["--variant", "Full"]);
     assert_eq!(found.code, 0, "{found:?}");
-    // 9, then 3 (and the experiment as it is, if it is none of them), then 1 and that.
+    // 9 candidates, then 3 (and the unchanged experiment, if it is not one of these), then 1 and the
+    // unchanged experiment.
     let calls = study.calls();
     let with =
         |epochs: &str| calls.iter().filter(|call| call.contains(&format!("train.epochs={epochs} "))).count();
@@ -74,9 +76,9 @@ fn the_mean_over_seeds_counts_and_a_profile_applies() {
         calls.iter().all(|call| call.contains("data.rows=5 --set a.b=1 --set name=tiny-tune-quick")),
         "{calls:?}"
     );
-    // Two candidates in the first rung, the better one alone in two more; two seeds.
+    // With two seeds: two candidates in the first rung, and only the better one in the next two rungs.
     assert_eq!(calls.len(), 8, "{calls:?}");
-    // 0.5 and 0.6 with nothing taken off.
+    // The results 0.5 and 0.6, with nothing deducted.
     check(&found.stdout, &["│ as it is ", "55.00 ± 7.07", "nothing that was drawn is better"]);
 }
 
