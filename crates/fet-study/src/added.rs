@@ -79,7 +79,7 @@ mod tests {
             let text = format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', twin = '{twin}' }}]");
             Grid::parse(&text, &Scope::default()).expect_err("refused").to_string()
         };
-        assert!(parse("B").contains("no variant \"B\""), "{}", parse("B"));
+        assert!(parse("B").contains("unknown variant \"B\""), "{}", parse("B"));
         assert!(parse("A").contains("itself"), "{}", parse("A"));
     }
 }

@@ -103,7 +103,7 @@ fn by_address(study: &Path) -> HashMap<String, PathBuf> {
 }
 
 fn study_name(resolved: &Value) -> Result<&str> {
-    let name = resolved["name"].as_str().context("the experiment has no name")?;
+    let name = resolved["name"].as_str().context("the experiment lacks `name`")?;
     let is_plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
     ensure!(is_plain, "name: must be a plain file name, but is {name:?}");
     Ok(name)

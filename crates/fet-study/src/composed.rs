@@ -53,8 +53,8 @@ impl Composed {
         };
         (self.runs > 1).then(|| {
             format!(
-                "Warning: {} runs have a privacy mechanism and read the same tables. Together they come to ε = {epsilon} at δ = \
-                 {delta:e}; the ε of each report is that of one run alone.",
+                "Warning: {} runs have a privacy mechanism and read the same tables. Their total privacy loss is ε = {epsilon} at δ = \
+                 {delta:e}; the ε of each report covers only one run.",
                 self.runs
             )
         })

@@ -50,20 +50,20 @@ impl Failure {
 
 /// Returns the reason for a failed run, from its exit code or signal and its log.
 pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> String {
-    const OUT_OF_MEMORY: &str = "most often the system does that when memory runs out; \
-                                 a smaller batch, or `train.recompute=true`, needs less";
+    const OUT_OF_MEMORY: &str = "the usual reason is that memory ran out; \
+                                 a smaller batch or `train.recompute=true` needs less memory";
     let log = tail(cell);
     match (code, signal) {
         (_, Some(9)) | (Some(137), _) => format!("was killed (signal 9): {OUT_OF_MEMORY}"),
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         (Some(0), _) => match report::problem(cell) {
-            Some(problem) => format!("left a report that cannot be read: {problem}"),
-            None => "left no report of this experiment".to_string(),
+            Some(problem) => format!("wrote a report that cannot be read: {problem}"),
+            None => "wrote no report of this experiment".to_string(),
         },
         (Some(code), _) if log.contains("training diverged") => format!("diverged (exit code {code})"),
         (Some(101), _) => "panicked (exit code 101)".to_string(),
         (Some(code), _) => format!("ended with exit code {code}"),
-        (None, None) => "ended in an unknown way".to_string(),
+        (None, None) => "ended for an unknown reason".to_string(),
     }
 }
 

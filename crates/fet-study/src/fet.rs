@@ -55,7 +55,7 @@ impl Fet {
         };
         let program = PathBuf::from(program);
         if !program.is_file() {
-            bail!("FET_BIN must name the `fet` program, but {} is no file", program.display());
+            bail!("FET_BIN must name the `fet` program, but {} is not a file", program.display());
         }
         // An absolute path is needed: the system would search PATH for a bare name.
         let program = program.canonicalize().context("cannot resolve FET_BIN")?;
@@ -87,15 +87,16 @@ impl Fet {
             }
         }
         if let Ok(asked) = asking.join() {
-            asked.context("`fet show --batch` did not listen")?;
+            asked.context("cannot write to `fet show --batch`")?;
         }
         let answers = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<Answer>, _>>();
-        let answers =
-            answers.context("`fet show --batch` printed no answers; is FET_BIN of this version?")?;
+        let answers = answers.context(
+            "cannot read the answers of `fet show --batch`; does FET_BIN name a `fet` of this version?",
+        )?;
         ensure!(
             answers.len() == cells.len(),
-            "`fet show --batch` answered {} cells of {}",
+            "`fet show --batch` answered for {} of {} cells",
             answers.len(),
             cells.len()
         );

@@ -185,16 +185,16 @@ impl Ablation {
             ensure!(!name.trim().is_empty(), "ablation.variants: `name` must not be empty, but is {name:?}");
             let is_plain = !name.chars().any(char::is_control);
             ensure!(is_plain, "ablation.variants: `name` must be one line of plain text, but is {name:?}");
-            ensure!(names.insert(name), "ablation.variants: names must differ, but {name:?} is there twice");
+            ensure!(names.insert(name), "ablation.variants: names must differ, but {name:?} appears twice");
             check_sets(&format!("ablation.variants, {name:?}"), &variant.set)?;
         }
         check_axes("ablation.axes", &self.axes)?;
         for rule in &self.exclude {
-            ensure!(!rule.is_empty(), "ablation.exclude: must name what to leave out, but is {{}}");
+            ensure!(!rule.is_empty(), "ablation.exclude: a rule must name `variant` or an axis, but is {{}}");
             for key in rule.keys() {
                 let is_known = key == "variant" || self.axes.contains_key(key);
                 let axes: Vec<&String> = self.axes.keys().collect();
-                let rule = "must name `variant` or an axis";
+                let rule = "a rule must name `variant` or an axis";
                 ensure!(is_known, "ablation.exclude: {rule}, but {key:?} is neither; the axes are {axes:?}");
             }
         }
@@ -203,7 +203,7 @@ impl Ablation {
             ensure!(published.value.is_finite(), "{place}: `value` must be a number");
             ensure!(
                 !published.source.trim().is_empty(),
-                "{place}: `source` must say where the figure was read"
+                "{place}: `source` must name the publication of the figure"
             );
             let is_spread = published.std.is_none_or(|std| std.is_finite() && std >= 0.0);
             ensure!(is_spread, "{place}: `std` must be 0 or more, but is {:?}", published.std);
@@ -221,7 +221,7 @@ impl Profile {
         check_axes(&format!("{place}.axes"), &self.axes)?;
         for key in self.axes.keys() {
             let is_axis = study.is_some_and(|study| study.axes.contains_key(key));
-            ensure!(is_axis, "{place}.axes: must name axes of the study, but {key:?} is none");
+            ensure!(is_axis, "{place}.axes: must name axes of the study, but {key:?} is not one of them");
         }
         Ok(())
     }
@@ -230,7 +230,7 @@ impl Profile {
 fn check_sets(place: &str, sets: &[String]) -> Result<()> {
     for set in sets {
         let is_assignment = set.split_once('=').is_some_and(|(path, _)| !path.trim().is_empty());
-        ensure!(is_assignment, "{place}: `set` must hold path=value, but holds {set:?}");
+        ensure!(is_assignment, "{place}: `set` must contain path=value, but contains {set:?}");
     }
     Ok(())
 }
@@ -238,7 +238,7 @@ fn check_sets(place: &str, sets: &[String]) -> Result<()> {
 fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
     for (key, values) in axes {
         match values.as_array().map(Vec::as_slice) {
-            Some([]) => bail!("{place}, {key:?}: must name a value or more, but is []"),
+            Some([]) => bail!("{place}, {key:?}: must contain at least one value, but is []"),
             Some(_) => {}
             None => bail!("{place}, {key:?}: must be an array of values, but is {values}"),
         }
@@ -248,10 +248,10 @@ fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
 
 /// Checks that `seeds` is not empty and has no duplicates. The error names `field`, the source of the seeds.
 pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
-    ensure!(!seeds.is_empty(), "{field}: must name a seed or more, but is []");
+    ensure!(!seeds.is_empty(), "{field}: must contain at least one seed, but is []");
     let mut seen = HashSet::new();
     for seed in seeds {
-        ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} is there twice");
+        ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} appears twice");
     }
     Ok(())
 }
@@ -294,8 +294,8 @@ mod tests {
         };
         let variant = "seeds = [0]\n[[ablation.variants]]\nname =";
         check("", &["missing field `seeds`"]);
-        check("seeds = []", &["ablation.seeds", "a seed or more", "[]"]);
-        check("seeds = [0, 1, 0]", &["ablation.seeds", "must differ", "0 is there twice"]);
+        check("seeds = []", &["ablation.seeds", "at least one seed", "[]"]);
+        check("seeds = [0, 1, 0]", &["ablation.seeds", "must differ", "0 appears twice"]);
         check("seeds = [-1]", &["seeds = [-1]", "line 3"]);
         check("seeds = 1", &["seeds = 1", "sequence"]);
         check("seeds = [0]\nsedes = [1]", &["unknown field `sedes`", "`axes`"]);
@@ -304,7 +304,10 @@ mod tests {
         check(&format!("{variant} ' '"), &["ablation.variants", "must not be empty", "\" \""]);
         check(&format!("{variant} \"A\\n\""), &["ablation.variants", "one line", "\"A\\n\""]);
         check(&format!("{variant} 'A'\nset = ['a.b']"), &["\"A\"", "path=value", "\"a.b\""]);
-        check("seeds = [0]\n[ablation.axes]\n'a.b' = []", &["ablation.axes", "\"a.b\"", "a value or more"]);
+        check(
+            "seeds = [0]\n[ablation.axes]\n'a.b' = []",
+            &["ablation.axes", "\"a.b\"", "at least one value"],
+        );
         check("seeds = [0]\n[ablation.axes]\na = 5", &["ablation.axes", "\"a\"", "array", "5"]);
         check("seeds = [0", &["line 3"]);
         let axes = "seeds = [0]\naxes = { k = [1] }\n";

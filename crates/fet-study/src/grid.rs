@@ -76,7 +76,7 @@ impl Grid {
             None => Profile::default(),
             Some(wanted) => file.profile.get(wanted).cloned().with_context(|| {
                 let known: Vec<&String> = file.profile.keys().collect();
-                format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+                format!("--profile: unknown profile {wanted:?}; the profiles are {known:?}")
             })?,
         };
         let mut study = file.ablation.unwrap_or_default();
@@ -95,16 +95,12 @@ impl Grid {
         let whole = combinations(&study.variants, &study.axes);
         for rule in &study.exclude {
             let hits = whole.iter().any(|variant| is_excluded(variant, rule));
-            ensure!(
-                hits,
-                "ablation.exclude: must leave something out, but nothing is {{ {} }}",
-                inline(rule)
-            );
+            ensure!(hits, "ablation.exclude: no variant matches the rule {{ {} }}", inline(rule));
         }
         if let Some(variant) = study.variants.iter().find(|variant| !variant.attacked) {
             ensure!(
                 study.axes.keys().any(|axis| is_attack(axis)),
-                "ablation.variants, {:?}: `attacked = false` needs an axis of the attack, but the axes are {:?}",
+                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, but the axes are {:?}",
                 variant.name,
                 study.axes.keys().collect::<Vec<_>>()
             );
@@ -113,36 +109,36 @@ impl Grid {
         let is_variant =
             |wanted: &str| whole.iter().any(|variant| variant.name == wanted || variant.root == wanted);
         if let Some(base) = &study.base {
-            ensure!(is_variant(base), "ablation.base: there is no variant {base:?}; there are {known:?}");
+            ensure!(is_variant(base), "ablation.base: unknown variant {base:?}; the variants are {known:?}");
         }
         for variant in &study.variants {
             let Some(twin) = &variant.twin else { continue };
             let name = &variant.name;
             ensure!(
                 is_variant(twin),
-                "ablation.variants, {name:?}: `twin`: there is no variant {twin:?}; there are {known:?}"
+                "ablation.variants, {name:?}: `twin`: unknown variant {twin:?}; the variants are {known:?}"
             );
             ensure!(twin != name, "ablation.variants, {name:?}: `twin` must be another variant, not itself");
         }
         for published in &study.paper {
             let wanted = &published.variant;
             let is_one = whole.iter().any(|variant| variant.name == *wanted);
-            ensure!(is_one, "ablation.paper: there is no variant {wanted:?}; there are {known:?}");
+            ensure!(is_one, "ablation.paper: unknown variant {wanted:?}; the variants are {known:?}");
         }
         let mut axes = study.axes.clone();
         axes.extend(profile.axes);
         let mut variants = combinations(&study.variants, &axes);
         variants.retain(|variant| !study.exclude.iter().any(|rule| is_excluded(variant, rule)));
-        ensure!(!variants.is_empty(), "ablation.exclude: must leave a variant or more, but leaves out all");
+        ensure!(!variants.is_empty(), "ablation.exclude: excludes all variants; at least one must remain");
         for (index, variant) in variants.iter().enumerate() {
             let is_new = variants[..index].iter().all(|other| other.name != variant.name);
-            ensure!(is_new, "ablation.axes: variants must differ, but {:?} is there twice", variant.name);
+            ensure!(is_new, "ablation.axes: variants must differ, but {:?} appears twice", variant.name);
         }
         let only = if scope.only.is_empty() { &profile.only } else { &scope.only };
         for wanted in only {
             let is_known = variants.iter().any(|variant| *wanted == variant.name || *wanted == variant.root);
             let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-            ensure!(is_known, "--only: there is no variant {wanted:?}; there are {known:?}");
+            ensure!(is_known, "--only: unknown variant {wanted:?}; the variants are {known:?}");
         }
         variants.retain(|variant| {
             only.is_empty() || only.contains(&variant.name) || only.contains(&variant.root)

@@ -119,7 +119,7 @@ An ablation file is an experiment file with one more table:
 
   [ablation]
   seeds = [0, 1, 2, 3, 4]
-  base = \"FeT\"                           # optional: what the others are compared with; else the first
+  base = \"FeT\"                           # optional: the base of comparisons; else the first
   [[ablation.variants]]
   name = \"FeT\"
   [[ablation.variants]]
@@ -127,23 +127,23 @@ An ablation file is an experiment file with one more table:
   set = [\"encoder.dynamic_mask=false\"]
   [ablation.axes]                        # optional: every variant with every value
   \"linker.neighbours\" = [1, 5, 10]
-  [[ablation.exclude]]                   # optional: combinations that are left out
+  [[ablation.exclude]]                   # optional: excluded combinations
   variant = \"FeT without mask\"
   \"linker.neighbours\" = [1, 5]
-  [profile.quick]                        # optional: what --quick changes
+  [profile.quick]                        # optional: changes of --quick
   set = [\"data.rows=2000\", \"train.epochs=3\"]
   seeds = [0]
 
 The results are in DIR/NAME: report.html for people; table.md, table.tex, results.csv, costs.csv, curves.csv and
-results.json; and a folder per cell in cells/. An axis over \"attack.kind\" puts every variant to each attack: the variants
-are then compared as defences, in attacks.csv and leakage.svg too; a variant with `attacked = false` is put to none,
-because its method has no secondaries, say. A cell is addressed by its settings, its seed, the
-content of its data files and the version of the program's results. One that is done is not run again, so the same
-command continues a study that was interrupted, and a second command beside the first does the cells that the first is
-not at.
+results.json; and a folder per cell in cells/. An axis over \"attack.kind\" runs each attack on every variant. The report then
+compares the variants as defences, also in attacks.csv and leakage.svg. Set `attacked = false` for a variant that cannot be
+attacked, for example because its method has no secondaries.
+A cell is identified by its settings, its seed, the content of its data files and the version of the program's results. A
+finished cell is not run again. The same command therefore resumes an interrupted study, and two commands can share the
+cells of one study.
 The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.
 
-Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is at fault; 130 interrupted.";
+Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 interrupted.";
 
 /// Runs the study that `arguments` name, with the `fet` that `locate` finds or builds.
 ///
@@ -265,11 +265,11 @@ fn dry_run(
     let time = match estimate.all(missing, jobs) {
         _ if missing.is_empty() => String::new(),
         Some(time) => format!(
-            "; about {} with {jobs} at a time, by the {} cells that are done",
+            "; about {} with {jobs} at a time, estimated from {} finished cells",
             duration(time),
             estimate.measured
         ),
-        None => "; how long that takes is not known before a cell is done".to_string(),
+        None => "; no time estimate before the first cell is done".to_string(),
     };
     answer(format!("{} cells, {} to run{time}", cells.len(), missing.len()));
 }
@@ -296,7 +296,7 @@ fn conclude(
         }
     }
     if failed > 0 {
-        fet_files::note!("{failed} of {} cells failed; the same command tries them again:", cells.len());
+        fet_files::note!("{failed} of {} cells failed; the same command retries them:", cells.len());
         for (cell, failure) in &summary.failures {
             fet_files::note!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
         }

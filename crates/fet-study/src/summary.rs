@@ -124,24 +124,24 @@ impl<'a> Summary<'a> {
         let mut notes = Vec::new();
         if let Some(profile) = &self.grid.profile {
             notes.push(format!(
-                "Profile \"{profile}\": a smaller form of the study, not to be compared with the whole."
+                "Profile \"{profile}\": a smaller form of the study. Do not compare its figures with those of the full study."
             ));
         }
         let (done, all, failed) = (self.results.len(), self.cells.len(), self.failures.len());
         if done < all {
             notes.push(format!(
-                "{done} of {all} cells are done, {failed} failed: the table holds what is there."
+                "{done} of {all} cells are done, {failed} failed. The table covers only the finished cells."
             ));
         }
         if self.defences.is_some() {
             notes.push(
-                "Leakage: how far an attack came from what the attacker reaches without the run (0) to a complete success (1)."
+                "Leakage: success of an attack, from 0 (the attacker's success without the run) to 1 (complete success)."
                     .to_string(),
             );
         }
         if self.defences.is_some() && self.compares() {
             notes.push(
-                "Variants that differ in the attack alone are one run, and it is compared once.".to_string(),
+                "Variants that differ only in the attack are one run, which is compared once.".to_string(),
             );
         }
         let mut bases: Vec<usize> =
@@ -149,15 +149,15 @@ impl<'a> Summary<'a> {
         bases.dedup();
         if bases.len() > 1 {
             notes.push(
-                "Each variant stands against the base at the same values of the axes, the base itself against its first \
-                 values."
+                "Each variant is compared with the base at the same values of the axes. The base itself is compared with \
+                 its first values."
                     .to_string(),
             );
         }
         let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: no test, and differences that say nothing sure ({few} of them); `--seeds` adds \
+                "Fewer than {FEWEST} seeds: no test, so that differences may be due to chance ({few} of them); `--seeds` adds \
                  seeds."
             ));
         }
@@ -166,14 +166,14 @@ impl<'a> Summary<'a> {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
                 "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
-                 correction for {tested} comparison{}. Not bold: not shown, which is not the same as equal.",
+                 correction for {tested} comparison{}. A difference that is not bold was not shown; this does not mean that the variants are equal.",
                 if tested == 1 { "" } else { "s" }
             ));
         }
         if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
             notes.push(
-                "Some variants have other rows than their base: their pairs share the seed and not the rows, and their \
-                 tests are weaker than those of the others."
+                "Some variants and their bases were run on different rows. Their pairs share only the seed, so that their \
+                 tests are weaker than the other tests."
                     .to_string(),
             );
         }
@@ -188,7 +188,7 @@ impl<'a> Summary<'a> {
                 .collect();
             let parts = parts.join(", ");
             notes.push(format!(
-                "The cells were computed by different commits of `fet` with the same version of results ({parts})."
+                "Different commits of `fet` with the same version of results computed the cells ({parts})."
             ));
         }
         let mut composed = Composed::default();
@@ -198,7 +198,7 @@ impl<'a> Summary<'a> {
             self.results.iter().flat_map(|result| &result.report.warnings).collect();
         warnings.sort();
         warnings.dedup();
-        notes.extend(warnings.into_iter().map(|warning| format!("Warning of the data: {warning}.")));
+        notes.extend(warnings.into_iter().map(|warning| format!("Warning about the data: {warning}.")));
         notes
     }
 }
@@ -364,7 +364,7 @@ pub(crate) mod tests {
         reports[2].data.split = "other rows".into();
         let results = pair(&cells, &reports);
         let notes = Summary::new(&grid, &cells, &results).notes.join("\n");
-        for part in ["1 by aaaaaaaaaaaa, 2 by commit", "other rows than their base"] {
+        for part in ["1 by aaaaaaaaaaaa, 2 by commit", "run on different rows"] {
             assert!(notes.contains(part), "{part:?} is not in {notes}");
         }
     }

@@ -78,23 +78,23 @@ const AFTER_HELP: &str = "\
 A search reads one more table of an experiment file:
 
   [tune]
-  candidates = 27                        # the file's own settings and 26 that are drawn
-  keep = 3                               # one in three goes on
+  candidates = 27                        # the unchanged experiment and 26 random draws
+  keep = 3                               # one in three continues
   rungs = 3                              # with a ninth of the epochs, then a third, then all
   [tune.space]
   \"method.dropout\" = { from = 0.0, to = 0.4 }
   \"method.optimizer.learning_rate\" = { from = 0.0003, to = 0.03, log = true }
   \"linker.neighbours\" = [5, 20, 50]
-  [tune.variants.\"FeT-Pool\"]             # more for one variant, with --variant
+  [tune.variants.\"FeT-Pool\"]             # additional settings for one variant, with --variant
   \"encoder.hidden\" = [[64], [128]]
 
-The test rows are set aside (`split.tuning`): they are neither trained on nor scored. Half of the validation rows select the
-epoch; the other half compares candidates. With another seed a random split has other test rows: what one seed's search has
-chosen may have been trained on another's test rows, so that only a split by a column, by time or by a file keeps them unseen
-over all seeds.
+The test rows are held out (`split.tuning`): the search neither trains on them nor scores them. Half of the validation rows
+select the epoch; the other half compares candidates. A random split has different test rows for each seed. The settings
+chosen with one seed may thus depend on the test rows of another seed. Only a split by a column, by time or by a file keeps
+the test rows unseen over all seeds.
 The results are in DIR/NAME-tune (and -VARIANT, -PROFILE, -drawN): tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
 
-Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is at fault; 130 interrupted.";
+Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is invalid; 130 interrupted.";
 
 /// Candidate of a search: one choice of settings.
 #[derive(Debug, Clone)]
@@ -151,7 +151,7 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 return Ok(ExitCode::from(130));
             }
             Ended::Nothing(problem) => {
-                fet_files::note!("no candidate could be run; the first problem: {problem}");
+                fet_files::note!("no candidate completed the rung; the first problem: {problem}");
                 return Ok(ExitCode::from(1));
             }
         };
@@ -227,7 +227,7 @@ impl Search<'_> {
         done.iter().for_each(|result| composed.add(&result.report));
         let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
         for (cell, failure) in &failures {
-            fet_files::note!("{} is out of the search: {}", cell.title(), failure.problem);
+            fet_files::note!("{} leaves the search: {}", cell.title(), failure.problem);
         }
         let epochs = left.iter().map(|own| self.tune.epochs(own.epochs, number)).collect();
         let mut rung = Rung { epochs, scores: Vec::new() };
@@ -268,7 +268,9 @@ fn first(failures: &[(&Cell, Failure)]) -> String {
 /// Returns the file's table `[tune]`, with the changes of the command line.
 fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
     let Some(mut tune) = file.tune.clone() else {
-        bail!("has no table `[tune]`, which says what may be drawn; `cargo xtask tune --help` shows one");
+        bail!(
+            "the table `[tune]`, which defines the search space, is missing; `cargo xtask tune --help` shows an example"
+        );
     };
     tune.candidates = arguments.candidates.unwrap_or(tune.candidates);
     tune.check()?;
@@ -280,11 +282,11 @@ fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
     for name in tune.variants.keys() {
         ensure!(
             known.contains(&name.as_str()),
-            "tune.variants: there is no variant {name:?}; there are {known:?}"
+            "tune.variants: unknown variant {name:?}; the variants are {known:?}"
         );
     }
     let space = tune.space_of(arguments.variant.as_deref());
-    ensure!(!space.is_empty(), "tune.space: must name a setting or more to draw, but is empty");
+    ensure!(!space.is_empty(), "tune.space: is empty; name at least one setting to draw");
     Ok(tune)
 }
 
@@ -294,7 +296,7 @@ fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
     if let Some(wanted) = &arguments.profile {
         let profile = file.profile.get(wanted).with_context(|| {
             let known: Vec<&String> = file.profile.keys().collect();
-            format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+            format!("--profile: unknown profile {wanted:?}; the profiles are {known:?}")
         })?;
         sets.extend(profile.set.iter().cloned());
     }
@@ -303,7 +305,7 @@ fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
         let variants = file.ablation.as_ref().map(|study| study.variants.as_slice()).unwrap_or_default();
         let variant = variants.iter().find(|variant| variant.name == *wanted).with_context(|| {
             let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-            format!("--variant: there is no variant {wanted:?}; there are {known:?}")
+            format!("--variant: unknown variant {wanted:?}; the variants are {known:?}")
         })?;
         sets.extend(variant.set.iter().cloned());
     }
@@ -337,29 +339,30 @@ fn drawn(
         };
         ensure!(
             identity.experiment["split"]["tuning"] == serde_json::Value::Bool(true),
-            "tune.space: candidate {number} would see the test rows: it must not change `split.tuning`"
+            "tune.space: candidate {number} must not change `split.tuning`, because it would see the test rows"
         );
         if seen.insert(identity.experiment.to_string()) {
-            let epochs =
-                identity.experiment["train"]["epochs"].as_u64().context("the experiment has no epochs")?;
+            let epochs = identity.experiment["train"]["epochs"]
+                .as_u64()
+                .context("the experiment lacks `train.epochs`")?;
             candidates.push(Candidate { number, drawn: drawn.clone(), epochs });
         } else {
             twice += 1;
         }
     }
     if twice > 0 {
-        fet_files::note!("{twice} of {} candidates were drawn twice, and run once", tune.candidates);
+        fet_files::note!("{twice} of {} candidates are duplicates and run only once", tune.candidates);
     }
     if let Some(error) = refused.first() {
         fet_files::note!(
-            "{} of {} candidates are refused and left out; the first: {error}",
+            "{} of {} candidates are invalid and left out; the first: {error}",
             refused.len(),
             tune.candidates
         );
     }
     ensure!(
         candidates.len() > 1,
-        "tune.space: must leave two candidates or more that `fet` takes; of those drawn {} are refused and {twice} are alike{}",
+        "tune.space: must give at least two valid candidates; of the drawn candidates {} are invalid and {twice} are duplicates{}",
         refused.len(),
         refused.first().map_or_else(String::new, |error| format!(" (the first: {error})"))
     );

@@ -37,7 +37,7 @@ fn a_second_run_does_nothing() {
             "Every metric:",
             "| 95 % by test rows |",
             " 55.00 ± 7.07 |           ± 10.00 |",
-            "other test rows may be off",
+            "variation with other test rows",
         ],
     );
     check(
@@ -238,7 +238,7 @@ fn dry_runs_tell_and_write_nothing() {
         &[
             "missing  Full, seed 0",
             "fet run tiny.toml --set encoder.mask=false --seed 1 --out",
-            "4 cells, 4 to run; how long that takes is not known",
+            "4 cells, 4 to run; no time estimate before the first cell is done",
         ],
     );
     assert!(!study.path("runs").exists());
@@ -246,7 +246,7 @@ fn dry_runs_tell_and_write_nothing() {
     let dry = study.ablate("", &["--dry-run", "--jobs", "3"]);
     check(&dry.stdout, &["done     Full, seed 0", "missing  No mask, seed 1, about 2 s"]);
     // Two cells of 1.5 seconds each, three at a time.
-    check(&dry.stdout, &["4 cells, 2 to run; about 1 s with 3 at a time, by the 2 cells that are done"]);
+    check(&dry.stdout, &["4 cells, 2 to run; about 1 s with 3 at a time, estimated from 2 finished cells"]);
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn bad_files_name_the_file_and_the_rule() {
     };
     refused("name = \"x\"\n[ablation]\nseeds = []\n", &[], &["tiny.toml", "ablation.seeds"]);
     refused(STUDY, &["--only", "Ful"], &["tiny.toml", "--only", "\"Ful\"", "\"No mask\""]);
-    refused(STUDY, &["--seeds", "1,1"], &["--seeds", "1 is there twice"]);
+    refused(STUDY, &["--seeds", "1,1"], &["--seeds", "1 appears twice"]);
     refused(STUDY, &["--jobs", "0"], &["--jobs"]);
     refused(STUDY, &["--poll", "0"], &["--poll", "0.1"]);
     let exclude = format!("{STUDY}[[ablation.exclude]]\nvariant = \"Ful\"\n");

@@ -32,7 +32,7 @@ fn a_cell_that_another_process_is_at_is_waited_for() {
     drop(lock);
     let outcome = Outcome::of(child.wait_with_output().expect("ended"));
     assert_eq!((outcome.code, study.calls().len()), (0, 4), "{outcome:?}");
-    check(&outcome.stderr, &["Full, seed 0: another process is at it"]);
+    check(&outcome.stderr, &["Full, seed 0: another process runs it"]);
 }
 
 /// Slurm's commands, as links to `fake-slurm.sh`, for one study.

@@ -82,7 +82,7 @@ impl Runner<'_> {
         }
         if is_elsewhere(cell) {
             if put_off == 0 {
-                self.work.view.say(&format!("{}: another process is at it; waiting for it", cell.title()));
+                self.work.view.say(&format!("{}: another process runs it; waiting", cell.title()));
             }
             lock(&self.waiting).push_back((cell, 1));
         } else if !self.run(cell, put_off) {

@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
             Err(_) if self.is_stopped() => None,
             Err(CallError::Failed(problem)) => {
                 let message = self.asking.add(&problem, Instant::now());
-                let message = message.context("the jobs go on, and the same command waits for them")?;
+                let message = message.context("the jobs continue; the same command waits for them")?;
                 message.iter().for_each(|text| self.work.view.say(text));
                 None
             }
@@ -206,9 +206,7 @@ impl<'a> Session<'a> {
                     Refusal::TooManyJobs if self.has_tasks() => {
                         if !std::mem::replace(&mut self.told_full, true) {
                             let rest = waiting.len();
-                            self.work
-                                .view
-                                .say(&format!("{problem}; {rest} cells wait until others have ended"));
+                            self.work.view.say(&format!("{problem}; {rest} cells wait until other jobs end"));
                         }
                         self.next = Instant::now() + self.slurm.interval.max(Duration::from_secs(10));
                         return Ok(());
@@ -238,8 +236,8 @@ impl<'a> Session<'a> {
         let size = self.array.unwrap_or_else(|| commands::largest_array(&clusters()));
         ensure!(
             size > 0,
-            "--engine slurm: this cluster takes no job arrays (`scontrol show config`: MaxArraySize is 0). \
-             Use --engine local, or ask for arrays"
+            "--engine slurm: this cluster does not accept job arrays (`scontrol show config`: MaxArraySize is 0). \
+             Use --engine local, or ask the administrator to allow arrays"
         );
         self.array = Some(size);
         Ok(size)
@@ -273,8 +271,8 @@ impl<'a> Session<'a> {
         };
         let Some(mut job) = commands::submitted(&text) else {
             bail!(Failed(format!(
-                "`sbatch` printed no job id, so that the study cannot follow its jobs; it printed {:?}. \
-                 `squeue --name={name}` shows jobs that it may have submitted",
+                "`sbatch` printed no job id, so that the study cannot follow its jobs; the output is {:?}. \
+                 `squeue --name={name}` shows any submitted jobs",
                 text.trim()
             )));
         };
@@ -322,7 +320,7 @@ impl<'a> Session<'a> {
             })
             .collect();
         if !commands.is_empty() {
-            self.work.view.say(&format!("the jobs go on; to end them: {}", commands.join(", ")));
+            self.work.view.say(&format!("the jobs continue; to cancel them: {}", commands.join(", ")));
         }
     }
 }
@@ -379,7 +377,7 @@ impl<'a> Awaited<'a> {
         let problem = match code {
             Some(code) if !is_lost => failure::explain(cell, Some(code), None),
             _ => format!(
-                "was lost {MOST_IDLE_JOBS} times in a row without finishing an epoch: something ends its jobs"
+                "was lost {MOST_IDLE_JOBS} times in a row without finishing an epoch. Check the limits of the jobs, such as time and memory"
             ),
         };
         let line = self.line.take().unwrap_or_else(|| work.view.begin(cell));

@@ -86,7 +86,7 @@ fn what_cannot_be_picked_is_refused() {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     };
-    check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 is there twice"]);
+    check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 appears twice"]);
     check(GRID, None, &["C"], &["--only", "\"C\"", "A · kind=nearest"]);
     check("[ablation]\nseeds = [0]\n[ablation.axes]\na = [1, '1']", None, &[], &["a=1", "twice"]);
 }
@@ -116,7 +116,7 @@ fn excluded_combinations_are_left_out() {
     };
     refused("{ variant = 'C' }", "\"variant\" = \"C\"");
     refused("{ variant = 'B', 'x.k' = 7 }", "\"x.k\" = 7");
-    refused("{ variant = ['A', 'B'] }", "leaves out all");
+    refused("{ variant = ['A', 'B'] }", "excludes all variants");
 }
 
 #[test]

@@ -85,14 +85,14 @@ impl Rung {
         let other = self.scores.iter().find(|score| score.metric != metric).map(|score| score.metric);
         ensure!(
             other.is_none(),
-            "tune.space: candidates must have one metric, but some have {} and some {}",
+            "tune.space: all candidates must have the same metric, but some have {} and some {}",
             metric.title(),
             other.map_or_else(String::new, Metric::title)
         );
         let rows = self.scores.first().map(|score| score.rows);
         ensure!(
             self.scores.iter().all(|score| Some(score.rows) == rows),
-            "tune.space: candidates must be compared on the same rows, but some have others"
+            "tune.space: all candidates must be compared on the same rows, but the numbers of rows differ"
         );
         let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
         self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));
@@ -147,14 +147,14 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
     }
     let metric = best.metric;
     let own = match as_it_is(last) {
-        _ if best.number == 0 => "nothing that was drawn is better than the experiment as it is".to_string(),
-        Some(value) => format!("the experiment as it is has {}", metric.phrase(value)),
-        None => "the experiment as it is failed".to_string(),
+        _ if best.number == 0 => "no drawn candidate is better than the unchanged experiment".to_string(),
+        Some(value) => format!("the unchanged experiment has {}", metric.phrase(value)),
+        None => "the unchanged experiment failed".to_string(),
     };
     let found = format!(
-        "Best: {}, {} on {} validation rows that selected no epoch; {own}. No test row was used.",
+        "Best: {}, {} on {} validation rows that were not used to select an epoch; {own}. No test row was used.",
         if best.number == 0 {
-            "the experiment as it is".to_string()
+            "the unchanged experiment".to_string()
         } else {
             format!("candidate {}", best.number)
         },
@@ -167,7 +167,7 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
         best.drawn.iter().map(|set| toml::Value::from(set.as_str()).to_string()).collect();
     let settings = format!("set = [{}]", quoted.join(", "));
     let next = format!(
-        "To see it on the test rows:\n  fet run {}{} --seed {}",
+        "To evaluate it on the test rows:\n  fet run {}{} --seed {}",
         search.file.display(),
         sets.concat(),
         search.seeds[0]

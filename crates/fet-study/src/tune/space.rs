@@ -84,13 +84,16 @@ impl Tune {
         for (place, space) in [("tune.space".to_string(), &self.space)].into_iter().chain(spaces) {
             for (path, range) in space {
                 let is_path = path.chars().all(|sign| sign.is_ascii_alphanumeric() || "._-".contains(sign));
-                ensure!(is_path, "{place}: {path:?} must be the path of a setting, as \"method.dropout\"");
+                ensure!(
+                    is_path,
+                    "{place}: {path:?} must be the path of a setting, such as \"method.dropout\""
+                );
                 let first = path.split('.').next().unwrap_or_default();
                 let is_own = ["split", "name", "seed"].contains(&first) || path == "train.epochs";
-                ensure!(!is_own, "{place}: {path:?} must not be drawn: the search sets it itself");
+                ensure!(!is_own, "{place}: {path:?} must not be drawn, because the search sets it");
                 ensure!(
                     first != "data",
-                    "{place}: {path:?} must not be drawn: candidates are compared on the same rows"
+                    "{place}: {path:?} must not be drawn, because all candidates must have the same rows"
                 );
                 range.check().with_context(|| format!("{place}, {path:?}"))?;
             }
@@ -126,7 +129,7 @@ impl Tune {
 impl Range {
     fn check(&self) -> Result<()> {
         match self {
-            Self::Values(values) => ensure!(!values.is_empty(), "must name a value or more, but is []"),
+            Self::Values(values) => ensure!(!values.is_empty(), "must contain at least one value, but is []"),
             Self::Between(between) => {
                 let (from, to) = between.ends()?;
                 ensure!(from < to, "`from` must be less than `to`, but they are {from} and {to}");
@@ -245,17 +248,17 @@ mod tests {
         check("keep = 1", &["tune.keep", "from 2"]);
         check("rungs = 0", &["tune.rungs", "from 1 to 10"]);
         check("rung = 1", &["unknown field `rung`"]);
-        check("[space]\na = []", &["tune.space, \"a\"", "a value or more"]);
+        check("[space]\na = []", &["tune.space, \"a\"", "at least one value"]);
         check("[space]\na = { from = 2, to = 1 }", &["`from` must be less", "2 and 1"]);
         check("[space]\na = { from = 1, to = 1 }", &["`from` must be less"]);
         check("[space]\na = { from = 0, to = 1, log = true }", &["above 0 with `log`"]);
         check("[space]\na = { from = 'x', to = 1 }", &["`from` must be a number", "x"]);
         check("[space]\na = { from = nan, to = 1.0 }", &["`from` must be a number"]);
-        check("[space]\n'split.test' = [0.1]", &["split.test", "sets it itself"]);
+        check("[space]\n'split.test' = [0.1]", &["split.test", "the search sets it"]);
         check("[variants.X]\nseed = [1]", &["tune.variants, \"X\"", "seed"]);
         check("[space]\n' split.tuning' = [false]", &["path of a setting"]);
         check("[space]\n'split = {tuning=false} #' = [1]", &["path of a setting"]);
         check("[space]\n'data.rows' = [5]", &["data.rows", "same rows"]);
-        check("[space]\n'train.epochs' = [5]", &["train.epochs", "sets it itself"]);
+        check("[space]\n'train.epochs' = [5]", &["train.epochs", "the search sets it"]);
     }
 }

@@ -65,11 +65,11 @@ fn numbers_differ(defences: &Defences) -> bool {
 
 /// Returns the caption, which defines the figures of the table.
 pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
-    let leakage = "Mean ± deviation over seeds. Leakage: 0 is what the attacker reaches without the run, 1 a complete success.";
+    let leakage = "Mean ± deviation over seeds. Leakage: 0 is the attacker's success without the run, 1 is complete success.";
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
     else {
         return format!(
-            "{leakage} No scores: the undefended run has no result of an attack, or metrics differ."
+            "{leakage} There are no scores, because no attack on the undefended run has a result, or because metrics differ."
         );
     };
     let name = metric.label();
@@ -81,10 +81,10 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     format!(
         "{leakage} The defence score is that of VFLAIR (Zou et al., ICLR 2024): DCS = 1 / (1 + √((1 − β) a² + β m²)) for each \
          attack and seed, where β = {BETA}, a is the leakage, and m is {loss} against the undefended run ({base}) with the same \
-         seed. T-DCS is its mean over the attacks on one target, of the seeds that all of them have; C-DCS is the mean of T-DCS \
-         with equal weights. The scale: 1 leaks nothing and costs nothing; a leakage of 1 without loss of utility scores {}, \
-         and the least is {}, a leakage of 1 and a loss of 1. VFLAIR's program measures a from an attack performance of 0; \
-         here it is from what the attacker reaches without the run, which no defence can take away.",
+         seed. T-DCS is the mean of DCS over the attacks on one target, for the seeds that all these attacks have. C-DCS is the mean \
+         of T-DCS with equal weights. A score of 1 means no leakage and no loss of utility; a leakage of 1 without loss of \
+         utility scores {}, and the least is {}, with a leakage of 1 and a loss of 1. VFLAIR's program measures a from an attack \
+         performance of 0; here a is measured from the attacker's success without the run, which no defence can reduce.",
         share(score(1.0, 0.0)),
         share(score(1.0, 1.0)),
     )
@@ -94,14 +94,14 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
 pub(super) fn notes(defences: &Defences) -> Vec<String> {
     let mut notes = Vec::new();
     if numbers_differ(defences) {
-        notes.push("n: the number of seeds of a figure; it is not the same everywhere.".to_string());
+        notes.push("n: number of seeds of a figure, which differs between figures.".to_string());
     }
     let out: Vec<&str> =
         defences.attacks.iter().filter(|attack| !attack.counts).map(|attack| attack.name.as_str()).collect();
     if !out.is_empty() {
         notes.push(format!(
-            "Left out of T-DCS and C-DCS: {}. In the undefended run the mean leakage is at most {NOTHING}: there is nothing to \
-             stop, and every defence would look better.",
+            "Left out of T-DCS and C-DCS: {}. Their mean leakage in the undefended run is at most {NOTHING}. Counting \
+             them would make every defence look better.",
             out.join("; ")
         ));
     }
@@ -123,7 +123,7 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
     let open = defences.defences.iter().filter(|defence| !defence.tests.is_empty() && !defence.is_attacked());
     let open: Vec<&str> = open.map(|defence| defence.name.as_str()).collect();
     if !open.is_empty() {
-        notes.push(format!("Put to no attack: {}.", open.join("; ")));
+        notes.push(format!("Not attacked: {}.", open.join("; ")));
     }
     notes
 }

@@ -69,8 +69,8 @@ fn matrix(names: &[String], cells: &[Vec<f64>], seeds: usize) -> Chart {
     let draw = |size| fet_chart::heat(size, &title, ("predicted class", "true class"), names, cells);
     Chart {
         caption: format!(
-            "Test rows of each true class by predicted class, {}. The stronger the colour of a cell, the larger its share of its true class; \
-             the diagonal is right.",
+            "Test rows of each true class by predicted class, {}. A stronger colour means a larger share of the true class; \
+             the diagonal is correct.",
             over(seeds, "the sum over")
         ),
         wide: draw(WIDE),
@@ -97,7 +97,7 @@ fn calibration(curve: &Calibration) -> Chart {
     Chart {
         caption: format!(
             "Test rows in {} equal bins by the predicted probability of class 1 of two, or of the predicted class of several; \
-             {}. On the dashed line probabilities are right, below it they are too large.{thin}",
+             {}. On the dashed line the probabilities are correct; below it they are too large.{thin}",
             pooled::CALIBRATION_BINS,
             over(curve.seeds.len(), "the rows of")
         ),
@@ -124,10 +124,10 @@ fn residuals(histogram: &Histogram, seeds: usize) -> Chart {
         .iter()
         .map(|(share, value)| format!("{:.0} %: {}", 100.0 * share, show(*value)))
         .collect();
-    let common = if seeds > 1 { " The bins of each seed are spread over common ones." } else { "" };
+    let common = if seeds > 1 { " The bins of each seed are spread over common bins." } else { "" };
     Chart {
         caption: format!(
-            "Shares of the test rows, {}.{common} Left out: {} below and {} above the bins of their seed. Quantiles: {}.",
+            "Shares of the test rows, {}.{common} Not shown: {} below and {} above the bins of their seed. Quantiles: {}.",
             over(seeds, "the mean over"),
             per_cent(histogram.outside.0),
             per_cent(histogram.outside.1),

@@ -85,7 +85,7 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     Some(Figure {
         id: format!("axis-{name}"),
         caption: format!(
-            "Values of {axis} stand evenly spaced, in the order of the file. {}",
+            "The values of {axis} are evenly spaced, in the order of the file. {}",
             explanation(summary)
         ),
         wide: draw(WIDE),
@@ -204,11 +204,11 @@ fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
 fn attacked(attack: &Attack) -> String {
     let who = match attack.attacker {
         Attacker::Primary => {
-            format!("the primary is after the {} of party {}", attack.target.name(), attack.party)
+            format!("The primary attacks the {} of party {}", attack.target.name(), attack.party)
         }
-        Attacker::Secondary => format!("party {} is after {}", attack.party, attack.target.name()),
+        Attacker::Secondary => format!("Party {} attacks {}", attack.party, attack.target.name()),
     };
-    format!("Here {who}, measured by: {}.", attack.measure)
+    format!("{who}. Measure: {}.", attack.measure)
 }
 
 fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
@@ -217,10 +217,10 @@ fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
         Direction::Minimise => "down and to the left",
     };
     let enough = summary.rows.iter().any(|row| row.half_width().is_some());
-    let bars = if enough { ", bars 95 % intervals of the mean" } else { "" };
+    let bars = if enough { "; bars are 95 % intervals of the mean" } else { "" };
     format!(
-        "A sign for each defence: the mean over seeds, pale dots single seeds{bars}. Better is {better}. Leakage 0 is what the \
-         attacker reaches without the run, 1 a complete success."
+        "Each symbol is the mean of a defence over seeds; pale dots are single seeds{bars}. Better is {better}. Leakage 0 is the \
+         attacker's success without the run, 1 is complete success."
     )
 }
 
@@ -284,9 +284,9 @@ fn mark(summary: &Summary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
 
 fn explanation(summary: &Summary<'_>) -> String {
     let bars = if summary.rows.iter().any(|row| row.half_width().is_some()) {
-        "Signs are means over seeds, pale dots single seeds, bars 95 % intervals of the mean."
+        "Symbols are means over seeds, pale dots are single seeds, and bars are 95 % intervals of the mean."
     } else {
-        "Signs are means over seeds, pale dots single seeds; there are too few seeds for intervals."
+        "Symbols are means over seeds, and pale dots are single seeds. There are too few seeds for intervals."
     };
     let paper = if summary.grid.paper.is_empty() { "" } else { " Hollow diamonds are the paper's figures." };
     format!("{bars}{paper}")

@@ -65,9 +65,9 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
         return Vec::new();
     }
     let mut notes = vec![
-        "Every metric on the test rows, of the epoch that was chosen by the main metric: mean ± standard deviation over seeds. The \
-         deviation says how far another seed may be off: other weights and batches, and another split where that follows \
-         from the seed."
+        "Every metric on the test rows, at the epoch that the main metric selected: mean ± standard deviation over seeds. The \
+         deviation shows the variation with another seed: other weights and batches, and another split if the seed determines \
+         the split."
             .to_string(),
     ];
     if let Some(metric) = summary.metric {
@@ -84,8 +84,8 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
             _ => format!(" from {fewest} to {most} resamples of the test rows"),
         };
         notes.push(format!(
-            "{INTERVAL}: half the width of the 95 % bootstrap interval of the {}{drawn}, mean over the cells. It says how far \
-             other test rows may be off, with the same model; neither figure contains the other.",
+            "{INTERVAL}: half the width of the 95 % bootstrap interval of the {}{drawn}, mean over the cells. It shows the \
+             variation with other test rows, for the same model. Neither figure includes the other.",
             metric.label()
         ));
     }
@@ -101,7 +101,7 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
     }
     if summary.metric.is_some() {
         let own = summary.rows.iter().map(|row| (row, pooled::half_widths(row)));
-        notes.extend(missing(own).map(|why| format!("{UNDEFINED}: there is no interval {why}")));
+        notes.extend(missing(own).map(|why| format!("{UNDEFINED}: the interval is undefined {why}")));
     }
     notes
 }

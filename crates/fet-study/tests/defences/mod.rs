@@ -70,7 +70,7 @@ fn a_variant_without_attacks_is_a_row_of_dashes() {
     let row = table.lines().rfind(|line| line.starts_with("| alone")).expect("a row");
     let fields: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!(fields[1..fields.len() - 1], ["alone", "71.00 ± 1.00", "—", "—", "—", "—", "—", "—"]);
-    check(&table, &["Put to no attack: alone."]);
+    check(&table, &["Not attacked: alone."]);
     check(&study.read("runs/tiny/report.html"), &["alone is worse than plain by 20.00 points"]);
     assert!(!study.read("runs/tiny/leakage.svg").contains("alone"));
 }

@@ -39,8 +39,8 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
             "Rung 1 of 3: 9 candidates, 1 epoch",
             "Rung 3 of 3: 2 candidates, 9 epochs",
             "Best: candidate",
-            "on 1 validation rows that selected no epoch",
-            "the experiment as it is has accuracy -15.00 %",
+            "on 1 validation rows that were not used to select an epoch",
+            "the unchanged experiment has accuracy -15.00 %",
             "No test row was used",
             "fet run tiny.toml --set 'method.dropout=0.9' --set 'method.dropout=0.",
         ],
@@ -79,7 +79,7 @@ fn the_mean_over_seeds_counts_and_a_profile_applies() {
     // With two seeds: two candidates in the first rung, and only the better one in the next two rungs.
     assert_eq!(calls.len(), 8, "{calls:?}");
     // The results 0.5 and 0.6, with nothing deducted.
-    check(&found.stdout, &["│ as it is ", "55.00 ± 7.07", "nothing that was drawn is better"]);
+    check(&found.stdout, &["│ as it is ", "55.00 ± 7.07", "no drawn candidate is better"]);
 }
 
 #[test]
@@ -97,20 +97,20 @@ fn a_candidate_that_fails_or_is_refused_is_left_out() {
     assert_eq!(refused.code, 0, "{refused:?}");
     check(
         &refused.stderr,
-        &["1 of 4 candidates are refused and left out; the first: tiny.toml: encoder.mask"],
+        &["1 of 4 candidates are invalid and left out; the first: tiny.toml: encoder.mask"],
     );
     check(&refused.stdout, &["Rung 1 of 3: 3 candidates"]);
 
     let study = Study::new(SEARCH);
     let failed = tune(&study, &format!("fail={drawn}"), &["--candidates", "4"]);
     assert_eq!(failed.code, 0, "{failed:?}");
-    check(&failed.stderr, &["is out of the search"]);
+    check(&failed.stderr, &["leaves the search"]);
     assert!(!failed.stdout.contains(&drawn), "{}", failed.stdout);
 
     let study = Study::new(SEARCH);
     let none = tune(&study, "fail=train.epochs", &[]);
     assert_eq!(none.code, 1, "{none:?}");
-    check(&none.stderr, &["no candidate could be run; the first problem"]);
+    check(&none.stderr, &["no candidate completed the rung; the first problem"]);
     assert!(!study.path("runs/tiny-tune/tune.json").exists());
 }
 
@@ -123,7 +123,7 @@ fn a_search_at_fault_says_so() {
         check(&outcome.stderr, parts);
         assert!(study.calls().is_empty(), "{outcome:?}");
     };
-    check_fault("name = \"tiny\"\n", &[], &["tiny.toml", "no table `[tune]`"]);
+    check_fault("name = \"tiny\"\n", &[], &["tiny.toml", "table `[tune]`"]);
     check_fault(SEARCH, &["--variant", "Fall"], &["--variant", "\"Fall\"", "[\"Full\", \"Plain\"]"]);
     check_fault(SEARCH, &["--profile", "slow"], &["--profile", "\"slow\"", "quick"]);
     check_fault(SEARCH, &["--candidates", "1"], &["tune.candidates", "from 2"]);
@@ -135,7 +135,7 @@ fn a_search_at_fault_says_so() {
     let study = Study::new(&alike);
     let outcome = tune(&study, "", &[]);
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    check(&outcome.stderr, &["1 of 3 candidates were drawn twice, and run once"]);
+    check(&outcome.stderr, &["1 of 3 candidates are duplicates and run only once"]);
     let empty = "name = \"tiny\"\n[tune]\n";
     check_fault(empty, &[], &["tune.space", "is empty"]);
 }

@@ -267,7 +267,10 @@ impl Trouble {
     pub(super) fn add(&mut self, problem: &str, now: Instant) -> Result<Option<String>> {
         let since = *self.since.get_or_insert(now);
         if now - since >= PATIENCE {
-            bail!(Failed(format!("{problem}; it failed for {} minutes", PATIENCE.as_secs() / 60)));
+            bail!(Failed(format!(
+                "{problem}; giving up after {} minutes of failures",
+                PATIENCE.as_secs() / 60
+            )));
         }
         if self.told.is_some_and(|told| now - told < REMINDER) {
             return Ok(None);
@@ -288,7 +291,7 @@ impl fmt::Display for CallError {
         match self {
             Self::Missing(program) => write!(
                 f,
-                "--engine slurm: there is no `{program}` in PATH; run this where Slurm's commands are"
+                "--engine slurm: `{program}` is not in PATH. Run the command on a machine with Slurm's commands"
             ),
             Self::Failed(problem) => f.write_str(problem),
         }
@@ -308,13 +311,13 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(CallError::Missing(program));
         }
-        child => child.map_err(|error| failed(format!("cannot be run: {error}")))?,
+        child => child.map_err(|error| failed(format!("could not be started: {error}")))?,
     };
     let until = Instant::now() + limit;
     let (output, message) = (read(child.stdout.take()), read(child.stderr.take()));
-    let status = wait(&mut child, until).map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let status = wait(&mut child, until).map_err(|error| failed(format!("could not be awaited: {error}")))?;
     let Some(status) = status else {
-        return Err(failed(format!("gave no answer in {} s and was killed", limit.as_secs())));
+        return Err(failed(format!("did not end within {} s and was killed", limit.as_secs())));
     };
     // A process that the command started and left running may keep the output open.
     let text = |lines: mpsc::Receiver<Vec<u8>>| {
@@ -325,7 +328,7 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         let message = text(message).unwrap_or_default();
         return Err(failed(format!("ended with {status}: {}", message.trim())));
     }
-    text(output).ok_or_else(|| failed("ended, but something still holds its output open".to_string()))
+    text(output).ok_or_else(|| failed("ended, but another process still holds its output open".to_string()))
 }
 
 /// Reads a stream on a separate thread, so that the command never waits for its reader.
@@ -482,7 +485,8 @@ mod tests {
         assert!(at(599).expect("goes on").is_some());
         let error = at(600).expect_err("too long");
         assert!(
-            error.is::<Failed>() && error.to_string().contains("`squeue` failed; it failed for 10 minutes")
+            error.is::<Failed>()
+                && error.to_string().contains("`squeue` failed; giving up after 10 minutes of failures")
         );
         trouble.end();
         assert!(trouble.add("again", start + Duration::from_secs(700)).expect("goes on").is_some());
@@ -494,7 +498,7 @@ mod tests {
         let shell = |line: &str| answer_within(Command::new("sh").args(["-c", line]), Duration::from_secs(1));
         assert_eq!(shell("echo 17"), Ok("17\n".to_string()));
         let hangs = shell("exec sleep 60").expect_err("hangs").to_string();
-        assert!(hangs.contains("`sh` gave no answer in 1 s"), "{hangs}");
+        assert!(hangs.contains("`sh` did not end within 1 s"), "{hangs}");
         let fails = shell("echo no >&2; exit 3").expect_err("fails").to_string();
         assert!(fails.contains("exit status: 3: no"), "{fails}");
     }

@@ -48,7 +48,7 @@ fn numbers_of_seeds_stand_where_they_differ() {
     assert_eq!(
         notes,
         [
-            "n: the number of seeds of a figure; it is not the same everywhere.",
+            "n: number of seeds of a figure, which differs between figures.",
             "No C-DCS for none, noise: attacks do not all have the same seeds (cosine lacks seed 1)."
         ]
     );
@@ -96,7 +96,7 @@ fn a_run_that_is_put_to_no_attack_has_dashes() {
     let attacked = columns.iter().filter(|column| column[0].contains("leakage") || column[0].contains("DCS"));
     let alone: Vec<&str> = attacked.map(|column| column[3].as_str()).collect();
     assert_eq!(alone, ["—"; 6]);
-    assert_eq!(notes, ["Put to no attack: alone."]);
+    assert_eq!(notes, ["Not attacked: alone."]);
     look_without(&grid, &given, &[], |summary| {
         let file = super::super::figures::leakage_file(summary, summary.defences.as_ref().expect("attacked"));
         let file = file.expect("a metric");

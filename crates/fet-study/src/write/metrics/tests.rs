@@ -65,7 +65,7 @@ fn what_is_undefined_is_said_to_be() {
     for part in [
         "–: accuracy is undefined in 2 of 3 cells (A, seed 1: the model diverged).",
         "–: AUC PR is undefined in 2 of 3 cells",
-        "–: there is no interval in 2 of 3 cells",
+        "–: the interval is undefined in 2 of 3 cells",
     ] {
         assert!(notes.contains(part), "{part:?} is not in {notes}");
     }
