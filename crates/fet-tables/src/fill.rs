@@ -1,5 +1,5 @@
-//! Cells of text become the values of one column. A column is filled in pieces, which are appended in their order; the
-//! result does not depend on where it was cut.
+//! Converts text cells to the values of one column. A column is filled in pieces, which are appended in
+//! order. The result does not depend on the boundaries of the pieces.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,16 @@ use crate::table::{MISSING_CODE, MISSING_DATE, Values};
 use crate::texts::Texts;
 use crate::written::Decimal;
 
-/// The most categories that are inferred.
+/// Largest number of categories for any column whose kind is inferred.
 pub(crate) const MOST_CATEGORIES: usize = 10_000;
 
-/// The most categories that are inferred in a column of `rows` rows: 5 % of them, at least 50.
+/// Returns the largest number of categories for a column of `rows` rows whose kind is inferred: 5 % of the
+/// rows, at least 50.
 pub(crate) fn most_categories(rows: usize) -> usize {
     (rows / 20).clamp(50, MOST_CATEGORIES)
 }
 
-/// A column, or a piece of it, that is being filled.
+/// Column, or a piece of one, that is being filled.
 #[derive(Debug)]
 pub(crate) enum Filler {
     Number { values: Vec<f64>, written: Written },
@@ -27,7 +28,7 @@ pub(crate) enum Filler {
     Strings(Strings),
 }
 
-/// How numbers are written.
+/// Format of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Written {
     Point,
@@ -37,8 +38,8 @@ pub(crate) enum Written {
 }
 
 impl Filler {
-    /// For the kind that the caller gave, or for strings whose kind their number decides. `comma` is how plain numbers are
-    /// written.
+    /// Creates a filler for the given kind. Without a kind the cells are strings, and their number decides
+    /// between category and text. `comma` is true if plain numbers have a decimal comma.
     pub(crate) fn new(kind: Option<&Kind>, comma: bool) -> Self {
         let number = |written| Self::Number { values: Vec::new(), written };
         match kind {
@@ -54,7 +55,7 @@ impl Filler {
         }
     }
 
-    /// Adds a cell; none is a missing one.
+    /// Adds a cell; `None` is a missing cell.
     pub(crate) fn push(&mut self, cell: Option<&str>) -> Result<(), Fault> {
         match self {
             Self::Number { values, written } => values.push(match cell {
@@ -70,7 +71,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Adds the piece that follows. Both were made for the same kind.
+    /// Appends the next piece, which must have the same kind.
     pub(crate) fn append(&mut self, next: Self) {
         match (self, next) {
             (Self::Number { values, .. }, Self::Number { values: next, .. }) => {
@@ -82,7 +83,8 @@ impl Filler {
         }
     }
 
-    /// The column: strings are categories if there are at most `most`.
+    /// Returns the values of the column. Strings become categories if there are at most `most` different
+    /// strings.
     pub(crate) fn finish(self, most: usize) -> Values {
         match self {
             Self::Number { values, .. } => Values::Number(values),
@@ -140,14 +142,14 @@ fn point(cell: &str, format: Option<&Format>) -> Result<i64, Fault> {
     }
 }
 
-/// Strings as categories as long as they are few, then as texts.
+/// Strings, stored as categories as long as there are few different strings, and then as texts.
 #[derive(Debug)]
 pub(crate) struct Strings {
     codes: Vec<u32>,
-    /// In the order in which they came; sorted at the end.
+    /// Category names in order of appearance; sorted at the end.
     names: Vec<Box<str>>,
     index: HashMap<Box<str>, u32>,
-    /// More categories than this become texts.
+    /// Largest number of categories; beyond it the strings become texts.
     most: usize,
     texts: Option<Texts>,
 }
@@ -171,7 +173,7 @@ impl Strings {
         }
     }
 
-    /// The code of a name, or none if it is one name too many.
+    /// Returns the code of a name, or `None` if the name would exceed the limit of categories.
     fn code(&mut self, name: &str) -> Option<u32> {
         if let Some(code) = self.index.get(name) {
             return Some(*code);
@@ -185,7 +187,7 @@ impl Strings {
         Some(code)
     }
 
-    /// From here on these are texts.
+    /// Converts the categories to texts.
     fn spill(&mut self) -> &mut Texts {
         let (codes, names) = (std::mem::take(&mut self.codes), std::mem::take(&mut self.names));
         self.index = HashMap::new();
@@ -228,7 +230,7 @@ impl Strings {
     }
 }
 
-/// The name that a code stands for; none if it stands for a missing cell.
+/// Returns the name of a code, or `None` for the code of a missing cell.
 fn name(names: &[Box<str>], code: u32) -> Option<&str> {
     names.get(code as usize).map(|name| &**name)
 }

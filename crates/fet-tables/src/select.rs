@@ -1,4 +1,4 @@
-//! Which columns of a file are read, for all formats.
+//! Selects the columns of a file to read, for all formats.
 
 use fet_files::did_you_mean;
 
@@ -6,7 +6,7 @@ use crate::date;
 use crate::error::{TableError, shortened};
 use crate::options::{Kind, Options};
 
-/// The places of the columns to read, in the order of `Options::columns` or of the file.
+/// Returns the indices of the columns to read, in the order of `Options::columns` or of the file.
 pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<Vec<usize>, TableError> {
     let place = |name: &String, setting: Option<&str>| {
         names.iter().position(|known| known == name).ok_or_else(|| {
@@ -47,7 +47,8 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     Ok(chosen)
 }
 
-/// What to look at: the delimiter where the whole header is one name with one in it, else the nearest name.
+/// Returns a hint for an unknown name: the delimiter if the whole header is a single name that contains one,
+/// otherwise the most similar name.
 fn hint(name: &str, names: &[String]) -> String {
     match names {
         [only] if only.contains([',', ';', '\t', '|', ':', '^', '~']) => {
@@ -57,7 +58,7 @@ fn hint(name: &str, names: &[String]) -> String {
     }
 }
 
-/// Refuses a name that would not stand in one line of a terminal, a table or a picture.
+/// Refuses a name with control characters, which would break a terminal line, a table or a chart.
 fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|c| c.is_control()) {
         Some(found) => Err(format!(

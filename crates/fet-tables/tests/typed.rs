@@ -1,4 +1,4 @@
-//! Parquet and Arrow: what becomes of their types, and that a table is the same through every form.
+//! Tests of Parquet and Arrow: the kinds of their types, and that a table stays the same in every format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ fn stream_of(batches: &[RecordBatch]) -> Vec<u8> {
     writer.into_inner().expect("in memory")
 }
 
-/// What a column becomes in Parquet, an Arrow file and an Arrow stream, which must agree; its values or its refusal.
+/// Reads a column from Parquet, an Arrow file and an Arrow stream, which must agree. Returns its values, or
+/// the error.
 fn found(array: ArrayRef, kind: Option<&str>) -> Result<(Values, Vec<String>), String> {
     let batch = batch(vec![("a", array)]);
     let kinds = kind.map(|kind| ("a".to_string(), kind.parse::<Kind>().expect("a kind")));
@@ -201,7 +202,7 @@ fn nested_columns_that_are_not_read_do_no_harm() {
     }
 }
 
-/// A table with every kind, missing cells, and what is hard to write.
+/// Returns a table with every kind, missing cells, and values that are difficult to write.
 fn every_kind() -> Table {
     let rows = 200_000;
     let of = |row: usize, every: usize| !row.is_multiple_of(every);
@@ -234,7 +235,7 @@ fn every_kind() -> Table {
 fn a_table_is_the_same_through_every_form() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut table = every_kind();
-    // Each form is written from what the form before gave.
+    // Each format is written from the table that was read from the previous format.
     for name in ["t.csv", "t.parquet", "t.arrow", "t.csv.gz", "t.feather", "t.tsv", "t.parquet", "t.csv"] {
         let path = folder.path().join(name);
         write(&path, &table).expect("a good table");

@@ -1,4 +1,4 @@
-//! What stands in the place of Parquet and Arrow in a build without the feature `columnar`.
+//! Stand-in for writing Parquet and Arrow in a build without the feature `columnar`.
 
 use crate::table::Table;
 
