@@ -24,7 +24,7 @@ impl From<Vec<u8>> for Dropped {
 }
 
 fn absent(file: &str) -> Result<Table, TableError> {
-    let problem = "is a Parquet or Arrow file, which this build does not read; build with `--features columnar`, or convert the \
+    let problem = "is a Parquet or Arrow file, which this build cannot read; build with `--features columnar`, or convert the \
                    file to CSV (as with duckdb or pandas)";
     Err(TableError::file(file, problem))
 }

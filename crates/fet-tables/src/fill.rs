@@ -103,24 +103,24 @@ fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
     };
     match number {
         None if written == Written::Time => Err(Fault::new(
-            "must be a time of day as 10:45 or 10:45:30",
-            "correct the cell; or name it in `missing` if it stands for a missing value",
+            "must be a time of day, such as 10:45 or 10:45:30",
+            "correct the cell, or add it to `missing` if it marks a missing value",
         )),
         None if matches!(written, Written::Amount(_)) => Err(Fault::new(
             match written {
-                Written::Amount(Decimal::Comma) => "must be a number as 1.234,5, with or without a unit",
-                _ => "must be a number as 1,234.5, with or without a unit",
+                Written::Amount(Decimal::Comma) => "must be a number such as 1.234,5, with or without a unit",
+                _ => "must be a number such as 1,234.5, with or without a unit",
             },
-            "correct the cell; or name it in `missing` if it stands for a missing value",
+            "correct the cell, or add it to `missing` if it marks a missing value",
         )),
         Some(number) if number.is_finite() => Ok(number),
         Some(_) => Err(Fault::new(
             "must be a finite number",
-            "name it in `missing` if it stands for a missing value, or set the column's kind to category or text",
+            "add it to `missing` if it marks a missing value, or set the column's kind to category or text",
         )),
         None => Err(Fault::new(
             "must be a number",
-            "correct the cell; or name it in `missing` if it stands for a missing value; an amount wants the kind number:1,234.5 or number:1.234,5; a key of text needs a linker and a dataset for texts",
+            "correct the cell, or add it to `missing` if it marks a missing value; amounts need the kind number:1,234.5 or number:1.234,5; text keys need a linker and a dataset for texts",
         )),
     }
 }
@@ -129,14 +129,14 @@ fn point(cell: &str, format: Option<&Format>) -> Result<i64, Fault> {
     match format {
         Some(format) => format.date(cell).ok_or_else(|| {
             Fault::new(
-                "must be a date in the years 0 to 9999 in the form that the column's kind gives",
-                "correct the form or the cell",
+                "must be a date in the years 0 to 9999 in the format of the column's kind",
+                "correct the format or the cell",
             )
         }),
         None => date::date(cell).map(|written| written.at).ok_or_else(|| {
             Fault::new(
                 "must be an ISO 8601 date, YYYY/MM/DD or DD.MM.YYYY in the years 0 to 9999",
-                "give the form as in `date:%d/%m/%Y`, or set the kind to text",
+                "give the format, as in `date:%d/%m/%Y`, or set the kind to text",
             )
         }),
     }

@@ -51,7 +51,7 @@ impl Format {
             [] => return refuse("is empty"),
             [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
             [b'P', b'A', b'R', b'E', ..] => {
-                return refuse("is Parquet with encryption, which is not read here; write it decrypted");
+                return refuse("is encrypted Parquet, which is not supported; write it without encryption");
             }
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Self::ArrowFile,
             [0xff, 0xff, 0xff, 0xff, ..] => Self::ArrowStream,
@@ -72,12 +72,16 @@ impl Format {
         };
         match (found, named) {
             (Self::Csv, Some(named)) if named != Self::Csv => refuse(&format!(
-                "is named as {}, but does not begin as such; is the file whole?",
+                "is named as {}, but its first bytes say otherwise; is the file complete?",
                 named.name()
             )),
             (Self::ArrowFile | Self::ArrowStream, Some(Self::ArrowFile | Self::ArrowStream)) => Ok(found),
             (found, Some(named)) if found != named => {
-                notes.push(format!("named as {}, but read as {}, which it is", named.name(), found.name()));
+                notes.push(format!(
+                    "named as {}, but read as {} because of its content",
+                    named.name(),
+                    found.name()
+                ));
                 Ok(found)
             }
             _ => Ok(found),
@@ -108,7 +112,7 @@ pub(crate) fn bytes_of(mut reader: impl Read, file: &str) -> Result<Vec<u8>, Tab
     reader.by_ref().take(MAGIC as u64).read_to_end(&mut start).map_err(unreadable)?;
     let mut bytes = Vec::new();
     let cut = |what: &str, error: std::io::Error| {
-        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file whole?)"))
+        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file complete?)"))
     };
     let all = BufReader::with_capacity(1 << 18, start.as_slice().chain(reader));
     if is_gzip(&start) {

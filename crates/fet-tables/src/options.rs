@@ -83,7 +83,7 @@ pub enum Kind {
 /// Text that is not the name of a kind.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "\"{0}\" is no kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
+    "\"{0}\" is not a kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
 )]
 pub struct UnknownKind(String);
 

@@ -11,7 +11,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     let place = |name: &String, setting: Option<&str>| {
         names.iter().position(|known| known == name).ok_or_else(|| {
             let hint = hint(name, names);
-            let named = setting.map_or(String::new(), |setting| format!(", which `{setting}` names"));
+            let named = setting.map_or(String::new(), |setting| format!(", named in `{setting}`"));
             TableError::file(file, format!("has no column `{name}`{named}{hint}"))
         })
     };
@@ -25,7 +25,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
         if let Kind::Date { format: Some(format) } = kind
             && !date::is_format(format)
         {
-            let problem = format!("its kind `{kind}` has no form of dates (such as date:%d/%m/%Y)");
+            let problem = format!("its kind `{kind}` needs a date format, such as date:%d/%m/%Y");
             return Err(TableError::column(file, name, problem));
         }
     }
@@ -52,7 +52,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
 fn hint(name: &str, names: &[String]) -> String {
     match names {
         [only] if only.contains([',', ';', '\t', '|', ':', '^', '~']) => {
-            format!("; its header is the one name \"{}\": see `delimiter`", shortened(only))
+            format!("; its header is a single name, \"{}\": check `delimiter`", shortened(only))
         }
         _ => did_you_mean(name, names.iter().map(String::as_str)),
     }
@@ -62,7 +62,7 @@ fn hint(name: &str, names: &[String]) -> String {
 fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|c| c.is_control()) {
         Some(found) => Err(format!(
-            "has a column called \"{}\", a name that holds the control character U+{:04X} (rename the column)",
+            "has a column called \"{}\", whose name contains the control character U+{:04X} (rename the column)",
             shortened(name),
             u32::from(found)
         )),
@@ -83,7 +83,7 @@ pub(crate) fn nothing_but_missing<'a>(
     let others: Vec<&str> = empty.collect();
     let more = match others.as_slice() {
         [] => String::new(),
-        others => format!("; so has {}", others.join(", ")),
+        others => format!("; the same applies to {}", others.join(", ")),
     };
     let problem = format!("has only missing cells: leave it out (`drop`){more}");
     Err(TableError::column(file, first, problem))

@@ -70,7 +70,7 @@ impl Table {
             let (name, found) = (&column.name, column.values.len());
             if found != rows {
                 return Err(TableError::Absent(format!(
-                    "has {rows} rows in `{}` and {found} rows in `{name}`; all columns must have as many",
+                    "has {rows} rows in `{}` and {found} rows in `{name}`; all columns must have the same number of rows",
                     columns[0].name
                 )));
             }
@@ -111,7 +111,7 @@ impl Table {
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= self.rows) {
             return Err(TableError::Absent(format!(
-                "has {} rows; row {past} (from 0) is past them",
+                "has {} rows; row {past} (from 0) does not exist",
                 self.rows
             )));
         }

@@ -79,22 +79,21 @@ const fn case(
     Case { preparation, departure, column, rows, cell, warning }
 }
 
-const CONSTANT: &str =
-    "1 of 3 rows have another value (the first is row 1): the model takes no account of this column";
+const CONSTANT: &str = "1 of 3 rows have another value (the first is row 1): the model ignores this column";
 
 #[rustfmt::skip]
 const CASES: [Case; 22] = [
     case("number", "constant changed", ("period", &[1], "202412"), "is constant in every training row (202312), and "),
     case("number", "far value", ("size", &[1], "1e9"), "1 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 1): the model sees a value near the end of that range"),
     case("number", "far value below", ("size", &[2], "-1e9"), "1 of 3 rows are far outside 10 to 40"),
-    case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
     case("number", "missing where some were", ("share", &[2], ""), ""),
     case("number", "other unit", ("size", &[0, 1, 2], "25000"), "3 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 0): the model sees a value near the end of that range; is the column in another unit or form?"),
     case("number", "within a standard deviation", ("size", &[1], "50"), ""),
     case("date", "constant changed", ("extract", &[1], "2024-12-31"), "is constant in every training row (2023-12-31), and "),
     case("date", "far value", ("opened", &[1], "2093-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
     case("date", "far value below", ("opened", &[1], "1493-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
-    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
     case("one-hot", "constant changed", ("site", &[1], "south"), "is constant in every training row (north), and "),
     case("one-hot", "unseen category", ("kind", &[1], "green"), "1 of 3 rows have a value that no training row had (the first is row 1); the model did not learn it"),
     case("one-hot", "missing where none was", ("kind", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the model sees none of its values"),
@@ -235,7 +234,7 @@ fn values_outside_a_declaration_are_counted() {
     let all = table("n,c,d,t\n11,green,1999-01-01,a\n,,,\n");
     let found = warnings(&preparation, &all);
     assert!(
-        found.len() == 3 && found.iter().all(|one| one.contains("is it declared as the file has it?")),
+        found.len() == 3 && found.iter().all(|one| one.contains("does the declaration match the file?")),
         "{found:?}"
     );
 }

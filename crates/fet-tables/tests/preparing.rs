@@ -81,7 +81,7 @@ fn one_column_is_clipped_where_others_are_not() {
     let range = [("b".to_string(), Declared::Range([0.0, 1.0]))].into();
     for (rules, problem) in [
         (clip("c"), "no column `c`"),
-        (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped as every column is"),
+        (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped already by the scaling"),
         (Rules { scaling: Scaling::None, ..clip("b") }, "is not scaled"),
         (Rules { declared: range, ..clip("b") }, "has a declared range"),
     ] {

@@ -108,10 +108,10 @@ fn what_was_decided_is_noted() {
     check("a\tb\n1\t2\n", "the delimiter is tab");
     check("a;b\n1,5;2\n", "column `a`: read with a decimal comma");
     check("a;b\n1,500;2\n", "thousands");
-    check("a,b\n01307,2\n", "column `a`: numbers with leading zeros");
+    check("a,b\n01307,2\n", "column `a`: leading zeros of numbers are ignored");
     check("a,b\n9007199254740993,2\n", "of 2^53 and more");
     check("a,b\n31.01.2024,2\n", "DD.MM.YYYY");
-    check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "have none, which are read as UTC");
+    check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "times without a zone are read as UTC");
     check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
     check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
     check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
@@ -143,7 +143,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
     check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is to be read"]);
-    check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "so has c", "`drop`"]);
+    check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "the same applies to c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
     check(b"PARErest", &[], &["encryption"]);
@@ -186,9 +186,9 @@ fn names_and_first_bytes_tell_the_form() {
         assert!(parts.iter().all(|part| error.contains(part)) && error.contains(name), "{error}");
     };
     let whole = gzip(&text);
-    refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file whole?"]);
+    refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file complete?"]);
     refused("t.csv.gz", &[&whole[..], b"more"].concat(), &["gzip"]);
-    refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file whole?"]);
+    refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file complete?"]);
     refused("t.parquet", &text, &["named as Parquet"]);
     refused("t.feather", &text, &["named as Arrow"]);
     let error =
@@ -243,12 +243,12 @@ fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     };
     refused(
         &text("three", "3", 20),
-        &["line 12 column `a`", "must be a number as nearly all", "\"three\"", "`missing`"],
+        &["line 12 column `a`", "must be a number, like nearly all", "\"three\"", "`missing`"],
     );
     refused(&text("3;", "3", 20), &["has 3 cells"]);
     refused(
         &text("later", "2024-05-01", 20),
-        &["line 12 column `a`", "must be a date as nearly all", "\"later\""],
+        &["line 12 column `a`", "must be a date, like nearly all", "\"later\""],
     );
     refused(&text("-", "3,5", 20), &["line 12 column `a`", "\"-\""]);
     for (given, kind) in [(options(&[("a", "category")]), "category"), (options(&[("a", "text")]), "text")] {
@@ -320,7 +320,7 @@ fn what_can_be_read_in_two_ways_is_noted_and_declared() {
     );
     check(
         &["02.01.24", "31.01.24"],
-        "two digits",
+        "two-digit",
         "date:%d.%m.%y",
         Values::Date(vec![19_724 * DAY, 19_753 * DAY]),
     );
@@ -331,7 +331,7 @@ fn what_can_be_read_in_two_ways_is_noted_and_declared() {
         let (_, notes) = column(cells, &Options::default()).expect("a good table");
         assert!(notes.iter().any(|found| found.contains(note)), "{cells:?}: {notes:?}");
     };
-    noted(&["31/01/2024", "01/31/2024"], "day first and others the month");
+    noted(&["31/01/2024", "01/31/2024"], "with the day and others with the month");
     noted(&["1,5", "2.50 "], "comma");
     noted(&["$5", "5 €"], "different units");
     noted(&["5%", "5"], "different units");

@@ -107,7 +107,8 @@ fn decimals<T: ArrowPrimitiveType + DecimalType>(
             Some(_) => {
                 let text = cells.value_as_string(row);
                 number::number(&text).filter(|number| number.is_finite()).ok_or_else(|| {
-                    let fault = Fault::new("must be a decimal within double precision", "write it smaller");
+                    let fault =
+                        Fault::new("must be a decimal within double precision", "write a smaller number");
                     Bad { row, value: text, fault }
                 })?
             }
@@ -255,7 +256,7 @@ fn bytes<'a>(
         let text = bytes.map(std::str::from_utf8).transpose().map_err(|error| {
             let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);
             let value = String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-            Bad { row, value, fault: Fault::new(rule, "write the column as text, or name it in `drop`") }
+            Bad { row, value, fault: Fault::new(rule, "write the column as text, or add it to `drop`") }
         })?;
         cell(text).map_err(|fault| Bad { row, value: text.unwrap_or_default().into(), fault })?;
     }
@@ -280,6 +281,6 @@ fn decimal_texts<T: ArrowPrimitiveType + DecimalType>(
 
 /// Returns the error for an array whose type differs from the type of its column, which means a damaged file.
 fn unforeseen(found: &DataType) -> Bad {
-    let fault = Fault::new("must be of the column's type", "the file is damaged; write it anew");
+    let fault = Fault::new("must have the column's type", "the file is damaged; write it again");
     Bad { row: 0, value: found.to_string(), fault }
 }

@@ -100,18 +100,20 @@ impl<'a> ArrowColumn<'a> {
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(format!("column `{}`: {text}", self.name));
         if self.seen.rounded {
-            note(
-                "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
-            );
+            note("integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text");
         }
         if self.seen.finer {
             note("times finer than a microsecond are cut off");
         }
         if self.kind.is_none() && self.declared == Declared::Text {
             if all(&values, |cell| number::number(cell).is_some()) {
-                note("the file calls it text, though it looks like numbers; set its kind to number if it is");
+                note(
+                    "the file declares text, but the cells look like numbers; set its kind to number if they are",
+                );
             } else if all(&values, |cell| date::date(cell).is_some()) {
-                note("the file calls it text, though it looks like dates; set its kind to date if it is");
+                note(
+                    "the file declares text, but the cells look like dates; set its kind to date if they are",
+                );
             }
         }
         (Column { name: self.name, values }, notes)
@@ -145,17 +147,17 @@ fn declared(data_type: &DataType) -> Result<Declared, String> {
         T::Boolean => Ok(Declared::Category),
         T::Dictionary(_, values) => declared(values).map(|_| Declared::Category),
         T::List(_) | T::LargeList(_) | T::ListView(_) | T::LargeListView(_) | T::FixedSizeList(..) => {
-            Err("holds a list in each row; name it in `drop`, or unnest it into columns of its own".into())
+            Err("contains a list in each row; add it to `drop`, or unnest it into separate columns".into())
         }
         T::Struct(_) | T::Map(..) | T::Union(..) => {
-            Err("holds several values in each row; name it in `drop`, or flatten it into columns of its own"
+            Err("contains several values in each row; add it to `drop`, or flatten it into separate columns"
                 .into())
         }
         T::Time32(_) | T::Time64(_) | T::Duration(_) | T::Interval(_) => Err(format!(
-            "holds times without a date ({data_type}); name it in `drop`, or write it as a number"
+            "contains times without a date ({data_type}); add it to `drop`, or write it as a number"
         )),
-        other => {
-            Err(format!("is of the type {other}, which is not read; name it in `drop`, or write it as text"))
-        }
+        other => Err(format!(
+            "has the type {other}, which is not supported; add it to `drop`, or write it as text"
+        )),
     }
 }

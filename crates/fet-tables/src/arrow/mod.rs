@@ -28,7 +28,7 @@ fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Resul
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(TableError::file(
             file,
-            "is damaged: its reader stopped at an impossible value (write the file anew)",
+            "is damaged: its reader stopped at an impossible value (write the file again)",
         ))
     })
 }
@@ -44,7 +44,7 @@ fn damaged(file: &str, error: impl std::fmt::Display) -> TableError {
     let why = if says_what { format!(" ({error})") } else { String::new() };
     TableError::file(
         file,
-        format!("is damaged, cut off, or of a kind that is not read{why}: write the file anew"),
+        format!("is damaged, truncated, or of an unsupported kind{why}: write the file again"),
     )
 }
 
@@ -57,7 +57,7 @@ fn columns<'a>(
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut seen = HashSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-        return Err(TableError::column(file, twice, "stands twice in the file (rename one)"));
+        return Err(TableError::column(file, twice, "appears twice in the file (rename one)"));
     }
     wanted(&names, file, options)?
         .into_iter()
@@ -69,7 +69,8 @@ fn columns<'a>(
 fn table(columns: Vec<ArrowColumn<'_>>, file: &str, options: &Options) -> Result<Table, TableError> {
     let rows = columns.first().map_or(0, ArrowColumn::rows);
     if let Some(other) = columns.iter().find(|column| column.rows() != rows) {
-        let problem = format!("has {} rows where others have {rows}; the file is damaged", other.rows());
+        let problem =
+            format!("has {} rows, but other columns have {rows}; the file is damaged", other.rows());
         return Err(TableError::column(file, other.name(), problem));
     }
     if rows == 0 {

@@ -112,11 +112,10 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
             None => {
                 "set the column's kind to number (for 1.234,5: number:1.234,5; for 1,234.5: number:1,234.5)"
             }
-            Some(_) => "write them with a point",
+            Some(_) => "write decimal points instead",
         };
         let problem = format!(
-            "has commas before three digits in its larger numbers and in no other: if they separate thousands, take them out of \
-             the file; if they stand before decimals, {settle}"
+            "has commas before three digits, but only in its larger numbers: if the commas separate thousands, remove them from the file; if they are decimal commas, {settle}"
         );
         return Err(TableError::column(file, column.name, problem));
     }
@@ -278,8 +277,8 @@ impl Text<'_> {
                     };
                     if !is {
                         let fault = Fault::new(
-                            format!("must be a {kind} as nearly all cells of this column are"),
-                            "correct it, name it in `missing` if it stands for a missing value, or set the column's kind to \
+                            format!("must be a {kind}, like nearly all cells of this column"),
+                            "correct it, add it to `missing` if it marks a missing value, or set the column's kind to \
                              category or text",
                         );
                         return Err(TableError::cell(self.file, place(self.bytes, offset), column.name, cell, fault));
@@ -332,8 +331,7 @@ impl Text<'_> {
 
     fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
         let problem = format!(
-            "has {} cells; the header has {} with the delimiter {} (put a cell that holds the delimiter in quotes, \
-             or give another `delimiter`)",
+            "has {} cells; the header has {} with the delimiter {} (quote cells that contain the delimiter, or set another `delimiter`)",
             record.len(),
             self.header.len(),
             delimiter::name(self.delimiter),
@@ -355,7 +353,7 @@ fn place(bytes: &[u8], offset: usize) -> Place {
 fn wrong_quote(file: &str, bytes: &[u8], fault: Quote) -> TableError {
     let (at, problem) = match fault {
         Quote::NeverClosed(at) => (at, "opens a quote that is never closed"),
-        Quote::Within(at) => (at, "has a quote within a cell in quotes"),
+        Quote::Within(at) => (at, "has a quote within a quoted cell"),
     };
     let problem = format!("{problem} (close it, or double quotes that belong to the text)");
     TableError::Row { file: file.into(), place: place(bytes, at), problem }

@@ -269,7 +269,7 @@ impl Survey {
             Some(Kind::Number) => {
                 if comma && self.thousands {
                     note(
-                        "read with a decimal comma; every comma has three digits behind it: if it separates thousands, set its kind to \
+                        "read with a decimal comma, although three digits follow every comma; if the commas separate thousands, set its kind to \
                          number:1,234.5",
                     );
                 } else if comma {
@@ -277,18 +277,18 @@ impl Survey {
                 }
                 if !comma && self.point && self.pointed && self.dotted_groups && given.is_none() {
                     note(
-                        "every point has three digits behind it: if it separates thousands, set its kind to number:1.234,5",
+                        "three digits follow every point; if the points separate thousands, set its kind to number:1.234,5",
                     );
                 }
                 if self.leading_zero {
                     note(
-                        "numbers with leading zeros, which are left out: 0123 and 123 are one number; if they are codes, set its kind to \
+                        "leading zeros of numbers are ignored: 0123 and 123 are the same number; if they are codes, set its kind to \
                          category or text (of a key, data.key_kind = \"text\")",
                     );
                 }
                 if self.rounded {
                     note(
-                        "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
+                        "integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text",
                     );
                 }
             }
@@ -297,7 +297,7 @@ impl Survey {
                     note("dates read as DD.MM.YYYY");
                 }
                 if self.zoned && self.unzoned {
-                    note("some times have a zone and some have none, which are read as UTC");
+                    note("some times have a zone; times without a zone are read as UTC");
                 }
                 if self.finer {
                     note("times finer than a microsecond are cut off");
@@ -311,7 +311,7 @@ impl Survey {
         }
         if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
             note(&format!(
-                "{} cells as \"{}\" count as missing; if that is a value, set its kind to category or name other marks in `missing`",
+                "{} cells such as \"{}\" count as missing; if this is a value, set its kind to category or set other marks in `missing`",
                 self.marks,
                 shortened(mark)
             ));

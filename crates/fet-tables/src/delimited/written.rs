@@ -142,7 +142,7 @@ impl WrittenSurvey {
     pub(super) fn note(&self, kind: Option<&Kind>) -> Option<String> {
         match kind {
             Some(Kind::Date { format: Some(format) }) => Some(format!(
-                "dates read as date:{format}, the only form that fits all cells; set its kind if it is another"
+                "dates read as date:{format}, the only format that fits all cells; set its kind if the format is wrong"
             )),
             Some(Kind::Amount(_)) => {
                 let unit = match &self.unit {
@@ -151,7 +151,7 @@ impl WrittenSurvey {
                     _ => "",
                 };
                 Some(format!(
-                    "amounts read as numbers{unit}, in the form {}; set its kind if it is another",
+                    "amounts read as numbers{unit}, in the format {}; set its kind if the format is wrong",
                     kind?
                 ))
             }
@@ -171,7 +171,7 @@ impl WrittenSurvey {
             let orders = self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]);
             return Some(match (&self.shape, orders) {
                 (_, Decided::Both) => {
-                    "some dates have the day first and others the month; correct them".to_string()
+                    "some dates begin with the day and others with the month; correct them".to_string()
                 }
                 (Shared::Same(shape), _) => {
                     let [one, two] = formats(shape);
@@ -182,37 +182,36 @@ impl WrittenSurvey {
                             .replace("%Y", "YYYY")
                     };
                     format!(
-                        "dates as {} or {}, which are not told apart; set its kind to {one} or {two}",
+                        "dates could be {} or {}; set its kind to {one} or {two}",
                         shown(&one),
                         shown(&two)
                     )
                 }
-                _ => "dates in more than one form; write them in one, as 2024-03-05".to_string(),
+                _ => "dates in more than one format; use a single format, such as 2024-03-05".to_string(),
             });
         }
         if self.all(self.short) {
             return Some(
-                "dates with two digits of the year, of which the century is not known; set its kind, as date:%d.%m.%y or date:%m/%d/%y"
+                "dates with two-digit years, whose century is unknown; set its kind, such as date:%d.%m.%y or date:%m/%d/%y"
                     .to_string(),
             );
         }
         if self.all(self.times) {
             return Some(
-                "times of day, or durations, which are read as names; set its kind to time to read hours"
-                    .to_string(),
+                "times of day or durations, read as names; set its kind to time to read hours".to_string(),
             );
         }
         if self.all(self.amounts) {
             return Some(match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
-                Decided::Both => "numbers, some with a point before decimals and others with a comma; write them in one form".to_string(),
-                Decided::Open => "numbers with commas before three digits, which may stand before decimals or thousands; set its kind to \
+                Decided::Both => "some numbers have a decimal point and others a decimal comma; use a single format".to_string(),
+                Decided::Open => "numbers with commas before three digits, which may be decimal commas or thousands separators; set its kind to \
                                   number:1,234.5 or number:1.234,5"
                     .to_string(),
-                _ => "amounts with different units, or with and without one; write them in one unit".to_string(),
+                _ => "amounts with different units, or only some with a unit; use a single unit".to_string(),
             });
         }
         if self.all(self.formulas) {
-            return Some("formulas of a spreadsheet, which are read as names; save their values".to_string());
+            return Some("spreadsheet formulas, read as names; save their values instead".to_string());
         }
         let counts = [
             (self.dates, "dates"),
@@ -222,8 +221,7 @@ impl WrittenSurvey {
         ];
         let (count, what) = counts.into_iter().find(|(count, _)| nearly(*count))?;
         Some(format!(
-            "{count} of {} cells are {what}, and the others are not: the column is read as names; correct the others, or name them in `missing` \
-             if they stand for missing values",
+            "{count} of {} cells are {what}, but the others are not, so the column is read as names; correct the other cells, or add them to `missing` if they mark missing values",
             self.present
         ))
     }

@@ -69,17 +69,17 @@ impl Departure {
         let counted = |what: &str| format!("{count} of {of} {rows} {what} (the first is row {first})");
         let text = match change {
             Change::Constant { was } => format!(
-                "is constant in every {fitted}{}, and {}: the model takes no account of this column",
+                "is constant in every {fitted}{}, and {}: the model ignores this column",
                 was.as_ref().map(|was| format!(" ({was})")).unwrap_or_default(),
                 counted("have another value")
             ),
             Change::Range { ends: [low, high], declared: true } if *all => {
                 format!(
-                    "no value is within the declared range [{low}, {high}]; is it declared as the file has it?"
+                    "no value is within the declared range [{low}, {high}]; does the declaration match the file?"
                 )
             }
             Change::Value { declared: true } if *all => {
-                "no value is within the declared categories; is it declared as the file has it?".to_string()
+                "no value is within the declared categories; does the declaration match the file?".to_string()
             }
             Change::Range { ends: [low, high], declared: true } => format!(
                 "{}: the model sees the nearer end of the range",
@@ -105,7 +105,7 @@ impl Departure {
             Change::Missing { filled } => format!(
                 "{}: {}",
                 counted(&format!("lack a value, which every {fitted} has")),
-                if *filled { "the mean takes its place" } else { "the model sees none of its values" }
+                if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
         };
         format!("{column}: {text}")

@@ -21,7 +21,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             _ => "categories = [..]",
         };
         return refuse(format!(
-            "has a {} of which nothing is declared, and nothing may follow from its records: declare `{what}` from public \
+            "has a {} without a declaration, and the preparation must not depend on its records: declare `{what}` from public \
              knowledge, or drop it",
             column.values.kind()
         ));
@@ -85,7 +85,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
         }
         (values, Some(declared)) => {
             let kind = values.kind();
-            return refuse(format!("has a {kind}, of which this was declared: {declared:?}"));
+            return refuse(format!("has a {kind}, which does not match its declaration: {declared:?}"));
         }
     };
     let missing = |row: &usize| match &column.values {

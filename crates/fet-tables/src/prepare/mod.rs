@@ -154,7 +154,7 @@ impl Preparation {
     pub fn fit(table: &Table, rows: &[usize], rules: &Rules) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= table.rows) {
             return Err(TableError::Absent(format!(
-                "has {} rows; row {past} (from 0) is past them",
+                "has {} rows; row {past} (from 0) does not exist",
                 table.rows
             )));
         }
@@ -164,18 +164,18 @@ impl Preparation {
         for name in &rules.clip {
             let problem = match rules.scaling {
                 _ if rules.declared.contains_key(name) => "has a declared range, which clips it",
-                Scaling::Robust => "is clipped as every column is with the scaling `robust`",
-                Scaling::None => "is not scaled (`scaling = \"none\"`) and so not clipped",
+                Scaling::Robust => "is clipped already by the scaling `robust`",
+                Scaling::None => "is not scaled (`scaling = \"none\"`) and therefore not clipped",
                 Scaling::Standard => "",
             };
             if !problem.is_empty() {
                 return Err(TableError::Absent(format!(
-                    "cannot clip `{name}`: it {problem}; take it out of `clip`"
+                    "cannot clip `{name}`: it {problem}; remove it from `clip`"
                 )));
             }
             if !matches!(table.column(name)?.values, Values::Number(_) | Values::Date(_)) {
                 return Err(TableError::Absent(format!(
-                    "has no numbers or dates in `{name}`, which is to be clipped"
+                    "has no numbers or dates in `{name}`, which `clip` names"
                 )));
             }
         }
@@ -254,8 +254,7 @@ impl Preparation {
             _ => "another".to_string(),
         };
         TableError::Absent(format!(
-            "has {value} in row {row} (from 0) column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
-             correct the cell or leave it empty, or train with `scaling = \"robust\"`"
+            "has {value} in row {row} (from 0) column `{name}`, which exceeds the range of the model (±3.4e38 after scaling): correct the cell or leave it empty, or train with `scaling = \"robust\"`"
         ))
     }
 }
@@ -303,7 +302,7 @@ impl<'a> Cells<'a> {
             _ => "category",
         };
         Err(TableError::Absent(format!(
-            "has a {} in `{}`, which was a {wanted} when it was prepared; read it with that kind",
+            "has a {} in `{}`, which was a {wanted} when the preparation was fitted; read it with that kind",
             column.values.kind(),
             column.name
         )))

@@ -2,7 +2,8 @@
 
 use crate::table::Table;
 
-const ABSENT: &str = "this build writes no Parquet or Arrow: write CSV, or build with `--features columnar`";
+const ABSENT: &str =
+    "this build cannot write Parquet or Arrow: write CSV, or build with `--features columnar`";
 
 pub(super) fn parquet(_: &Table) -> Result<Vec<u8>, &'static str> {
     Err(ABSENT)

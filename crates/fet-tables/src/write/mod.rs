@@ -77,12 +77,12 @@ fn encode(path: &Path, file: &str, table: &Table) -> Result<Encoded, TableError>
         (Some("parquet"), false) => batches::parquet(table).map_err(|error| error.to_string()),
         (Some("arrow" | "feather"), false) => batches::arrow(table).map_err(|error| error.to_string()),
         _ => {
-            let problem = "is no name to write a table to; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
+            let problem = "is not a supported name for a table; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
                            .arrow or .feather";
             return Err(TableError::file(file, problem));
         }
     }
-    .map_err(|error| TableError::file(file, format!("cannot be made: {error}")))?;
+    .map_err(|error| TableError::file(file, format!("cannot be encoded: {error}")))?;
     Ok(Encoded::Bytes(bytes))
 }
 
@@ -111,7 +111,7 @@ fn check(file: &str, table: &Table) -> Result<(), TableError> {
             return refuse(format!("has {} rows; the table has {}", column.values.len(), table.rows));
         }
         if !names.insert(&column.name) {
-            return refuse("stands twice in the table (rename one)".into());
+            return refuse("appears twice in the table (rename one)".into());
         }
         if let Values::Number(values) = &column.values
             && let Some(row) = values.iter().position(|value| value.is_infinite())
