@@ -3,7 +3,7 @@
 //!
 //! The candidates are the unchanged experiment and random draws from the file's table `[tune]`. All
 //! candidates run for a few epochs, the best of them and the unchanged experiment for more epochs, and so on.
-//! Every cell runs with `split.tuning`: the test rows are set aside, half of the validation rows select the
+//! Every cell runs with `split.tuning`: the test rows are held out, half of the validation rows select the
 //! epoch, and the other half compares the candidates. Cells work as in a study: their address identifies
 //! them, so that an interrupted search resumes.
 

@@ -151,7 +151,7 @@ fn names_what_sbatch_printed_in_place_of_a_job() {
     check(&refused, &["`sbatch` ended with", "invalid partition specified: gpu"]);
 }
 
-/// One cell needs six jobs, each of which finishes an epoch. Another cell never finishes an epoch.
+/// One cell needs six jobs, with one finished epoch per job. Another cell never finishes an epoch.
 #[cfg(unix)]
 #[test]
 fn only_jobs_without_progress_fail_a_cell() {

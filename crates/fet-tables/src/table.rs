@@ -135,7 +135,7 @@ impl Values {
         }
     }
 
-    /// Returns true if there are no rows.
+    /// Returns true if the column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -15,7 +15,7 @@ impl Texts {
         self.ends.len()
     }
 
-    /// Returns true if there are no rows.
+    /// Returns true if the column is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

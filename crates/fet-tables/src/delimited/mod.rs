@@ -33,7 +33,7 @@ pub(crate) const PIECE: usize = 1 << 20;
 /// character in the first cell.
 const BLANK: &[u8] = b"\n";
 
-/// Text of a file, with what the header and the settings say about its rows.
+/// Text of a file, with its header and the settings for reading it.
 struct Text<'a> {
     file: &'a str,
     bytes: &'a [u8],

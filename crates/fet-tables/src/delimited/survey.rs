@@ -211,7 +211,7 @@ impl Survey {
         self.present > 0
     }
 
-    /// Returns the kind of nearly all, but not all, present cells. If nobody set its kind, such a column is
+    /// Returns the kind of nearly all, but not all, present cells. If the caller did not set its kind, such a column is
     /// not a column of names: it has wrong cells, or marks of missing cells.
     pub(super) fn nearly(&self) -> Option<Kind> {
         let most = |count: u64| count < self.present && count as f64 >= NEARLY * self.present as f64;

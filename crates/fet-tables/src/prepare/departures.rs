@@ -7,7 +7,7 @@ use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 
 use super::{FittedRange, How, Preparation, Prepared, words};
 
-/// Column in which some rows differ from all fitted rows.
+/// Column with rows that differ from all fitted rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
     /// Name of the column in a warning: "column `size`", "key column 1".
@@ -44,7 +44,7 @@ pub enum Change {
         /// True if the owner declared the values.
         declared: bool,
     },
-    /// A text in which at least half of the words are new.
+    /// A text with at least half of its words new.
     Words,
     /// A missing value in a column without missing fitted values.
     Missing {
@@ -113,7 +113,7 @@ impl Departure {
 }
 
 impl Preparation {
-    /// Returns the columns in which some of these rows differ from all fitted rows, or from the declaration.
+    /// Returns the columns with values in these rows that differ from all fitted rows, or from the declaration.
     /// Columns that `table` lacks are skipped; [`Preparation::apply`] refuses them.
     pub fn departures(&self, table: &Table, rows: &[usize]) -> Vec<Departure> {
         let column = |prepared: &Prepared| {

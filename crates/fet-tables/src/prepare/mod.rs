@@ -118,7 +118,7 @@ struct Prepared {
     name: String,
     /// True if an indicator column marks missing cells, because some fitted row has one or later rows may.
     indicator: bool,
-    /// True if the owner declared the column. Then nothing in `how` depends on records.
+    /// True if the owner declared the column. Then `how` does not depend on records.
     declared: bool,
     how: How,
     /// Range of each output in the fitted rows. Empty for numbers, whose range is in `how`, and if the

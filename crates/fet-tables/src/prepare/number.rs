@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{FittedRange, Scaling};
 
-/// Quantiles to which robust scaling clips.
+/// Clipping quantiles of robust scaling.
 const QUANTILES: [f64; 2] = [0.01, 0.99];
 
 /// Preparation of a column of numbers.
@@ -15,7 +15,7 @@ pub(super) struct Numbers {
     center: f64,
     /// Divisor of the numbers; 0 means no scaling.
     scale: f64,
-    /// Quantiles to which values are clipped, if any.
+    /// Clipping quantiles, if any.
     quantiles: Option<[f64; 2]>,
     /// Range of the fitted values, or the declared range.
     range: FittedRange,
