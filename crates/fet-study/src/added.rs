@@ -1,28 +1,31 @@
-//! What the others add: a variant minus its twin, which is the same method with nothing from other parties.
+//! Contribution of the other parties: the difference between a variant and its control variant.
 //!
-//! The difference from a base says which variant is better. It does not say why: a method may be ahead of another for what it makes of
-//! the primary's own record. A file names a variant's twin (`twin = "FeT alone"`), and this compares the two over seeds.
+//! The control variant is the same method without any data from other parties. The difference from the
+//! study's base shows which variant is better, but not why: a method may win only because it makes better use
+//! of the primary's own record. A file names a variant's control variant (`twin = "FeT alone"`), and this
+//! module compares the two over seeds.
 
 use super::grid::Grid;
 use super::statistics::paired::{Comparison, correct};
 use super::summary::{Row, Verdict, pairs, verdict};
 use fet_eval::Metric;
 
-/// What the other parties add to one variant.
+/// Contribution of the other parties to one variant.
 #[derive(Debug)]
 pub(crate) struct Added {
-    /// The variant, in the grid's order.
+    /// Index of the variant in the grid.
     pub(crate) index: usize,
-    /// Its twin.
+    /// Index of its control variant in the grid.
     pub(crate) twin: usize,
-    /// The variant minus its twin, over the seeds that both have.
+    /// Variant minus control variant, over the seeds that both have.
     pub(crate) comparison: Comparison,
-    /// What the test shows.
+    /// Outcome of the test.
     pub(crate) verdict: Verdict,
 }
 
 impl Added {
-    /// One for each variant that has a twin, and a seed in common with it; corrected for their number (Holm).
+    /// Compares each variant with its control variant, if the variant has one and both have a seed in common.
+    /// The p-values are corrected for the number of comparisons (Holm).
     pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], metric: Option<Metric>) -> Vec<Self> {
         let Some(metric) = metric else { return Vec::new() };
         let compare = |index: usize| {
@@ -65,7 +68,7 @@ mod tests {
         assert_eq!((added.index, added.twin, added.comparison.n), (1, 2, 3));
         assert!((added.comparison.difference + 0.5).abs() < 1e-9, "{added:?}");
         assert_eq!(added.verdict, Verdict::Better);
-        // One comparison is corrected for itself alone.
+        // Holm's correction leaves the p-value of a single comparison unchanged.
         let test = added.comparison.test.as_ref().expect("three seeds");
         assert_eq!(test.corrected, test.p);
     }
@@ -76,7 +79,7 @@ mod tests {
             let text = format!("[ablation]\nseeds = [0]\nvariants = [{{ name = 'A', twin = '{twin}' }}]");
             Grid::parse(&text, &Scope::default()).expect_err("refused").to_string()
         };
-        assert!(parse("B").contains("no variant \"B\""), "{}", parse("B"));
+        assert!(parse("B").contains("unknown variant \"B\""), "{}", parse("B"));
         assert!(parse("A").contains("itself"), "{}", parse("A"));
     }
 }

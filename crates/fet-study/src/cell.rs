@@ -1,8 +1,8 @@
-//! A cell: one variant with one seed, its identity, and its folder.
+//! Cells: one variant with one seed, its identity and its folder.
 //!
-//! The folder's name ends with an address: a hash of settings, seed, data and the version of the program's results.
-//! If a study changes, old results are not reused; if a variant is only renamed, it keeps its results. An `engine` runs
-//! the cells.
+//! The folder's name ends with an address: a hash of the settings, the seed, the data and the version of the
+//! program's results. If a study changes, its old results are not reused. If only the name of a variant
+//! changes, the variant keeps its results. An `engine` runs the cells.
 
 use std::collections::HashMap;
 use std::path::{Component, Path, PathBuf};
@@ -39,13 +39,14 @@ impl Cell {
         format!("{}, seed {}", self.variant, self.seed)
     }
 
-    /// What the cell adds to what all cells have in common.
+    /// Returns the settings of this cell that differ from the study's base.
     pub(crate) fn variation(&self) -> Variation<'_> {
         Variation { sets: &self.sets, seed: self.seed }
     }
 }
 
-/// The cells of a grid, by variant and then seed. `fet` checks each; the first bad one is the error.
+/// Returns the cells of a grid, by variant and then seed. `fet` checks each cell; the first cell that `fet`
+/// refuses gives the error.
 pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Result<Vec<Cell>> {
     let pairs: Vec<(usize, u64)> = (0..grid.variants.len())
         .flat_map(|index| grid.seeds.iter().map(move |&seed| (index, seed)))
@@ -85,13 +86,13 @@ pub(crate) fn resolve(grid: &Grid, fet: &Fet, base: &Base<'_>, out: &Path) -> Re
     Ok(cells)
 }
 
-/// The address of a cell: 16 hexadecimal digits of the SHA-256 of its identity, as JSON.
+/// Returns the address of a cell: the first 16 hexadecimal digits of the SHA-256 of its identity, as JSON.
 fn address(identity: &Identity) -> Result<String> {
     let text = serde_json::to_string(identity).context("an identity is plain data")?;
     Ok(fet_io::hex(&fet_io::sha256(text.as_bytes())[..8]))
 }
 
-/// The folders of a study's cells by the addresses at the end of their names.
+/// Maps the address at the end of each cell folder's name to the folder.
 fn by_address(study: &Path) -> HashMap<String, PathBuf> {
     let entries = std::fs::read_dir(study.join("cells")).into_iter().flatten().flatten();
     let address = |path: PathBuf| {
@@ -102,13 +103,14 @@ fn by_address(study: &Path) -> HashMap<String, PathBuf> {
 }
 
 fn study_name(resolved: &Value) -> Result<&str> {
-    let name = resolved["name"].as_str().context("the experiment has no name")?;
+    let name = resolved["name"].as_str().context("the experiment lacks `name`")?;
     let is_plain = matches!(Path::new(name).components().collect::<Vec<_>>()[..], [Component::Normal(_)]);
     ensure!(is_plain, "name: must be a plain file name, but is {name:?}");
     Ok(name)
 }
 
-/// A name as part of a file's name: lower-case letters, digits and single dashes, 60 at most.
+/// Converts a name to a part of a file name: lower-case letters, digits and single dashes, at most 60
+/// characters.
 pub(crate) fn slug(name: &str) -> String {
     let lower = name.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());

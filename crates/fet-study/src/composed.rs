@@ -1,24 +1,26 @@
-//! The privacy loss of a study's runs together. Each report accounts for one run, but all runs release the same tables.
+//! Composed privacy loss of all runs of a study. Each report accounts for one run, but all runs release the
+//! same tables.
 //!
-//! Runs without sampling compose exactly, as Gaussian mechanisms: μ² adds up. Where a run relies on sampling, ε and δ add up instead.
-//! Each run counts, also one that makes the same releases as another.
+//! Runs without sampling compose exactly, as Gaussian mechanisms: their μ² add up. If any run relies on
+//! amplification by sampling, ε and δ add up instead. Every run counts, even if its releases equal those of
+//! another run.
 
 use fet_eval::records::{Guarantee, Report};
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// The largest ε that is printed in digits.
+/// Largest ε that is printed as a number.
 const LARGEST: f64 = 500.0;
 
-/// The runs with a privacy mechanism.
+/// Accumulated privacy loss of the runs that have a privacy mechanism.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Composed {
     runs: usize,
-    /// μ² of all of them, each at the noise of the release with the fewest parties.
+    /// Sum of μ² over the runs, each at the noise of the release with the fewest parties.
     squares: f64,
     sampled: bool,
-    /// The sums of ε and δ.
+    /// Sums of ε and δ.
     sums: (f64, f64),
-    /// The largest δ.
+    /// Largest δ.
     delta: f64,
 }
 
@@ -39,7 +41,7 @@ impl Composed {
         self.delta = self.delta.max(privacy.delta);
     }
 
-    /// A warning, where several runs have a privacy mechanism.
+    /// Returns a warning if more than one run has a privacy mechanism.
     pub(crate) fn warning(&self) -> Option<String> {
         let (epsilon, delta) = match self.sampled {
             true => self.sums,
@@ -51,15 +53,15 @@ impl Composed {
         };
         (self.runs > 1).then(|| {
             format!(
-                "Warning: {} runs have a privacy mechanism and read the same tables. Together they come to ε = {epsilon} at δ = \
-                 {delta:e}; the ε of each report is that of one run alone.",
+                "Warning: {} runs have a privacy mechanism and read the same tables. Their total privacy loss is ε = {epsilon} at δ = \
+                 {delta:e}; the ε of each report covers only one run.",
                 self.runs
             )
         })
     }
 }
 
-/// The least ε with which a Gaussian mechanism of this μ is (ε, δ)-private.
+/// Returns the smallest ε for which a Gaussian mechanism with this μ is (ε, δ)-private.
 fn epsilon(mu: f64, delta: f64) -> f64 {
     let normal = Normal::standard();
     let found = |epsilon: f64| {
@@ -81,7 +83,7 @@ fn epsilon(mu: f64, delta: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Figures of the accountant (`fet account --noise 1/μ`).
+    /// Expected values come from the accountant (`fet account --noise 1/μ`).
     #[test]
     fn epsilon_is_that_of_the_accountant() {
         for (mu, expected) in [(0.5, 1.993091), (1.0, 4.377178), (2.5, 13.206712)] {

@@ -1,24 +1,28 @@
-//! Defences: which variants are one run put to several attacks, what each attack took from it, and how it scores.
+//! Defences: groups variants that are the same run under different attacks, and computes the leakage and the
+//! scores of each group.
 //!
-//! Two variants are the same defence if their settings differ in nothing but the attack. The base of the study is the
-//! undefended run.
+//! Two variants are the same defence if their settings are equal except for the attack. The base of the study
+//! is the undefended run.
 //!
-//! The score is the defence capability score of VFLAIR (Zou et al., "VFLAIR: A Research Library and Benchmark for Vertical
-//! Federated Learning", ICLR 2024). For one attack and one seed
+//! The score is the defence capability score of VFLAIR (Zou et al., "VFLAIR: A Research Library and Benchmark
+//! for Vertical Federated Learning", ICLR 2024). For one attack and one seed
 //!
 //! > DCS = 1 / (1 + √((1 − β) max(AP − AP\*, 0)² + β max(MP\* − MP, 0)²)), β = 0.5
 //!
-//! with the attack's performance AP and the main task's MP. T-DCS of a target is the mean of DCS over the attacks on it, and
-//! C-DCS = Σ w T-DCS; here every target has the same weight w. Both are computed for each seed and then averaged. T-DCS is
-//! over the seeds that every attack on its target has. C-DCS is only there if all attacks have the same seeds: otherwise it
-//! would be of fewer seeds than the figures beside it.
+//! where AP is the performance of the attack and MP that of the main task. The T-DCS of a target is the mean
+//! of DCS over the attacks on that target. C-DCS = Σ w T-DCS, where every target has the same weight w. Both
+//! are computed for each seed and then averaged. T-DCS covers the seeds that every attack on its target has.
+//! C-DCS is defined only if all attacks have the same seeds; otherwise it would cover fewer seeds than the
+//! figures next to it.
 //!
-//! An attack that finds nothing in the undefended run counts in neither: every defence would look better by it.
+//! Neither score counts an attack that finds nothing in the undefended run: such an attack would make every
+//! defence look better.
 //!
-//! AP is the leakage, and AP\* is 0: what the attacker reaches without the run. VFLAIR's own program takes 0 on the scale of
-//! the attack (accuracy, AUC) for it; a defence would then be blamed for what guessing reaches, the more so the fewer
-//! classes there are. MP\* is the undefended run's with the same seed. Of an error such as the RMSE, MP\* − MP stands for the
-//! relative loss (MP − MP\*) / MP\*, at most 1, so that both terms are from 0 to 1.
+//! AP is the leakage. AP\* is 0, the leakage of an attacker that does not use the run. VFLAIR's own program
+//! uses 0 on the scale of the attack (accuracy, AUC) instead. That choice blames a defence for what guessing
+//! achieves, and more so with fewer classes. MP\* is the metric of the undefended run with the same seed. For
+//! an error such as the RMSE, the relative loss (MP − MP\*) / MP\*, at most 1, replaces MP\* − MP, so that
+//! both terms are between 0 and 1.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,74 +35,75 @@ use super::grid::Grid;
 use super::row::Row;
 use super::statistics::mean;
 
-/// β: the weight of the main task in the score.
+/// Weight β of the main task in the score.
 pub(crate) const BETA: f64 = 0.5;
 
-/// An attack finds nothing in the undefended run if its mean leakage there is no more than this.
+/// Largest mean leakage in the undefended run at which an attack counts as finding nothing.
 pub(crate) const NOTHING: f64 = 0.05;
 
-/// A figure of each seed.
+/// One value for each seed.
 pub(crate) type BySeed = BTreeMap<u64, f64>;
 
 /// The defences of a study and the attacks on them.
 #[derive(Debug)]
 pub(crate) struct Defences {
-    /// The attacks that have a result, in the order of the study.
+    /// Attacks that have a result, in the order of the study.
     pub(crate) attacks: Vec<Attack>,
-    /// What they are after, each once.
+    /// Targets of the attacks, without duplicates.
     pub(crate) targets: Vec<Target>,
-    /// The defences, in the order of the study.
+    /// Defences, in the order of the study.
     pub(crate) defences: Vec<Defence>,
-    /// Which of them is the undefended run; none where it is not part of the selection, or was put to no attack.
+    /// Index of the undefended run in `defences`; `None` if the selection does not contain it, or if no
+    /// attack on it has a result.
     pub(crate) undefended: Option<usize>,
 }
 
 /// An attack.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Attack {
-    /// Its kind, with the settings in which attacks of this kind differ.
+    /// Kind of the attack, with the settings in which attacks of this kind differ.
     pub(crate) name: String,
-    /// Its settings.
+    /// Settings of the attack.
     pub(crate) settings: Value,
-    /// Who attacks.
+    /// Attacking side.
     pub(crate) attacker: Attacker,
-    /// What it is after.
+    /// Target of the attack.
     pub(crate) target: Target,
-    /// The attacked or the attacking secondary, from 1.
+    /// Number of the attacked or attacking secondary, from 1.
     pub(crate) party: usize,
-    /// What its result measures.
+    /// Name of the attack's first measure.
     pub(crate) measure: String,
-    /// Whether it is part of T-DCS and C-DCS: not if it finds nothing in the undefended run.
+    /// True if the attack is part of T-DCS and C-DCS: its leakage in the undefended run exceeds [`NOTHING`].
     pub(crate) counts: bool,
 }
 
-/// A run with its protection.
+/// One defended run: the variants that are equal except for the attack.
 #[derive(Debug)]
 pub(crate) struct Defence {
-    /// The variant's name without the attack.
+    /// Name of the variant without the attack.
     pub(crate) name: String,
-    /// Its variants, as indices of the grid.
+    /// Indices of its variants in the grid.
     pub(crate) variants: Vec<usize>,
-    /// The test metric.
+    /// Test metric.
     pub(crate) tests: BySeed,
-    /// The leakage by each attack.
+    /// Leakage under each attack.
     pub(crate) leakage: Vec<BySeed>,
     /// DCS under each attack.
     pub(crate) scores: Vec<BySeed>,
-    /// T-DCS of each target; empty where no attack on it counts.
+    /// T-DCS of each target; empty if no attack on the target counts.
     pub(crate) by_target: Vec<BySeed>,
-    /// C-DCS; empty where attacks that count do not all have the same seeds.
+    /// C-DCS; empty if the attacks that count do not all have the same seeds.
     pub(crate) comprehensive: BySeed,
 }
 
-/// For each variant the one that stands for its run: the variant with the most results, and the first of those, among all
-/// that differ from it in nothing but the attack.
+/// Returns, for each variant, the variant that represents its run. Among all variants that differ only in the
+/// attack, this is the one with the most results, and the first of these if there are several.
 pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
     let mut runs: Vec<usize> = (0..rows.len()).collect();
     if !cells.iter().any(|cell| cell.identity.experiment.get("attack").is_some()) {
         return runs;
     }
-    // Every variant has the same first seed.
+    // The key is that of a variant's first cell: every variant has the same first seed.
     let mut keys: Vec<Option<String>> = vec![None; rows.len()];
     for cell in cells {
         if let Some(key @ None) = keys.get_mut(cell.index) {
@@ -124,7 +129,8 @@ pub(crate) fn runs(cells: &[Cell], rows: &[Row<'_>]) -> Vec<usize> {
 }
 
 impl Defences {
-    /// The defences of a study; none where nothing was attacked. Without a metric that all share there are no scores.
+    /// Returns the defences of a study, or `None` if no attack has a result. Without a common `metric` the
+    /// defences have no scores.
     pub(crate) fn of(grid: &Grid, rows: &[Row<'_>], runs: &[usize], metric: Option<Metric>) -> Option<Self> {
         let mut attacks = attacks(rows);
         if attacks.is_empty() {
@@ -149,7 +155,7 @@ impl Defences {
         let undefended = undefended.filter(|&number| defences[number].is_attacked());
         if let (Some(metric), Some(undefended)) = (metric, undefended) {
             for (attack, leakage) in attacks.iter_mut().zip(&defences[undefended].leakage) {
-                // Without a result nothing says that it finds nothing.
+                // An attack without a result on the undefended run counts: its leakage is unknown.
                 attack.counts = leakage.is_empty() || mean(&values(leakage)) > NOTHING;
             }
             let without = defences[undefended].tests.clone();
@@ -160,19 +166,20 @@ impl Defences {
         Some(Self { attacks, targets, defences, undefended })
     }
 
-    /// Whether any defence has a score.
+    /// Returns true if any defence has a score.
     pub(crate) fn scores(&self) -> bool {
         self.defences.iter().any(|defence| defence.scores.iter().any(|by_seed| !by_seed.is_empty()))
     }
 }
 
 impl Defence {
-    /// Whether an attack on it has a result.
+    /// Returns true if any attack on this defence has a result.
     pub(crate) fn is_attacked(&self) -> bool {
         self.leakage.iter().any(|by_seed| !by_seed.is_empty())
     }
 
-    /// The attacks that count and lack seeds which another one has, each with these seeds.
+    /// Returns the attacks that count and lack seeds that another such attack has, each with the missing
+    /// seeds.
     pub(crate) fn lacking<'a>(&self, attacks: &'a [Attack]) -> Vec<(&'a Attack, Vec<u64>)> {
         let counted = || attacks.iter().zip(&self.leakage).filter(|(attack, _)| attack.counts);
         let all: BTreeSet<u64> = counted().flat_map(|(_, leakage)| leakage.keys().copied()).collect();
@@ -185,7 +192,7 @@ impl Defence {
     fn of(run: usize, rows: &[Row<'_>], runs: &[usize], attacks: &[Attack]) -> Self {
         let variants: Vec<usize> = (0..rows.len()).filter(|&row| runs[row] == run).collect();
         let results = || variants.iter().flat_map(|&row| &rows[row].results);
-        // Cells of one seed are the same run: one of them gives the metric.
+        // Cells with the same seed are the same run, so the first of these cells gives the metric.
         let mut tests = BySeed::new();
         for result in results() {
             tests.entry(result.cell.seed).or_insert(result.report.best.test);
@@ -229,13 +236,13 @@ impl Defence {
     }
 }
 
-/// DCS of a leakage and a loss of the main task, both from 0 to 1.
+/// Computes DCS from a leakage and a loss of the main task, both between 0 and 1.
 pub(crate) fn score(leakage: f64, loss: f64) -> f64 {
     1.0 / (1.0 + ((1.0 - BETA) * leakage.powi(2) + BETA * loss.powi(2)).sqrt())
 }
 
-/// What the main task loses against the undefended run, from 0 to 1: of an accuracy the difference, of an error its relative
-/// increase.
+/// Returns the loss of the main task compared with the undefended run, at most 1. For an accuracy this is the
+/// difference, for an error its relative increase. An improvement gives 0.
 fn loss(metric: Metric, own: f64, undefended: f64) -> f64 {
     if !metric.direction().improves(undefended, own) {
         return 0.0;
@@ -246,12 +253,12 @@ fn loss(metric: Metric, own: f64, undefended: f64) -> f64 {
     }
 }
 
-/// The figures without their seeds.
+/// Returns the values without their seeds.
 pub(crate) fn values(by_seed: &BySeed) -> Vec<f64> {
     by_seed.values().copied().collect()
 }
 
-/// The mean of each seed that all parts have.
+/// Returns the mean over all parts, for each seed that every part has.
 fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
     let parts: Vec<&BySeed> = parts.collect();
     let Some(first) = parts.first() else { return BySeed::new() };
@@ -262,7 +269,7 @@ fn together<'a>(parts: impl Iterator<Item = &'a BySeed>) -> BySeed {
     first.keys().filter_map(of).collect()
 }
 
-/// The attacks that have a result, each once.
+/// Returns the attacks that have a result, without duplicates.
 fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
     let mut found: Vec<(&Value, &AttackRecord)> = Vec::new();
     for result in rows.iter().flat_map(|row| &row.results) {
@@ -285,7 +292,7 @@ fn attacks(rows: &[Row<'_>]) -> Vec<Attack> {
     found.iter().map(attack).collect()
 }
 
-/// The kind of an attack with each setting in which another of this kind differs.
+/// Returns the kind of an attack, followed by each setting in which another attack of this kind differs.
 fn name(settings: &Value, record: &AttackRecord, all: &[(&Value, &AttackRecord)]) -> String {
     let others = || all.iter().filter(|(_, other)| other.attack == record.attack);
     let fields = settings.as_object().into_iter().flatten();

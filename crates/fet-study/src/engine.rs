@@ -1,7 +1,8 @@
-//! Engines run the missing cells: one on this machine, one on a Slurm cluster.
+//! Engines run the missing cells: `local` on this machine, `slurm` on a Slurm cluster.
 //!
-//! Law: when `run` has ended uninterrupted, every cell has a report or a failure in its folder. Cells are addressed by
-//! their identity and locked while they run, so that several engines can work on one study. Engines do not summarise.
+//! Law: when `run` ends without an interrupt, every cell has a report or a failure in its folder. Cells are
+//! addressed by their identity and locked while they run, so that several engines can work on one study.
+//! Engines do not summarise results.
 
 pub(crate) mod local;
 pub(crate) mod slurm;
@@ -16,26 +17,27 @@ use super::cell::Cell;
 use super::fet::{Base, Fet};
 use super::view::View;
 
-/// Something that runs cells.
+/// Runs cells.
 pub(crate) trait Engine {
-    /// Runs `cells` and shows their progress. If a cell fails, its failure is recorded and the others continue.
+    /// Runs `cells` and shows their progress. If a cell fails, the engine records the failure and continues
+    /// with the other cells.
     fn run(&self, cells: &[&Cell], work: &Work<'_>) -> Result<Outcome>;
 }
 
-/// What an engine needs besides the cells.
+/// Context that an engine needs in addition to the cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Work<'a> {
-    /// The program.
+    /// The `fet` program.
     pub(crate) fet: &'a Fet,
-    /// What all cells have in common.
+    /// Settings common to all cells.
     pub(crate) base: &'a Base<'a>,
-    /// Where progress is shown.
+    /// Progress display.
     pub(crate) view: &'a View,
-    /// Set by Ctrl-C.
+    /// Flag that Ctrl-C sets.
     pub(crate) stop: &'a AtomicBool,
 }
 
-/// How an engine came to its end.
+/// Outcome of an engine's run.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// Every cell has run or failed.
@@ -44,10 +46,10 @@ pub(crate) enum Outcome {
     Interrupted,
 }
 
-/// The exit code of `fet run` if another process works on the run.
+/// Exit code of `fet run` if another process works on the run.
 const ELSEWHERE: i32 = 75;
 
-/// A flag that Ctrl-C sets; the same for every study of this process.
+/// Returns a flag that Ctrl-C sets. All studies of this process share the flag.
 pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
     static STOP: Mutex<Option<Arc<AtomicBool>>> = Mutex::new(None);
     let mut known = STOP.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,7 +63,7 @@ pub(crate) fn stop_on_interrupt() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Whether another process works on a cell now: `fet run` holds a lock in its folder.
+/// Returns true if another process works on the cell at present: `fet run` holds a lock in the cell's folder.
 fn is_elsewhere(cell: &Cell) -> bool {
     let Ok(file) = File::open(cell.folder.join("lock")) else { return false };
     matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock))

@@ -1,7 +1,8 @@
-//! Estimates the time for the missing cells from the finished ones.
+//! Estimates the time for the missing cells from the finished cells.
 //!
-//! The estimate for a cell is the mean of its variant's finished cells, or of all variants if that variant has none. If
-//! no cell is finished, there is no estimate.
+//! The estimate for a cell is the mean time of its variant's finished cells. If the variant has none, the
+//! estimate is the mean over the variants that have finished cells. If no cell is finished, there is no
+//! estimate.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -11,17 +12,17 @@ use super::cell::Cell;
 use super::results::Finished;
 use super::statistics::mean;
 
-/// What was measured.
+/// Mean seconds of the finished cells.
 #[derive(Debug)]
 pub(crate) struct Estimate {
     by_variant: BTreeMap<usize, f64>,
     overall: Option<f64>,
-    /// How many cells were measured.
+    /// Number of measured cells.
     pub(crate) measured: usize,
 }
 
 impl Estimate {
-    /// From the cells that are done.
+    /// Measures the finished cells.
     pub(crate) fn of(results: &[Finished<'_>]) -> Self {
         let mut seconds: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for Finished { cell, report } in results {
@@ -34,13 +35,14 @@ impl Estimate {
         Self { by_variant, overall, measured: results.len() }
     }
 
-    /// Of one cell.
+    /// Returns the estimated time of one cell.
     pub(crate) fn cell(&self, cell: &Cell) -> Option<Duration> {
         let seconds = self.by_variant.get(&cell.index).copied().or(self.overall)?;
         Duration::try_from_secs_f64(seconds).ok()
     }
 
-    /// Of all these cells, `jobs` at a time. Cells that share cores slow each other down: it is a lower bound.
+    /// Returns the estimated time of all `cells`, running `jobs` at a time. The estimate is a lower bound,
+    /// because cells that share cores slow each other down.
     pub(crate) fn all(&self, cells: &[&Cell], jobs: NonZeroUsize) -> Option<Duration> {
         let each: Option<Vec<Duration>> = cells.iter().map(|cell| self.cell(cell)).collect();
         let total: Duration = each?.iter().sum();
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_variants_own_cells_count_first() {
-        // They took 10, 11 and 13 seconds.
+        // The cells took 10, 11 and 13 seconds.
         let cells = [finished(0, 0, RMSE, 1.0), finished(0, 1, RMSE, 1.0), finished(1, 3, RMSE, 1.0)];
         let results: Vec<_> =
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();

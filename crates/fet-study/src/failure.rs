@@ -1,7 +1,8 @@
-//! Why a cell failed, and the end of its log. The failure is a file in the cell's folder until the cell is run again.
+//! Failures of cells: the reason and the end of the log. A failure is a file in the cell's folder; a retry
+//! removes the file.
 //!
-//! It is read from the folders alone, so that every engine and every later report gives the same answer. Nothing is run
-//! here.
+//! Failures are read from the folders alone, so that every engine and every later report gives the same
+//! answer. This module runs no cells.
 
 use std::fs;
 use std::io;
@@ -14,23 +15,23 @@ use super::cell::Cell;
 use super::report;
 use crate::output::write;
 
-/// Why a cell failed.
+/// Failure of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
-    /// In a few words.
+    /// Short reason.
     pub(crate) problem: String,
 }
 
-/// How many lines of a failed cell's log are shown.
+/// Number of log lines shown for a failed cell.
 const TAIL: usize = 12;
 
 impl Failure {
-    /// The failure of a cell, if any.
+    /// Returns the failure of a cell, if any.
     pub(crate) fn of(cell: &Cell) -> Option<Self> {
         serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()
     }
 
-    /// Records that a cell failed. If that file cannot be written, the view still shows the failure.
+    /// Records that a cell failed. If the file cannot be written, the view still shows the failure.
     pub(crate) fn note(cell: &Cell, problem: &str) -> Self {
         let failure = Self { problem: problem.to_string() };
         let text = serde_json::to_string(&failure).unwrap_or_default();
@@ -38,7 +39,7 @@ impl Failure {
         failure
     }
 
-    /// Removes the failure of a cell that is retried.
+    /// Removes the failure of a cell before a retry.
     pub(crate) fn forget(cell: &Cell) -> io::Result<()> {
         match fs::remove_file(path(cell)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -47,43 +48,44 @@ impl Failure {
     }
 }
 
-/// Why a run failed, from its exit code or signal and its log.
+/// Returns the reason for a failed run, from its exit code or signal and its log.
 pub(crate) fn explain(cell: &Cell, code: Option<i32>, signal: Option<i32>) -> String {
-    const OUT_OF_MEMORY: &str = "most often the system does that when memory runs out; \
-                                 a smaller batch, or `train.recompute=true`, needs less";
+    const OUT_OF_MEMORY: &str = "the usual reason is that memory ran out; \
+                                 a smaller batch or `train.recompute=true` needs less memory";
     let log = tail(cell);
     match (code, signal) {
         (_, Some(9)) | (Some(137), _) => format!("was killed (signal 9): {OUT_OF_MEMORY}"),
         (_, Some(signal)) => format!("was ended by signal {signal}"),
         (Some(0), _) => match report::problem(cell) {
-            Some(problem) => format!("left a report that cannot be read: {problem}"),
-            None => "left no report of this experiment".to_string(),
+            Some(problem) => format!("wrote a report that cannot be read: {problem}"),
+            None => "wrote no report of this experiment".to_string(),
         },
         (Some(code), _) if log.contains("training diverged") => format!("diverged (exit code {code})"),
         (Some(101), _) => "panicked (exit code 101)".to_string(),
         (Some(code), _) => format!("ended with exit code {code}"),
-        (None, None) => "ended in an unknown way".to_string(),
+        (None, None) => "ended for an unknown reason".to_string(),
     }
 }
 
-/// The signal that ended a process.
+/// Returns the signal that ended a process.
 #[cfg(unix)]
 pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
     std::os::unix::process::ExitStatusExt::signal(&status)
 }
 
-/// The signal that ended a process.
+/// Returns the signal that ended a process: always `None` on this platform.
 #[cfg(not(unix))]
 pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
 }
 
-/// The log of a cell: the standard error of its run, and its output lines that are not events.
+/// Returns the path of a cell's log, which holds the standard error of its run, and those lines of its
+/// standard output that are not events.
 pub(crate) fn log(cell: &Cell) -> PathBuf {
     cell.folder.join("cell.log")
 }
 
-/// A line of a log in JSON as the log for people has it; any other line as it is.
+/// Converts a JSON log line to human-readable form; returns any other line unchanged.
 fn in_words(line: &str) -> String {
     let parsed: Option<serde_json::Value> = serde_json::from_str(line).ok();
     let field = |name: &str| parsed.as_ref().and_then(|parsed| parsed.get(name)?.as_str());
@@ -95,7 +97,7 @@ fn in_words(line: &str) -> String {
     }
 }
 
-/// The end of a cell's log.
+/// Returns the end of a cell's log.
 pub(crate) fn tail(cell: &Cell) -> String {
     let text = fs::read(log(cell)).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -1,6 +1,7 @@
-//! The `fet` command as a child process: it describes experiments and runs them.
+//! Runs the `fet` command as a child process, to describe and to run experiments.
 //!
-//! It knows no cells. The caller of the harness builds `fet`; the engines read the lines of a run.
+//! This module does not know cells. The caller of the harness builds `fet`; the engines read the output of a
+//! run.
 
 use std::env;
 use std::fs::File;
@@ -13,25 +14,25 @@ use fet_eval::records::{Answer, Question};
 
 use crate::output::{Failed, shell_quoted};
 
-/// A `fet` that can be run.
+/// `fet` executable and its additional environment variables.
 #[derive(Debug, Clone)]
 pub struct Fet {
     program: PathBuf,
     environment: Vec<(String, String)>,
 }
 
-/// What all cells have in common: the file and the command line's changes.
+/// Settings common to all cells: the experiment file and the changes from the command line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Base<'a> {
     /// The experiment file.
     pub(crate) file: &'a Path,
-    /// Changes applied before a variant's own.
+    /// Changes applied before those of a variant.
     pub(crate) sets: &'a [String],
-    /// The tensor backend, if not the file's.
+    /// Tensor backend, if it differs from the file's.
     pub(crate) device: Option<&'a str>,
 }
 
-/// What one cell adds to the base.
+/// Changes of one cell to the base.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variation<'a> {
     /// The variant's changes, each as `path=value`.
@@ -41,26 +42,27 @@ pub(crate) struct Variation<'a> {
 }
 
 impl Fet {
-    /// The program at `program`, to be run with `environment` added to the environment of this process.
+    /// Creates a handle to the executable `program`. Its runs get `environment` in addition to the
+    /// environment of this process.
     pub fn new(program: PathBuf, environment: Vec<(String, String)>) -> Self {
         Self { program, environment }
     }
 
-    /// The program that the environment variable FET_BIN names; nothing if it is not set.
+    /// Returns the program that the environment variable FET_BIN names, or `None` if FET_BIN is not set.
     pub fn from_environment() -> Result<Option<Self>> {
         let Some(program) = env::var_os("FET_BIN").filter(|program| !program.is_empty()) else {
             return Ok(None);
         };
         let program = PathBuf::from(program);
         if !program.is_file() {
-            bail!("FET_BIN must name the `fet` program, but {} is no file", program.display());
+            bail!("FET_BIN must name the `fet` program, but {} is not a file", program.display());
         }
-        // A bare name would be looked for in PATH.
+        // An absolute path is needed: the system would search PATH for a bare name.
         let program = program.canonicalize().context("cannot resolve FET_BIN")?;
         Ok(Some(Self::new(program, Vec::new())))
     }
 
-    /// Asks one process for the identity of each of many cells.
+    /// Asks one `fet show` process for the identities of all `cells`.
     pub(crate) fn show(&self, base: &Base<'_>, cells: &[Variation<'_>]) -> Result<Vec<Answer>> {
         let mut command = self.command("show", base);
         command.arg("--batch").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -72,7 +74,8 @@ impl Fet {
             questions.push(b'\n');
         }
         let stdin = child.stdin.take();
-        // On a thread of its own: the child answers while it is still being asked.
+        // A separate thread writes the questions, because the child starts to answer before it has read all
+        // of them.
         let asking =
             std::thread::spawn(move || stdin.map_or(Ok(()), |mut stdin| stdin.write_all(&questions)));
         let output = child.wait_with_output().with_context(|| format!("cannot run {command:?}"))?;
@@ -84,22 +87,23 @@ impl Fet {
             }
         }
         if let Ok(asked) = asking.join() {
-            asked.context("`fet show --batch` did not listen")?;
+            asked.context("cannot write to `fet show --batch`")?;
         }
         let answers = output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let answers = answers.map(serde_json::from_slice).collect::<Result<Vec<Answer>, _>>();
-        let answers =
-            answers.context("`fet show --batch` printed no answers; is FET_BIN of this version?")?;
+        let answers = answers.context(
+            "cannot read the answers of `fet show --batch`; does FET_BIN name a `fet` of this version?",
+        )?;
         ensure!(
             answers.len() == cells.len(),
-            "`fet show --batch` answered {} cells of {}",
+            "`fet show --batch` answered for {} of {} cells",
             answers.len(),
             cells.len()
         );
         Ok(answers)
     }
 
-    /// Starts a run in `folder`: its events can be read from the child's standard output; its standard error goes to
+    /// Starts a run in `folder`. The child's standard output carries its events; its standard error goes to
     /// `log`.
     pub(crate) fn start(
         &self,
@@ -111,13 +115,13 @@ impl Fet {
         self.run(base, cell, folder).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()
     }
 
-    /// The command of a run, for display.
+    /// Returns the command of a run, for display.
     pub(crate) fn run_line(&self, base: &Base<'_>, cell: Variation<'_>, folder: &Path) -> String {
         format!("fet {}", words(&self.run(base, cell, folder)))
     }
 
-    /// The command of a run as a line of a script: its standard output, standard error and exit code go to files in
-    /// `folder`.
+    /// Returns the command of a run as a line of a shell script. The line writes standard output, standard
+    /// error and the exit code to files in `folder`.
     pub(crate) fn shell_line(&self, base: &Base<'_>, cell: Variation<'_>, folder: &Path) -> Result<String> {
         let mut line = String::new();
         for (name, value) in &self.environment {
@@ -160,7 +164,7 @@ impl Fet {
     }
 }
 
-/// The arguments of a command as a shell reads them.
+/// Returns the arguments of a command, quoted for a shell.
 fn words(command: &Command) -> String {
     let words = command.get_args().map(|word| {
         let word = word.to_string_lossy();

@@ -1,6 +1,7 @@
-//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields and their errors. `[tune]` is of `tune`.
+//! The tables `[ablation]` and `[profile.NAME]` of an experiment file: their fields and their errors. The
+//! module `tune` holds the table `[tune]`.
 //!
-//! The rest of the file is the experiment, which only `fet` reads. `grid` builds the grid.
+//! The rest of the file is the experiment, which only `fet` reads. The module `grid` builds the grid.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -10,35 +11,35 @@ use serde::Deserialize;
 
 use super::tune::space::Tune;
 
-/// The parts of an experiment file that a study reads.
+/// Parts of an experiment file that a study reads.
 #[derive(Debug, Deserialize)]
 pub(crate) struct File {
-    /// The experiment's name.
+    /// Name of the experiment.
     #[serde(default)]
     pub(crate) name: Option<String>,
-    /// The experiment's own seed, used if there is no `[ablation]`.
+    /// Seed of the experiment, used if there is no `[ablation]`.
     #[serde(default)]
     pub(crate) seed: u64,
     /// The study.
     pub(crate) ablation: Option<Ablation>,
-    /// Its profiles, by name.
+    /// Profiles by name.
     #[serde(default)]
     pub(crate) profile: BTreeMap<String, Profile>,
-    /// What a search over settings may draw.
+    /// Search over settings.
     pub(crate) tune: Option<Tune>,
-    /// The header comment of the file.
+    /// Header comment of the file.
     #[serde(skip)]
     pub(crate) head: Head,
 }
 
-/// The parts of a file's header comment that a report shows: `# Question: ...`.
+/// Parts of a file's header comment that a report shows, such as `# Question: ...`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// What the study asks.
+    /// Question of the study.
     pub(crate) question: Option<String>,
-    /// What the paper says to it.
+    /// Answer of the paper.
     pub(crate) paper: Option<String>,
-    /// What it is computed on.
+    /// Data of the study.
     pub(crate) data: Option<String>,
 }
 
@@ -46,12 +47,12 @@ pub(crate) struct Head {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Profile {
-    /// Its changes to the base, each as `path=value`; a variant's own change wins.
+    /// Changes to the base, each as `path=value`. A variant's change to the same setting wins.
     #[serde(default)]
     pub(crate) set: Vec<String>,
     /// Replaces the study's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
-    /// Names of variants; empty means all.
+    /// Names of the variants to run; empty means all.
     #[serde(default)]
     pub(crate) only: Vec<String>,
     /// Replaces the study's values for these settings.
@@ -63,51 +64,53 @@ pub(crate) struct Profile {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Ablation {
-    /// The seeds; every variant runs with each.
+    /// Seeds; every variant runs with each seed.
     pub(crate) seeds: Vec<u64>,
-    /// The variants; empty means only the base.
+    /// Variants; empty means only the base.
     #[serde(default)]
     pub(crate) variants: Vec<VariantTable>,
-    /// Setting -> values: every variant runs with every combination.
+    /// Maps a setting to its values. Every variant runs with every combination of values.
     #[serde(default)]
     pub(crate) axes: toml::Table,
-    /// Excluded combinations: each names a `variant`, settings of the axes, or both.
+    /// Excluded combinations. Each names a `variant`, settings of the axes, or both.
     #[serde(default)]
     pub(crate) exclude: Vec<toml::Table>,
-    /// The variant that the others are compared with; none means the first.
+    /// Name of the variant that the other variants are compared with; `None` means the first variant.
     pub(crate) base: Option<String>,
-    /// Published figures, to be shown next to ours.
+    /// Published figures, shown next to the computed figures.
     #[serde(default)]
     pub(crate) paper: Vec<Published>,
 }
 
-/// One of `[[ablation.paper]]`: a figure that was not computed here.
+/// Entry of `[[ablation.paper]]`: a published figure.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
-    /// Its variant, as named in the tables.
+    /// Name of the variant, as in the tables.
     pub(crate) variant: String,
-    /// The mean, in the metric's own unit (0.955 for an accuracy of 95.5 %).
+    /// Mean, in the metric's unit (0.955 for an accuracy of 95.5 %).
     pub(crate) value: f64,
-    /// The standard deviation, if given.
+    /// Standard deviation, if given.
     pub(crate) std: Option<f64>,
-    /// Where it was read.
+    /// Source of the figure.
     pub(crate) source: String,
 }
 
-/// One of `[[ablation.variants]]`.
+/// Entry of `[[ablation.variants]]`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct VariantTable {
-    /// The name shown in the tables.
+    /// Name shown in the tables.
     pub(crate) name: String,
-    /// Its changes to the base, each as `path=value`.
+    /// Changes to the base, each as `path=value`.
     #[serde(default)]
     pub(crate) set: Vec<String>,
-    /// Whether axes of the attack apply to it; not where its method has no secondaries.
+    /// True if axes of the attack apply to the variant. Set it to false if the variant's method has no
+    /// secondaries.
     #[serde(default = "yes")]
     pub(crate) attacked: bool,
-    /// The variant that is the same method with nothing from other parties: what these add is the difference.
+    /// Name of the control variant: the same method without any data from other parties. The difference
+    /// between the two is the contribution of the other parties.
     pub(crate) twin: Option<String>,
 }
 
@@ -142,7 +145,7 @@ impl File {
 }
 
 impl Head {
-    /// Reads the header comment of `text`: `# Word: ...`, continued in indented lines.
+    /// Reads the header comment of `text`: `# Word: ...`, continued on the following comment lines.
     fn of(text: &str) -> Self {
         let mut head = Self::default();
         let mut part: Option<&mut Option<String>> = None;
@@ -182,16 +185,16 @@ impl Ablation {
             ensure!(!name.trim().is_empty(), "ablation.variants: `name` must not be empty, but is {name:?}");
             let is_plain = !name.chars().any(char::is_control);
             ensure!(is_plain, "ablation.variants: `name` must be one line of plain text, but is {name:?}");
-            ensure!(names.insert(name), "ablation.variants: names must differ, but {name:?} is there twice");
+            ensure!(names.insert(name), "ablation.variants: names must differ, but {name:?} appears twice");
             check_sets(&format!("ablation.variants, {name:?}"), &variant.set)?;
         }
         check_axes("ablation.axes", &self.axes)?;
         for rule in &self.exclude {
-            ensure!(!rule.is_empty(), "ablation.exclude: must name what to leave out, but is {{}}");
+            ensure!(!rule.is_empty(), "ablation.exclude: a rule must name `variant` or an axis, but is {{}}");
             for key in rule.keys() {
                 let is_known = key == "variant" || self.axes.contains_key(key);
                 let axes: Vec<&String> = self.axes.keys().collect();
-                let rule = "must name `variant` or an axis";
+                let rule = "a rule must name `variant` or an axis";
                 ensure!(is_known, "ablation.exclude: {rule}, but {key:?} is neither; the axes are {axes:?}");
             }
         }
@@ -200,7 +203,7 @@ impl Ablation {
             ensure!(published.value.is_finite(), "{place}: `value` must be a number");
             ensure!(
                 !published.source.trim().is_empty(),
-                "{place}: `source` must say where the figure was read"
+                "{place}: `source` must name the publication of the figure"
             );
             let is_spread = published.std.is_none_or(|std| std.is_finite() && std >= 0.0);
             ensure!(is_spread, "{place}: `std` must be 0 or more, but is {:?}", published.std);
@@ -218,7 +221,7 @@ impl Profile {
         check_axes(&format!("{place}.axes"), &self.axes)?;
         for key in self.axes.keys() {
             let is_axis = study.is_some_and(|study| study.axes.contains_key(key));
-            ensure!(is_axis, "{place}.axes: must name axes of the study, but {key:?} is none");
+            ensure!(is_axis, "{place}.axes: must name axes of the study, but {key:?} is not one of them");
         }
         Ok(())
     }
@@ -227,7 +230,7 @@ impl Profile {
 fn check_sets(place: &str, sets: &[String]) -> Result<()> {
     for set in sets {
         let is_assignment = set.split_once('=').is_some_and(|(path, _)| !path.trim().is_empty());
-        ensure!(is_assignment, "{place}: `set` must hold path=value, but holds {set:?}");
+        ensure!(is_assignment, "{place}: `set` must contain path=value, but contains {set:?}");
     }
     Ok(())
 }
@@ -235,7 +238,7 @@ fn check_sets(place: &str, sets: &[String]) -> Result<()> {
 fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
     for (key, values) in axes {
         match values.as_array().map(Vec::as_slice) {
-            Some([]) => bail!("{place}, {key:?}: must name a value or more, but is []"),
+            Some([]) => bail!("{place}, {key:?}: must contain at least one value, but is []"),
             Some(_) => {}
             None => bail!("{place}, {key:?}: must be an array of values, but is {values}"),
         }
@@ -243,12 +246,12 @@ fn check_axes(place: &str, axes: &toml::Table) -> Result<()> {
     Ok(())
 }
 
-/// There must be seeds, all different; `field` is their source.
+/// Checks that `seeds` is not empty and has no duplicates. The error names `field`, the source of the seeds.
 pub(crate) fn check_seeds(field: &str, seeds: &[u64]) -> Result<()> {
-    ensure!(!seeds.is_empty(), "{field}: must name a seed or more, but is []");
+    ensure!(!seeds.is_empty(), "{field}: must contain at least one seed, but is []");
     let mut seen = HashSet::new();
     for seed in seeds {
-        ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} is there twice");
+        ensure!(seen.insert(seed), "{field}: seeds must differ, but {seed} appears twice");
     }
     Ok(())
 }
@@ -291,8 +294,8 @@ mod tests {
         };
         let variant = "seeds = [0]\n[[ablation.variants]]\nname =";
         check("", &["missing field `seeds`"]);
-        check("seeds = []", &["ablation.seeds", "a seed or more", "[]"]);
-        check("seeds = [0, 1, 0]", &["ablation.seeds", "must differ", "0 is there twice"]);
+        check("seeds = []", &["ablation.seeds", "at least one seed", "[]"]);
+        check("seeds = [0, 1, 0]", &["ablation.seeds", "must differ", "0 appears twice"]);
         check("seeds = [-1]", &["seeds = [-1]", "line 3"]);
         check("seeds = 1", &["seeds = 1", "sequence"]);
         check("seeds = [0]\nsedes = [1]", &["unknown field `sedes`", "`axes`"]);
@@ -301,7 +304,10 @@ mod tests {
         check(&format!("{variant} ' '"), &["ablation.variants", "must not be empty", "\" \""]);
         check(&format!("{variant} \"A\\n\""), &["ablation.variants", "one line", "\"A\\n\""]);
         check(&format!("{variant} 'A'\nset = ['a.b']"), &["\"A\"", "path=value", "\"a.b\""]);
-        check("seeds = [0]\n[ablation.axes]\n'a.b' = []", &["ablation.axes", "\"a.b\"", "a value or more"]);
+        check(
+            "seeds = [0]\n[ablation.axes]\n'a.b' = []",
+            &["ablation.axes", "\"a.b\"", "at least one value"],
+        );
         check("seeds = [0]\n[ablation.axes]\na = 5", &["ablation.axes", "\"a\"", "array", "5"]);
         check("seeds = [0", &["line 3"]);
         let axes = "seeds = [0]\naxes = { k = [1] }\n";

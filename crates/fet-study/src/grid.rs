@@ -1,7 +1,7 @@
-//! The grid of a study: its variants (every variant with every combination of the axes, except exclusions), its seeds,
-//! and the variant that each is compared with.
+//! The grid of a study: its variants (every variant with every combination of the axes, except exclusions),
+//! its seeds, and the base of each variant.
 //!
-//! It does not know what a setting means; `fet` checks that, cell by cell.
+//! The grid does not interpret settings; `fet` checks the settings of each cell.
 
 use std::path::Path;
 
@@ -12,59 +12,59 @@ use super::file::{File, Head, Profile, Published, VariantTable, check_seeds};
 /// The variants and seeds of a study, in the order of the tables.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Grid {
-    /// The study's name, which is the experiment's.
+    /// Name of the study, which is the name of the experiment.
     pub(crate) name: String,
-    /// At least one.
+    /// Variants, at least one.
     pub(crate) variants: Vec<Variant>,
-    /// At least one; all differ.
+    /// Seeds, at least one and all different.
     pub(crate) seeds: Vec<u64>,
-    /// A profile's changes to the base, including the name of the results.
+    /// Changes of the profile to the base, including the name of the results.
     pub(crate) sets: Vec<String>,
     /// The selected profile, if any.
     pub(crate) profile: Option<String>,
-    /// The question, from the file's header.
+    /// Header comment of the file, with the question.
     pub(crate) head: Head,
-    /// Figures of others.
+    /// Published figures.
     pub(crate) paper: Vec<Published>,
-    /// The base that the file names.
+    /// Name of the base in the file.
     base: Option<String>,
 }
 
-/// The base with some settings changed.
+/// The base experiment with some settings changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variant {
-    /// The name shown in the tables.
+    /// Name shown in the tables.
     pub(crate) name: String,
-    /// Each as `path=value`, in order.
+    /// Changes to the base, each as `path=value`, in order.
     pub(crate) sets: Vec<String>,
-    /// The name before the axes were joined in.
+    /// Name without the values of the axes.
     pub(crate) root: String,
     /// Setting and value for each axis.
     pub(crate) point: Vec<(String, String)>,
-    /// The variant that has nothing from other parties, as the file names it.
+    /// Name of the control variant, which has no data from other parties, as in the file.
     pub(crate) twin: Option<String>,
 }
 
-/// The command line's selection from a file's study.
+/// Selection from a file's study, given on the command line.
 #[derive(Debug, Default)]
 pub(crate) struct Scope {
     /// Replaces the file's seeds.
     pub(crate) seeds: Option<Vec<u64>>,
-    /// Names of variants, before or after the axes are joined in; empty means all.
+    /// Names of variants, with or without the values of the axes; empty means all.
     pub(crate) only: Vec<String>,
     /// The profile to use.
     pub(crate) profile: Option<String>,
 }
 
 impl Grid {
-    /// The grid of the file at `path`.
+    /// Reads the file at `path` and builds its grid.
     pub(crate) fn read(path: &Path, scope: &Scope) -> Result<Self> {
         let stem = path.file_stem().unwrap_or_default().to_string_lossy();
         let file = File::read(path)?;
         Self::of(file, &stem, scope).with_context(|| path.display().to_string())
     }
 
-    /// The grid of a file's text.
+    /// Builds the grid of a file's text.
     #[cfg(test)]
     pub(crate) fn parse(text: &str, scope: &Scope) -> Result<Self> {
         Self::of(toml::from_str(text)?, "stem", scope)
@@ -76,7 +76,7 @@ impl Grid {
             None => Profile::default(),
             Some(wanted) => file.profile.get(wanted).cloned().with_context(|| {
                 let known: Vec<&String> = file.profile.keys().collect();
-                format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+                format!("--profile: unknown profile {wanted:?}; the profiles are {known:?}")
             })?,
         };
         let mut study = file.ablation.unwrap_or_default();
@@ -91,20 +91,16 @@ impl Grid {
         }
         let seeds = scope.seeds.clone().or(profile.seeds).unwrap_or(own_seeds);
         check_seeds("--seeds", &seeds)?;
-        // Rules and names are checked against the whole study: a smaller form of it may lack what they name.
+        // The checks use the whole study: a profile may lack variants that the rules and the base name.
         let whole = combinations(&study.variants, &study.axes);
         for rule in &study.exclude {
             let hits = whole.iter().any(|variant| is_excluded(variant, rule));
-            ensure!(
-                hits,
-                "ablation.exclude: must leave something out, but nothing is {{ {} }}",
-                inline(rule)
-            );
+            ensure!(hits, "ablation.exclude: no variant matches the rule {{ {} }}", inline(rule));
         }
         if let Some(variant) = study.variants.iter().find(|variant| !variant.attacked) {
             ensure!(
                 study.axes.keys().any(|axis| is_attack(axis)),
-                "ablation.variants, {:?}: `attacked = false` needs an axis of the attack, but the axes are {:?}",
+                "ablation.variants, {:?}: `attacked = false` needs an axis over a setting of the attack, but the axes are {:?}",
                 variant.name,
                 study.axes.keys().collect::<Vec<_>>()
             );
@@ -113,36 +109,36 @@ impl Grid {
         let is_variant =
             |wanted: &str| whole.iter().any(|variant| variant.name == wanted || variant.root == wanted);
         if let Some(base) = &study.base {
-            ensure!(is_variant(base), "ablation.base: there is no variant {base:?}; there are {known:?}");
+            ensure!(is_variant(base), "ablation.base: unknown variant {base:?}; the variants are {known:?}");
         }
         for variant in &study.variants {
             let Some(twin) = &variant.twin else { continue };
             let name = &variant.name;
             ensure!(
                 is_variant(twin),
-                "ablation.variants, {name:?}: `twin`: there is no variant {twin:?}; there are {known:?}"
+                "ablation.variants, {name:?}: `twin`: unknown variant {twin:?}; the variants are {known:?}"
             );
             ensure!(twin != name, "ablation.variants, {name:?}: `twin` must be another variant, not itself");
         }
         for published in &study.paper {
             let wanted = &published.variant;
             let is_one = whole.iter().any(|variant| variant.name == *wanted);
-            ensure!(is_one, "ablation.paper: there is no variant {wanted:?}; there are {known:?}");
+            ensure!(is_one, "ablation.paper: unknown variant {wanted:?}; the variants are {known:?}");
         }
         let mut axes = study.axes.clone();
         axes.extend(profile.axes);
         let mut variants = combinations(&study.variants, &axes);
         variants.retain(|variant| !study.exclude.iter().any(|rule| is_excluded(variant, rule)));
-        ensure!(!variants.is_empty(), "ablation.exclude: must leave a variant or more, but leaves out all");
+        ensure!(!variants.is_empty(), "ablation.exclude: excludes all variants; at least one must remain");
         for (index, variant) in variants.iter().enumerate() {
             let is_new = variants[..index].iter().all(|other| other.name != variant.name);
-            ensure!(is_new, "ablation.axes: variants must differ, but {:?} is there twice", variant.name);
+            ensure!(is_new, "ablation.axes: variants must differ, but {:?} appears twice", variant.name);
         }
         let only = if scope.only.is_empty() { &profile.only } else { &scope.only };
         for wanted in only {
             let is_known = variants.iter().any(|variant| *wanted == variant.name || *wanted == variant.root);
             let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-            ensure!(is_known, "--only: there is no variant {wanted:?}; there are {known:?}");
+            ensure!(is_known, "--only: unknown variant {wanted:?}; the variants are {known:?}");
         }
         variants.retain(|variant| {
             only.is_empty() || only.contains(&variant.name) || only.contains(&variant.root)
@@ -156,13 +152,13 @@ impl Grid {
             sets,
             profile: scope.profile.clone(),
             head: file.head,
-            // Figures of the whole study say nothing about a smaller form of it.
+            // Published figures describe the whole study and cannot be compared with those of a profile.
             paper: if scope.profile.is_some() { Vec::new() } else { study.paper },
             base: study.base,
         })
     }
 
-    /// The grid of variants that no file names.
+    /// Builds a grid from `variants` that are not in any file.
     pub(crate) fn of_variants(name: &str, variants: Vec<Variant>, seeds: Vec<u64>) -> Self {
         Self {
             name: name.to_string(),
@@ -176,14 +172,18 @@ impl Grid {
         }
     }
 
-    /// The base: the variant that the file names, or the first. None where it is not part of this selection.
+    /// Returns the index of the base: the variant that the file names, or else the first variant. Returns
+    /// `None` if this selection does not contain the base.
     pub(crate) fn base(&self) -> Option<usize> {
         let Some(base) = &self.base else { return Some(0) };
         self.variants.iter().position(|variant| variant.name == *base || variant.root == *base)
     }
 
-    /// The variant that number `index` is compared with: the base at the same values of the axes that both have; the base
-    /// itself, at other values, with its first. None for that one, and where there is no base at the same values.
+    /// Returns the index of the variant that variant `index` is compared with.
+    ///
+    /// This is the base at the same values of the axes that both have. The base itself, at other values, is
+    /// compared with its first combination of values. Returns `None` for that combination, and if there is no
+    /// base at the same values.
     pub(crate) fn base_of(&self, index: usize) -> Option<usize> {
         let own = &self.variants[index];
         if let Some(base) = self.variants.iter().position(|variant| Some(&variant.name) == self.base.as_ref())
@@ -201,7 +201,8 @@ impl Grid {
 }
 
 impl Grid {
-    /// The variant that is number `index` without other parties, at the same values of the axes that both have.
+    /// Returns the index of the control variant of variant `index`, at the same values of the axes that both
+    /// have.
     pub(crate) fn twin_of(&self, index: usize) -> Option<usize> {
         let own = &self.variants[index];
         let twin = own.twin.as_ref()?;
@@ -211,12 +212,13 @@ impl Grid {
 }
 
 impl Variant {
-    /// A variant of its own, at no point of any axis.
+    /// Creates a variant without axes.
     pub(crate) fn new(name: String, sets: Vec<String>) -> Self {
         Self { root: name.clone(), name, sets, point: Vec::new(), twin: None }
     }
 
-    /// Whether both have the same values of the axes that both have: those of the attack do not apply to every variant.
+    /// Returns true if both variants have equal values on the axes that both have. Axes of the attack do not
+    /// apply to every variant.
     fn agrees(&self, other: &Self) -> bool {
         let differs = |(axis, value): &(String, String)| {
             other.point.iter().any(|(name, other)| name == axis && other != value)
@@ -224,25 +226,25 @@ impl Variant {
         !self.point.iter().any(differs)
     }
 
-    /// Its name without the axes that only choose an attack.
+    /// Returns the name without the axes of the attack.
     pub(crate) fn run(&self) -> String {
         self.named(|axis| !is_attack(axis))
     }
 
-    /// Its name with these axes joined in.
+    /// Returns the name with the values of those axes for which `has` is true.
     pub(crate) fn named(&self, has: impl Fn(&str) -> bool) -> String {
         let point = self.point.iter().filter(|(axis, _)| has(axis));
         point.fold(self.root.clone(), |name, (axis, value)| format!("{name} · {}={value}", label(axis)))
     }
 }
 
-/// Whether a setting is one of the attack, which changes nothing in the run that is attacked.
+/// Returns true if the setting belongs to the attack. Such a setting does not change the attacked run.
 pub(crate) fn is_attack(setting: &str) -> bool {
     setting.split('.').next() == Some("attack")
 }
 
-/// Every variant with every combination of the axes' values, except those of the attack where a variant is not attacked; the
-/// last axis changes fastest.
+/// Returns every variant with every combination of the axes' values. Axes of the attack are skipped for
+/// variants that are not attacked. The last axis changes fastest.
 fn combinations(roots: &[VariantTable], axes: &toml::Table) -> Vec<Variant> {
     let variant = |root: &VariantTable| {
         let (name, sets) = (root.name.clone(), root.set.clone());
@@ -269,7 +271,8 @@ fn expand<'a>(variant: Variant, axes: impl Iterator<Item = (&'a String, &'a toml
     all
 }
 
-/// Whether every condition of a rule holds; a condition with several values holds for any of them.
+/// Returns true if every condition of the rule holds. A condition with several values holds if any of these
+/// values matches.
 fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
     rule.iter().all(|(key, wanted)| {
         let own = if key == "variant" {
@@ -287,12 +290,12 @@ fn is_excluded(variant: &Variant, rule: &toml::Table) -> bool {
     })
 }
 
-/// The last word of a setting's path.
+/// Returns the last segment of a setting's path.
 pub(crate) fn label(key: &str) -> &str {
     key.rsplit('.').next().unwrap_or(key)
 }
 
-/// A value as shown in a name: text without quotes.
+/// Formats a value for a name, without quotes around text.
 fn shown(value: &toml::Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }

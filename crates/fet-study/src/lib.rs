@@ -1,9 +1,10 @@
 //! Ablation studies: from an ablation file to a report.
 //!
-//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, has `fet show` check every
-//! cell, skips finished cells, has an engine run the others, summarises, and writes the report.
+//! A cell is one variant with one seed. [`ablate`] reads the file, finds or builds `fet`, and has `fet show`
+//! check every cell. It skips finished cells, has an engine run the other cells, summarises the results, and
+//! writes the report.
 //!
-//! It trains nothing and knows no setting: `fet` does. It does not build `fet` either: its caller does.
+//! This crate trains no model and interprets no setting; `fet` does both. The caller builds `fet`.
 
 mod added;
 mod cell;
@@ -55,55 +56,55 @@ use crate::output::answer;
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The experiment file with its table `ablation`, or its name alone, as `hdb`.
+    /// Experiment file with the table `ablation`, or its bare name, such as `hdb`.
     #[arg(default_value = "experiments/quickstart.toml")]
     file: PathBuf,
-    /// Change a setting of the base; can be given many times. A variant's own change wins.
+    /// Change a setting of the base; can be given many times. A variant's change to the same setting wins.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
-    /// Parallel cells; on this machine they share the cores, so that their seconds and rows/s are less meaningful.
-    /// [default: 1 on this machine, as many as the cluster allows on Slurm]
+    /// Number of cells that run at the same time. On this machine they share the cores, so that their seconds
+    /// and rows/s are less meaningful. [default: 1 on this machine, as many as the cluster allows on Slurm]
     #[arg(long, value_name = "N")]
     jobs: Option<NonZeroUsize>,
-    /// What runs the cells: this machine, or the Slurm cluster that shares this folder.
+    /// Engine that runs the cells: this machine, or the Slurm cluster that shares this folder.
     #[arg(long, value_enum, default_value_t)]
     engine: EngineName,
-    /// Passed on to sbatch, as in `--sbatch=--partition=gpu`; can be given many times.
+    /// Option for sbatch, as in `--sbatch=--partition=gpu`; can be given many times.
     #[arg(long, value_name = "OPTION")]
     sbatch: Vec<String>,
     /// Seconds between checks of Slurm's queue.
     #[arg(long, value_name = "SECONDS", default_value = "5", hide_default_value = true)]
     poll: f64,
-    /// How progress is told.
+    /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
     log: Log,
-    /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
+    /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// Seeds, instead of the file's.
+    /// Seeds that replace those of the file.
     #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
     seeds: Option<Vec<u64>>,
-    /// Only this variant; can be given many times. The tables then contain only these.
+    /// Run only this variant; can be given many times. The tables then contain only these variants.
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// A smaller form of the study, from the file's table `profile.NAME`; its results are in DIR/STUDY-NAME.
+    /// Smaller form of the study, from the file's table `profile.NAME`; its results are in DIR/STUDY-NAME.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// The same as `--profile quick`.
+    /// Short for `--profile quick`.
     #[arg(long, conflicts_with = "profile")]
     quick: bool,
-    /// The folder of the results.
+    /// Folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
-    /// List what would run, with an estimate of the time from finished cells, and run nothing.
+    /// List the cells that would run, with an estimate of the time from finished cells, and run nothing.
     #[arg(long)]
     dry_run: bool,
-    /// Run nothing, and rewrite the report from the finished cells.
+    /// Rewrite the report from the finished cells, and run nothing.
     #[arg(long, conflicts_with = "dry_run")]
     report: bool,
 }
 
-/// What can run cells.
+/// Engine that runs cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 enum EngineName {
     /// This machine.
@@ -118,7 +119,7 @@ An ablation file is an experiment file with one more table:
 
   [ablation]
   seeds = [0, 1, 2, 3, 4]
-  base = \"FeT\"                           # optional: what the others are compared with; else the first
+  base = \"FeT\"                           # optional: the base of comparisons; else the first
   [[ablation.variants]]
   name = \"FeT\"
   [[ablation.variants]]
@@ -126,28 +127,28 @@ An ablation file is an experiment file with one more table:
   set = [\"encoder.dynamic_mask=false\"]
   [ablation.axes]                        # optional: every variant with every value
   \"linker.neighbours\" = [1, 5, 10]
-  [[ablation.exclude]]                   # optional: combinations that are left out
+  [[ablation.exclude]]                   # optional: excluded combinations
   variant = \"FeT without mask\"
   \"linker.neighbours\" = [1, 5]
-  [profile.quick]                        # optional: what --quick changes
+  [profile.quick]                        # optional: changes of --quick
   set = [\"data.rows=2000\", \"train.epochs=3\"]
   seeds = [0]
 
 The results are in DIR/NAME: report.html for people; table.md, table.tex, results.csv, costs.csv, curves.csv and
-results.json; and a folder per cell in cells/. An axis over \"attack.kind\" puts every variant to each attack: the variants
-are then compared as defences, in attacks.csv and leakage.svg too; a variant with `attacked = false` is put to none,
-because its method has no secondaries, say. A cell is addressed by its settings, its seed, the
-content of its data files and the version of the program's results. One that is done is not run again, so the same
-command continues a study that was interrupted, and a second command beside the first does the cells that the first is
-not at.
+results.json; and a folder per cell in cells/. An axis over \"attack.kind\" runs each attack on every variant. The report then
+compares the variants as defences, also in attacks.csv and leakage.svg. Set `attacked = false` for a variant that cannot be
+attacked, for example because its method has no secondaries.
+A cell is identified by its settings, its seed, the content of its data files and the version of the program's results. A
+finished cell is not run again. The same command therefore resumes an interrupted study, and two commands can share the
+cells of one study.
 The environment variable FET_BIN names a `fet` to use; without it, `fet` is built first.
 
-Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is at fault; 130 interrupted.";
+Exit codes: 0 every cell is done; 1 a cell failed; 2 the input is invalid; 130 interrupted.";
 
 /// Runs the study that `arguments` name, with the `fet` that `locate` finds or builds.
 ///
-/// The exit code is 0 if every cell is done, 1 if a cell failed, and 130 if the study was interrupted. An error that is
-/// [`output::Failed`] means exit code 1; any other means that the input is at fault.
+/// The exit code is 0 if every cell is done, 1 if a cell failed, and 130 if the study was interrupted. An
+/// [`output::Failed`] error means exit code 1. Any other error means that the input is invalid.
 pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let quick = arguments.quick.then(|| "quick".to_string());
     let scope = Scope {
@@ -165,7 +166,7 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
     let sets = [grid.sets.as_slice(), arguments.sets.as_slice()].concat();
     let base = Base { file: &file, sets: &sets, device: arguments.device.as_deref() };
     let fet = locate()?;
-    // All are checked before the first one starts.
+    // `fet` checks all cells before the first cell starts.
     let cells = cell::resolve(&grid, &fet, &base, &arguments.out)?;
     let Some(first) = cells.first() else { return Ok(ExitCode::SUCCESS) };
     let folder = first.study.clone();
@@ -204,7 +205,8 @@ pub fn ablate(arguments: &Arguments, locate: impl FnOnce() -> Result<Fet>) -> Re
         }
         Outcome::Ended => {
             let code = conclude(arguments, &grid, &cells, &done, &folder)?;
-            // If a cell's folder cannot be written, its failure is not noted there; the view has shown it.
+            // A failure cannot be recorded if the cell's folder is not writable, so the number of done cells
+            // decides.
             Ok(if done.len() < cells.len() { ExitCode::from(1) } else { code })
         }
     }
@@ -225,7 +227,7 @@ fn finished(cells: &[Cell]) -> Vec<Finished<'_>> {
     cells.iter().filter_map(|cell| Some(Finished { cell, report: report::of(cell)? })).collect()
 }
 
-/// Warns about reports that this version cannot read: their cells count as missing.
+/// Warns about reports that this version cannot read. Their cells count as missing.
 fn say_unreadable(missing: &[&Cell]) {
     let unreadable: Vec<_> =
         missing.iter().filter_map(|cell| Some((cell.title(), report::problem(cell)?))).collect();
@@ -263,16 +265,16 @@ fn dry_run(
     let time = match estimate.all(missing, jobs) {
         _ if missing.is_empty() => String::new(),
         Some(time) => format!(
-            "; about {} with {jobs} at a time, by the {} cells that are done",
+            "; about {} with {jobs} at a time, estimated from {} finished cells",
             duration(time),
             estimate.measured
         ),
-        None => "; how long that takes is not known before a cell is done".to_string(),
+        None => "; no time estimate before the first cell is done".to_string(),
     };
     answer(format!("{} cells, {} to run{time}", cells.len(), missing.len()));
 }
 
-/// Writes every file of the study and shows the table; the exit code says whether a cell failed.
+/// Writes every file of the study and shows the table. The exit code is 1 if a cell failed.
 fn conclude(
     arguments: &Arguments,
     grid: &Grid,
@@ -294,7 +296,7 @@ fn conclude(
         }
     }
     if failed > 0 {
-        fet_io::note!("{failed} of {} cells failed; the same command tries them again:", cells.len());
+        fet_io::note!("{failed} of {} cells failed; the same command retries them:", cells.len());
         for (cell, failure) in &summary.failures {
             fet_io::note!("  {}: {}; {}", cell.title(), failure.problem, failure::log(cell).display());
         }

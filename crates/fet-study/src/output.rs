@@ -1,7 +1,7 @@
-//! Output of commands: answers on standard output, atomic files, shell quoting, and the one kind of error that is not
-//! the user's.
+//! Output of commands: answers on standard output, atomic files, shell quoting, and the error type for
+//! failures that invalid input does not cause.
 //!
-//! Progress is shown by `view`.
+//! The module `view` shows progress.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-/// A failure that is not caused by invalid input: exit code 1 instead of 2.
+/// Failure that invalid input does not cause: exit code 1 instead of 2.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -21,12 +21,12 @@ impl Display for Failed {
 
 impl std::error::Error for Failed {}
 
-/// Prints on standard output. A closed pipe, as with `| head`, is not an error.
+/// Prints to standard output. A closed pipe, as with `| head`, is not an error.
 pub fn answer(text: impl Display) {
     let _ = writeln!(io::stdout(), "{text}");
 }
 
-/// `text` quoted as one shell word.
+/// Quotes `text` as one shell word.
 pub fn shell_quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,7 +1,7 @@
-//! What the evaluations of one variant's cells say together, over its seeds.
+//! Pools the evaluations of one variant's cells over seeds.
 //!
-//! A metric of each seed stays as it is: how it is averaged and shown is for `write`. Matrices, curves and histograms are
-//! those of all seeds.
+//! Metrics keep one value for each seed; `write` averages and formats them. Matrices, curves and histograms
+//! combine all seeds.
 
 use fet_eval::{Bin, Estimate, Evaluation, Metric, Residuals, Scores};
 
@@ -9,64 +9,64 @@ use super::results::Finished;
 use super::row::Row;
 use super::statistics::mean;
 
-/// The number of bins of a calibration curve, equal steps from 0 to 1, as `fet-eval` makes them.
+/// Number of bins of a calibration curve: equal steps from 0 to 1, as in `fet-eval`.
 pub(crate) const CALIBRATION_BINS: usize = 15;
-/// The number of bins that the histograms of all seeds are brought to.
+/// Number of bins of the common histogram of all seeds.
 const RESIDUAL_BINS: usize = 30;
 
-/// The values of a figure, and why some seeds have none.
+/// Values of a figure over seeds, and the reasons for undefined values.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Values {
-    /// Each with its seed.
+    /// Seed and value.
     pub(crate) values: Vec<(u64, f64)>,
-    /// The other seeds, each with the reason.
+    /// Seeds without a value, each with the reason.
     pub(crate) undefined: Vec<(u64, String)>,
 }
 
 /// A calibration curve.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Calibration {
-    /// The rows of all seeds together.
+    /// Bins of all seeds together.
     pub(crate) all: Vec<Bin>,
-    /// The points (predicted, observed) of each seed.
+    /// Points (predicted, observed) of each seed.
     pub(crate) seeds: Vec<Vec<(f64, f64)>>,
 }
 
-/// How residuals are distributed, as the mean over seeds.
+/// Distribution of the residuals, as the mean over seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Histogram {
-    /// Bins from left to right: their ends, and their share of the rows.
+    /// Bins from left to right: both ends, and the share of the rows.
     pub(crate) bins: Vec<((f64, f64), f64)>,
-    /// The share of rows below and above the bins of their seed.
+    /// Shares of the rows below and above the bins of their seed.
     pub(crate) outside: (f64, f64),
     /// Quantiles: share, value.
     pub(crate) quantiles: Vec<(f64, f64)>,
 }
 
-/// The scores of groups of rows.
+/// Scores of groups of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ByGroup {
-    /// The column that names them.
+    /// Column that names the groups.
     pub(crate) column: String,
-    /// The groups, those with the most rows first.
+    /// Groups, in descending order of rows.
     pub(crate) groups: Vec<GroupOver>,
-    /// The rows of all other groups, which may be others with each seed.
+    /// All other rows. The groups among these rows may differ from seed to seed.
     pub(crate) others: Option<GroupOver>,
 }
 
-/// A group over seeds.
+/// One group over seeds.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct GroupOver {
-    /// Its name.
+    /// Name of the group.
     pub(crate) name: String,
-    /// Its rows with each seed that has it.
+    /// Number of rows, for each seed that has the group.
     pub(crate) rows: Vec<f64>,
-    /// Its scores likewise.
+    /// Scores, for each seed that has the group.
     pub(crate) scores: Vec<Scores>,
 }
 
 impl Values {
-    /// The values without their seeds.
+    /// Returns the values without their seeds.
     pub(crate) fn alone(&self) -> Vec<f64> {
         self.values.iter().map(|(_, value)| *value).collect()
     }
@@ -80,19 +80,19 @@ impl Values {
 }
 
 impl GroupOver {
-    /// A metric of each seed that defines it.
+    /// Returns the values of a metric, for each seed that defines the metric.
     pub(crate) fn of(&self, metric: Metric) -> Vec<f64> {
         self.scores.iter().filter_map(|scores| scores.get(metric)).collect()
     }
 }
 
-/// The metrics that any evaluation has, in their order.
+/// Returns the metrics that any evaluation has, in the order of [`Metric::ALL`].
 pub(crate) fn metrics(results: &[Finished<'_>]) -> Vec<Metric> {
     let has = |metric: &Metric| results.iter().any(|result| met(&result.report.evaluation.test, *metric));
     Metric::ALL.into_iter().filter(has).collect()
 }
 
-/// A metric of each seed on the test rows. Seeds whose task does not have it are left out.
+/// Returns a metric of each seed on the test rows, without the seeds whose task does not have the metric.
 pub(crate) fn metric(row: &Row<'_>, metric: Metric) -> Values {
     let mut values = Values::default();
     for (seed, evaluation) in evaluations(row).filter(|(_, own)| met(&own.test, metric)) {
@@ -102,7 +102,7 @@ pub(crate) fn metric(row: &Row<'_>, metric: Metric) -> Values {
     values
 }
 
-/// Half the width of each seed's bootstrap interval.
+/// Returns half the width of each seed's bootstrap interval.
 pub(crate) fn half_widths(row: &Row<'_>) -> Values {
     let mut values = Values::default();
     for (seed, evaluation) in evaluations(row) {
@@ -115,8 +115,8 @@ pub(crate) fn half_widths(row: &Row<'_>) -> Values {
     values
 }
 
-/// The sum of all seeds' confusion matrices with the names of the classes; nothing without one, or if they differ in their
-/// classes.
+/// Returns the names of the classes and the sum of all seeds' confusion matrices. Returns `None` if a seed
+/// has no matrix, or if the classes of two seeds differ.
 pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     let mut all: Option<(Vec<String>, Vec<Vec<f64>>)> = None;
     for result in &row.results {
@@ -135,13 +135,13 @@ pub(crate) fn confusion(row: &Row<'_>) -> Option<(Vec<String>, Vec<Vec<f64>>)> {
     all
 }
 
-/// The calibration curve; nothing if no seed has one.
+/// Returns the calibration curve, or `None` if no seed has one.
 pub(crate) fn calibration(row: &Row<'_>) -> Option<Calibration> {
     let curves: Vec<&[Bin]> =
         evaluations(row).map(|(_, own)| own.calibration.as_slice()).filter(|bins| !bins.is_empty()).collect();
     let mut sums = vec![(0.0, 0.0, 0.0); CALIBRATION_BINS];
     for bin in curves.iter().copied().flatten() {
-        // The mean of values in (lower, upper] lies there too.
+        // The mean of values in (lower, upper] is in the same interval.
         let place = (bin.predicted * CALIBRATION_BINS as f64).ceil() as usize;
         let (predicted, observed, weight) = &mut sums[place.clamp(1, CALIBRATION_BINS) - 1];
         *predicted += bin.weight * bin.predicted;
@@ -158,7 +158,7 @@ pub(crate) fn calibration(row: &Row<'_>) -> Option<Calibration> {
     (!all.is_empty()).then(|| Calibration { all, seeds: curves.iter().map(points).collect() })
 }
 
-/// The residuals; nothing if no seed has them.
+/// Returns the residuals, or `None` if no seed has any.
 pub(crate) fn residuals(row: &Row<'_>) -> Option<Histogram> {
     let all: Vec<&Residuals> = evaluations(row).filter_map(|(_, own)| own.residuals.as_ref()).collect();
     let first = all.first()?;
@@ -189,7 +189,7 @@ pub(crate) fn residuals(row: &Row<'_>) -> Option<Histogram> {
     })
 }
 
-/// The scores of groups; nothing if no seed has them.
+/// Returns the scores of groups, or `None` if no seed has any.
 pub(crate) fn groups(row: &Row<'_>) -> Option<ByGroup> {
     let mut found: Option<ByGroup> = None;
     for (_, evaluation) in evaluations(row) {
@@ -225,12 +225,12 @@ fn evaluations<'a>(row: &'a Row<'a>) -> impl Iterator<Item = (u64, &'a Evaluatio
     row.results.iter().map(|result| (result.cell.seed, &result.report.evaluation))
 }
 
-/// Whether these are scores of the metric's task.
+/// Returns true if `scores` belong to the task of `metric`.
 fn met(scores: &Scores, metric: Metric) -> bool {
     scores.iter().any(|(own, _)| own == metric)
 }
 
-/// Names of classes; their numbers where names are not known.
+/// Returns the names of the classes, or their numbers if the names are not known.
 fn names(known: &[String], classes: usize) -> Vec<String> {
     if known.len() == classes {
         known.to_vec()
@@ -239,7 +239,7 @@ fn names(known: &[String], classes: usize) -> Vec<String> {
     }
 }
 
-/// Adds `share` of the rows, which lie anywhere in `own`, to equal bins from `low` to `high`.
+/// Adds `share`, spread evenly over the interval `own`, to equal bins from `low` to `high`.
 fn spread(share: f64, own: (f64, f64), bins: &mut [f64], (low, high): (f64, f64)) {
     let width = (high - low) / bins.len() as f64;
     let last = bins.len() - 1;

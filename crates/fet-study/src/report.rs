@@ -1,7 +1,7 @@
-//! The report of a cell: its place, whether it is valid, and how an invalid one is handled.
+//! The report of a cell: its path, the check of its validity, and the removal of invalid reports.
 //!
-//! A report is valid only if its experiment, its data and its version of results are those of the cell. The record
-//! itself is in `fet-eval`.
+//! A report is valid only if its experiment, data and version of results are equal to those of the cell. The
+//! record itself is in `fet-eval`.
 
 use std::fs;
 use std::io;
@@ -11,13 +11,13 @@ use fet_eval::records::{Identity, LabelPrivacy, Report, Spent};
 
 use super::cell::Cell;
 
-/// The report of a cell, if the cell is done.
+/// Returns the report of a cell if the cell is done.
 pub(crate) fn of(cell: &Cell) -> Option<Report> {
     let report = serde_json::from_slice(&fs::read(path(cell)).ok()?).ok()?;
     counts(&report, &cell.identity).then_some(report)
 }
 
-/// Whether a report is for the run that `identity` describes, and has a result.
+/// Returns true if the report belongs to the run that `identity` describes, and has a result.
 fn counts(report: &Report, identity: &Identity) -> bool {
     report.experiment == identity.experiment
         && report.data.files == identity.data
@@ -25,14 +25,16 @@ fn counts(report: &Report, identity: &Identity) -> bool {
         && !report.best.test.is_nan()
 }
 
-/// What is wrong with the report of a cell, if there is one and it cannot be read.
+/// Returns the parse error of a cell's report, if the report exists and cannot be read.
 pub(crate) fn problem(cell: &Cell) -> Option<String> {
     let bytes = fs::read(path(cell)).ok()?;
     serde_json::from_slice::<Report>(&bytes).err().map(|error| error.to_string())
 }
 
-/// Moves an invalid report away, because `fet` refuses to overwrite it, and the folders of the run's parties with it: their
-/// ledgers count the releases of that run, and its parties would refuse another. A checkpoint without its parties is of no use.
+/// Moves an invalid report away, because `fet` refuses to overwrite it.
+///
+/// The folders of the run's parties move too: their ledgers count the releases of that run, and the parties
+/// would refuse another run. The checkpoint is removed, because it is useless without the parties.
 pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     let path = path(cell);
     if !path.exists() {
@@ -52,12 +54,12 @@ pub(crate) fn move_away(cell: &Cell) -> io::Result<()> {
     fs::rename(&path, path.with_extension("old.json"))
 }
 
-/// ε; infinite if it has no bound.
+/// Returns ε, or infinity if the privacy loss is unbounded.
 pub(crate) fn epsilon(privacy: &Spent) -> f64 {
     privacy.epsilon.unwrap_or(f64::INFINITY)
 }
 
-/// ε for one training label; infinite if it has no bound.
+/// Returns ε for one training label, or infinity if the loss is unbounded.
 pub(crate) fn label_epsilon(labels: &LabelPrivacy) -> f64 {
     labels.epsilon.unwrap_or(f64::INFINITY)
 }

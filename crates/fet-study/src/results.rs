@@ -1,7 +1,9 @@
-//! The tables for programs: `results.csv`, `attacks.csv`, `costs.csv` and `curves.csv`, by variant and then seed.
+//! Tables for programs: `results.csv`, `attacks.csv`, `costs.csv` and `curves.csv`, ordered by variant and
+//! then seed.
 //!
-//! Numbers are not rounded here; `write` does that. All but `costs.csv` depend only on settings, seed and data: the same
-//! study gives the same bytes, even if interrupted. Values that differ between runs are in `costs.csv`.
+//! Numbers here are not rounded; `write` rounds them. All files except `costs.csv` depend only on settings,
+//! seed and data: the same study gives the same bytes, even if it was interrupted. Values that differ between
+//! runs are in `costs.csv`.
 
 use std::path::Path;
 
@@ -11,7 +13,7 @@ use fet_eval::{Estimate, Metric};
 use super::cell::Cell;
 use super::report::{epsilon, label_epsilon};
 
-/// A cell that is done.
+/// Cell that is done, with its report.
 #[derive(Debug)]
 pub(crate) struct Finished<'a> {
     /// The cell.
@@ -27,8 +29,9 @@ const ATTACKS: &str = "variant,seed,attack,attacker,target,party,measure,value,b
 const COSTS: &str = "variant,seed,seconds,rows_per_second,peak_memory_bytes,commit,cell";
 const CURVES: &str = "variant,seed,epoch,train_loss,validation,test,bytes_from_primary,bytes_to_primary";
 
-/// The text of `results.csv`. Cells' folders are relative to `study`. The last columns are every metric on the test rows,
-/// empty where it is undefined or of another task, and the ends of the main one's interval.
+/// Returns the text of `results.csv`. Folders of cells are relative to `study`. The last columns are every
+/// metric on the test rows and the ends of the main metric's interval. A metric is empty if it is undefined
+/// or belongs to another task.
 pub(crate) fn results(results: &[Finished<'_>], study: &Path) -> String {
     table(&results_header(), results, |Finished { cell, report }, row| {
         let attack = report.attack.as_ref();
@@ -73,7 +76,7 @@ fn results_header() -> String {
     format!("{RESULTS},{},interval_lower,interval_upper", metrics.join(","))
 }
 
-/// The text of `attacks.csv`: a row for each measure of each cell's attack.
+/// Returns the text of `attacks.csv`, with a row for each measure of each cell's attack.
 pub(crate) fn attacks(results: &[Finished<'_>]) -> String {
     table(ATTACKS, results, |Finished { cell, report }, row| {
         let Some(attack) = &report.attack else { return };
@@ -95,7 +98,7 @@ pub(crate) fn attacks(results: &[Finished<'_>]) -> String {
     })
 }
 
-/// The text of `costs.csv`.
+/// Returns the text of `costs.csv`.
 pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
     table(COSTS, results, |Finished { cell, report }, row| {
         row(&[
@@ -110,7 +113,7 @@ pub(crate) fn costs(results: &[Finished<'_>], study: &Path) -> String {
     })
 }
 
-/// The text of `curves.csv`: a row for each epoch of each cell.
+/// Returns the text of `curves.csv`, with a row for each epoch of each cell.
 pub(crate) fn curves(results: &[Finished<'_>]) -> String {
     table(CURVES, results, |Finished { cell, report }, row| {
         let number = |value: f64| if value.is_nan() { String::new() } else { value.to_string() };
@@ -148,7 +151,7 @@ fn folder(cell: &Cell, study: &Path) -> String {
     quoted(&cell.folder.strip_prefix(study).unwrap_or(&cell.folder).display().to_string())
 }
 
-/// A field in RFC 4180 format.
+/// Quotes a field according to RFC 4180.
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -172,7 +175,7 @@ pub(crate) mod tests {
     pub(crate) const ACCURACY: Metric = Metric::Accuracy;
     pub(crate) const RMSE: Metric = Metric::Rmse;
 
-    /// A cell of variant A, B, C, ... and its report, as a run would leave them.
+    /// Returns a cell of variant A, B, C, ... and its report, as a run would leave both.
     pub(crate) fn finished(index: usize, seed: u64, metric: Metric, test: f64) -> (Cell, Report) {
         let identity = Identity { experiment: json!({}), data: "data".into(), results: 1 };
         let traffic = |sent, received| Traffic { sent, received };
@@ -227,7 +230,8 @@ pub(crate) mod tests {
         (cell, report)
     }
 
-    /// What four rows gave, and `test` of the main metric, which lies in an interval of 0.25 on either side.
+    /// Returns the evaluation of four rows whose main metric is `test`, with an interval of 0.25 on either
+    /// side.
     pub(crate) fn evaluation(metric: Metric, test: f64) -> Evaluation {
         let (task, truth, output) = if metric == Metric::Rmse {
             (Task::Regression, [1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 2.0, 4.0])
@@ -246,17 +250,18 @@ pub(crate) mod tests {
         evaluation
     }
 
-    /// A privacy loss without its derivation.
+    /// Returns a privacy loss without its derivation.
     pub(crate) fn spent(epsilon: Option<f64>, delta: f64) -> Option<Spent> {
         Some(Spent { epsilon, delta, statement: "s".into(), guarantee: None })
     }
 
-    /// What is told of labels.
+    /// Returns a privacy record for labels.
     pub(crate) fn labels(epsilon: Option<f64>) -> Option<LabelPrivacy> {
         Some(LabelPrivacy { epsilon, delta: 0.0, mechanism: "m".into(), statement: "s".into() })
     }
 
-    /// What an attack of this kind found: a measure from 0.5 to 1, and one that is an error, from 2 to 0.
+    /// Returns the record of an attack with two measures: an AUC from 0.5 (baseline) to 1 (perfect), and an
+    /// error from 2 to 0.
     pub(crate) fn attack(kind: &str, target: Target, value: f64, error: f64) -> Option<AttackRecord> {
         let measures =
             vec![Measure::new("AUC, best", value, 0.5, 1.0), Measure::new("error", error, 2.0, 0.0)];
@@ -274,7 +279,7 @@ pub(crate) mod tests {
             cells.iter().map(|(cell, report)| Finished { cell, report: report.clone() }).collect();
         let study = Path::new("runs/x");
         let d = "\"D, \"\"d\"\"\"";
-        // The other metrics of the four rows; of classes alone.
+        // The other metrics of the four rows, for classification only.
         let metrics = |cell: usize| {
             let scores = &all[cell].report.evaluation.test;
             let classes = Metric::of(Task::Binary);

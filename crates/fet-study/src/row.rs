@@ -1,37 +1,37 @@
-//! What the cells of one variant gave, and how that compares.
+//! Results of one variant's cells, and their comparison with the base.
 
 use super::grid::Variant;
 use super::results::Finished;
 use super::statistics::paired::Comparison;
 
-/// What a variant gave.
+/// Results of one variant.
 #[derive(Debug)]
 pub(crate) struct Row<'a> {
     /// The variant.
     pub(crate) variant: &'a Variant,
-    /// Its results, by seed.
+    /// Results by seed.
     pub(crate) results: Vec<&'a Finished<'a>>,
-    /// The test metric of each.
+    /// Test metric of each result.
     pub(crate) tests: Vec<f64>,
-    /// The row that it is compared with.
+    /// Index of the row that this row is compared with.
     pub(crate) base: Option<usize>,
-    /// How it compares.
+    /// Comparison with the base.
     pub(crate) comparison: Option<Comparison>,
-    /// The outcome of the comparison.
+    /// Outcome of the comparison.
     pub(crate) verdict: Verdict,
 }
 
-/// How a variant compares with its base.
+/// Outcome of comparing a variant with its base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is compared with nothing: the base itself, or a variant whose base has no result.
+    /// No comparison: the base itself, or a variant whose base has no result.
     Alone,
-    /// There were too few seeds for a test.
+    /// Too few seeds for a test.
     Untested,
-    /// The test shows no difference, which does not show that there is none.
+    /// The test shows no difference. This does not prove equality.
     NotShown,
-    /// Better, by the test.
+    /// Better according to the test.
     Better,
-    /// Worse, by the test.
+    /// Worse according to the test.
     Worse,
 }

@@ -1,35 +1,37 @@
 //! Mean, sample standard deviation, median, and the 95 % interval of a mean.
 //!
-//! `paired` tests whether two variants differ.
+//! The module `paired` tests the difference between two variants.
 
 pub(crate) mod paired;
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The confidence of intervals; a difference is significant if its corrected p is below 1 - this.
+/// Confidence level of intervals. A difference is significant if its corrected p is below 1 - `CONFIDENCE`.
 pub(crate) const CONFIDENCE: f64 = 0.95;
 
-/// The mean; NaN without values.
+/// Returns the mean, or NaN without values.
 pub(crate) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// The sample standard deviation, which divides by n - 1; none below two values.
+/// Returns the sample standard deviation, which divides by n - 1, or `None` for fewer than two values.
 pub(crate) fn standard_deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (values.len() > 1).then(|| (squares / (values.len() - 1) as f64).sqrt())
 }
 
-/// Half the width of the 95 % interval of the mean (Student's t); none below three values: for two it is thirteen
-/// times as wide as their distance, and useless.
+/// Returns half the width of the 95 % interval of the mean (Student's t), or `None` for fewer than three
+/// values. With two values the interval would be useless: thirteen times as wide as the distance between the
+/// values.
 pub(crate) fn half_width(values: &[f64]) -> Option<f64> {
     let deviation = standard_deviation(values).filter(|_| values.len() > 2)?;
     let t = student(values.len() - 1)?.inverse_cdf(0.5 + CONFIDENCE / 2.0);
     Some(t * deviation / (values.len() as f64).sqrt())
 }
 
-/// The median, for an even number of values the mean of the middle two; NaN without values.
+/// Returns the median, or NaN without values. For an even number of values this is the mean of the middle
+/// two.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -62,7 +64,7 @@ mod tests {
         check(&[2.0], 2.0, None, 2.0);
         check(&[1.0, 3.0], 2.0, Some(2.0_f64.sqrt()), 2.0);
         check(&[3.0, 3.0, 3.0], 3.0, Some(0.0), 3.0);
-        // statistics.stdev([2, 4, 4, 4, 5, 5, 7, 9]) of Python, as below.
+        // Expected: Python's statistics.stdev([2, 4, 4, 4, 5, 5, 7, 9]), and likewise below.
         check(&[9.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 2.0], 5.0, Some(2.138_089_935_299_395), 4.5);
         check(&[5.0, 1.0, 100.0], 106.0 / 3.0, Some(56.038_677_119_765_54), 5.0);
     }
@@ -83,7 +85,8 @@ mod tests {
         };
         check(&[], None);
         check(&[1.0, 2.0], None);
-        // t(0.975) is 4.302652729911275 for 2 degrees of freedom and 2.7764451051977987 for 4 (any table of it).
+        // Expected, from tables of the t distribution: t(0.975) is 4.302652729911275 for 2 degrees of freedom
+        // and 2.7764451051977987 for 4.
         check(&[1.0, 2.0, 3.0], Some(4.302_652_729_911_275 / 3.0_f64.sqrt()));
         check(&[1.0, 2.0, 3.0, 4.0, 5.0], Some(2.776_445_105_197_798_7 * (2.5_f64 / 5.0).sqrt()));
     }

@@ -1,7 +1,7 @@
-//! The summary of a study, before it is written in any form: a row per variant, each compared with its base, the
+//! Summary of a study, independent of the output format: one row per variant, compared with its base, the
 //! failures, and notes for the reader.
 //!
-//! It rounds nothing; `write` does that.
+//! The numbers are not rounded; `write` rounds them.
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
@@ -24,21 +24,22 @@ use super::statistics::{CONFIDENCE, half_width, mean, median, standard_deviation
 /// The summary of a study.
 #[derive(Debug)]
 pub(crate) struct Summary<'a> {
-    /// The study.
+    /// Grid of the study.
     pub(crate) grid: &'a Grid,
-    /// Every cell.
+    /// All cells.
     pub(crate) cells: &'a [Cell],
-    /// Those that are done.
+    /// Cells that are done.
     pub(crate) results: &'a [Finished<'a>],
-    /// The metric of all results; none if they have different metrics and cannot be compared.
+    /// Metric of all results; `None` if they have different metrics and cannot be compared.
     pub(crate) metric: Option<Metric>,
-    /// One for each variant of the grid, in its order.
+    /// One row for each variant, in the order of the grid.
     pub(crate) rows: Vec<Row<'a>>,
-    /// For each row the one that stands for its run: variants that differ in the attack alone are one run.
+    /// Index of the row that represents the run of each row. Variants that differ only in the attack are one
+    /// run.
     pub(crate) runs: Vec<usize>,
-    /// What other parties add to the variants that have a twin without them.
+    /// Contributions of the other parties, for the variants that have a control variant.
     pub(crate) added: Vec<Added>,
-    /// The variants as defences; none where nothing was attacked.
+    /// The variants grouped as defences; `None` if no attack has a result.
     pub(crate) defences: Option<Defences>,
     /// Cells that failed.
     pub(crate) failures: Vec<(&'a Cell, Failure)>,
@@ -47,7 +48,7 @@ pub(crate) struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    /// Sums up the results of a grid.
+    /// Summarises the results of a grid.
     pub(crate) fn new(grid: &'a Grid, cells: &'a [Cell], results: &'a [Finished<'a>]) -> Self {
         let first = results.first().map(|result| result.report.metric);
         let metric = first.filter(|first| results.iter().all(|result| result.report.metric == *first));
@@ -64,9 +65,9 @@ impl<'a> Summary<'a> {
         let mut rows: Vec<Row<'_>> = (0..grid.variants.len()).map(row).collect();
         let runs = runs(cells, &rows);
         let compare = |(index, row): (usize, &Row<'_>)| {
-            // The same run is compared once, and not with itself.
+            // Each run is compared once, and never with itself.
             let base = metric.and(row.base).filter(|base| runs[index] == index && runs[*base] != index)?;
-            // What stands for the base's run has the most seeds.
+            // The row that represents the base's run has the most seeds.
             Comparison::of(&pairs(row, &rows[runs[base]]))
         };
         let mut comparisons: Vec<Option<Comparison>> = rows.iter().enumerate().map(compare).collect();
@@ -86,33 +87,33 @@ impl<'a> Summary<'a> {
         summary
     }
 
-    /// The number of tested comparisons.
+    /// Returns the number of tested comparisons.
     pub(crate) fn tested(&self) -> usize {
         self.rows.iter().filter(|row| row.test().is_some()).count()
     }
 
-    /// Whether anything is compared.
+    /// Returns true if any row has a comparison.
     pub(crate) fn compares(&self) -> bool {
         self.rows.iter().any(|row| row.comparison.is_some())
     }
 
-    /// One row for each run, with its name: all rows where nothing is attacked.
+    /// Returns one row for each run, with its name. Without attacks this is every row.
     pub(crate) fn distinct(&self) -> Vec<(String, &Row<'a>)> {
         let own = self.rows.iter().enumerate().filter(|(index, _)| self.runs[*index] == *index);
         own.map(|(_, row)| (row.variant.run(), row)).collect()
     }
 
-    /// Whether any result has a bounded privacy loss.
+    /// Returns true if any result has a bounded privacy loss.
     pub(crate) fn protects(&self) -> bool {
         self.rows.iter().filter_map(Row::epsilon).any(f64::is_finite)
     }
 
-    /// Whether any result has a bounded loss of labels.
+    /// Returns true if any result has a bounded privacy loss of the labels.
     pub(crate) fn protects_labels(&self) -> bool {
         self.rows.iter().filter_map(Row::label_epsilon).any(f64::is_finite)
     }
 
-    /// The δ of all bounded privacy losses, if they are equal.
+    /// Returns the δ of all bounded privacy losses if they are equal.
     pub(crate) fn delta(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         let mut bounded = all.filter(|privacy| epsilon(privacy).is_finite()).map(|privacy| privacy.delta);
@@ -124,24 +125,24 @@ impl<'a> Summary<'a> {
         let mut notes = Vec::new();
         if let Some(profile) = &self.grid.profile {
             notes.push(format!(
-                "Profile \"{profile}\": a smaller form of the study, not to be compared with the whole."
+                "Profile \"{profile}\": a smaller form of the study. Do not compare its figures with those of the full study."
             ));
         }
         let (done, all, failed) = (self.results.len(), self.cells.len(), self.failures.len());
         if done < all {
             notes.push(format!(
-                "{done} of {all} cells are done, {failed} failed: the table holds what is there."
+                "{done} of {all} cells are done, {failed} failed. The table covers only the finished cells."
             ));
         }
         if self.defences.is_some() {
             notes.push(
-                "Leakage: how far an attack came from what the attacker reaches without the run (0) to a complete success (1)."
+                "Leakage: success of an attack, from 0 (the attacker's success without the run) to 1 (complete success)."
                     .to_string(),
             );
         }
         if self.defences.is_some() && self.compares() {
             notes.push(
-                "Variants that differ in the attack alone are one run, and it is compared once.".to_string(),
+                "Variants that differ only in the attack are one run, which is compared once.".to_string(),
             );
         }
         let mut bases: Vec<usize> =
@@ -149,15 +150,15 @@ impl<'a> Summary<'a> {
         bases.dedup();
         if bases.len() > 1 {
             notes.push(
-                "Each variant stands against the base at the same values of the axes, the base itself against its first \
-                 values."
+                "Each variant is compared with the base at the same values of the axes. The base itself is compared with \
+                 its first values."
                     .to_string(),
             );
         }
         let few = self.rows.iter().filter(|row| row.verdict == Verdict::Untested).count();
         if few > 0 {
             notes.push(format!(
-                "Fewer than {FEWEST} seeds: no test, and differences that say nothing sure ({few} of them); `--seeds` adds \
+                "Fewer than {FEWEST} seeds: no test, so that differences may be due to chance ({few} of them); `--seeds` adds \
                  seeds."
             ));
         }
@@ -166,14 +167,14 @@ impl<'a> Summary<'a> {
             let level = 1.0 - CONFIDENCE;
             notes.push(format!(
                 "Bold: a difference from the base by the paired t-test over seeds, p below {level:.2} after Holm's \
-                 correction for {tested} comparison{}. Not bold: not shown, which is not the same as equal.",
+                 correction for {tested} comparison{}. A difference that is not bold was not shown; this does not mean that the variants are equal.",
                 if tested == 1 { "" } else { "s" }
             ));
         }
         if self.rows.iter().any(|row| row.base.is_some_and(|base| !share_rows(row, &self.rows[base]))) {
             notes.push(
-                "Some variants have other rows than their base: their pairs share the seed and not the rows, and their \
-                 tests are weaker than those of the others."
+                "Some variants and their bases were run on different rows. Their pairs share only the seed, so that their \
+                 tests are weaker than the other tests."
                     .to_string(),
             );
         }
@@ -188,7 +189,7 @@ impl<'a> Summary<'a> {
                 .collect();
             let parts = parts.join(", ");
             notes.push(format!(
-                "The cells were computed by different commits of `fet` with the same version of results ({parts})."
+                "Different commits of `fet` with the same version of results computed the cells ({parts})."
             ));
         }
         let mut composed = Composed::default();
@@ -198,67 +199,69 @@ impl<'a> Summary<'a> {
             self.results.iter().flat_map(|result| &result.report.warnings).collect();
         warnings.sort();
         warnings.dedup();
-        notes.extend(warnings.into_iter().map(|warning| format!("Warning of the data: {warning}.")));
+        notes.extend(warnings.into_iter().map(|warning| format!("Warning about the data: {warning}.")));
         notes
     }
 }
 
 impl Row<'_> {
-    /// The mean of the test metric; NaN without results.
+    /// Returns the mean of the test metric, or NaN without results.
     pub(crate) fn mean(&self) -> f64 {
         mean(&self.tests)
     }
 
-    /// Its standard deviation over seeds.
+    /// Returns the standard deviation of the test metric over seeds.
     pub(crate) fn deviation(&self) -> Option<f64> {
         standard_deviation(&self.tests)
     }
 
-    /// Half the width of the mean's 95 % interval.
+    /// Returns half the width of the mean's 95 % interval.
     pub(crate) fn half_width(&self) -> Option<f64> {
         half_width(&self.tests)
     }
 
-    /// The test against the base, if there is one.
+    /// Returns the test against the base, if any.
     pub(crate) fn test(&self) -> Option<&super::statistics::paired::Test> {
         self.comparison.as_ref()?.test.as_ref()
     }
 
-    /// Whether the test shows a difference.
+    /// Returns true if the test shows a difference.
     pub(crate) fn differs(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
     }
 
-    /// The greatest ε of its cells, infinite if one has no bound; nothing if no secondary took part.
+    /// Returns the largest ε of the row's cells, infinity if one of them is unbounded, or `None` if no
+    /// secondary took part.
     pub(crate) fn epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.privacy.as_ref());
         all.map(epsilon).max_by(f64::total_cmp)
     }
 
-    /// The same for one training label of the primary.
+    /// Returns the largest ε for one training label of the primary, with the same conventions as
+    /// [`Row::epsilon`].
     pub(crate) fn label_epsilon(&self) -> Option<f64> {
         let all = self.results.iter().filter_map(|result| result.report.labels.as_ref());
         all.map(label_epsilon).max_by(f64::total_cmp)
     }
 
-    /// How far the attack on each cell came; empty without an attack.
+    /// Returns the leakage of each cell that has an attack.
     pub(crate) fn leakage(&self) -> Vec<f64> {
         let attacks = self.results.iter().filter_map(|result| result.report.attack.as_ref());
         attacks.map(AttackRecord::leakage).collect()
     }
 
-    /// The mean of `value` over cells; NaN without cells.
+    /// Returns the mean of `value` over cells, or NaN without cells.
     pub(crate) fn mean_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         mean(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 
-    /// The median of `value` over cells; NaN without cells.
+    /// Returns the median of `value` over cells, or NaN without cells.
     pub(crate) fn median_of(&self, value: impl Fn(&Finished<'_>) -> f64) -> f64 {
         median(&self.results.iter().map(|result| value(result)).collect::<Vec<_>>())
     }
 }
 
-/// The test metrics of variant and base, seed by seed.
+/// Returns the test metrics (variant, base) of each seed that both have.
 pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
     let of_base: HashMap<u64, f64> =
         base.results.iter().map(|result| (result.cell.seed, result.report.best.test)).collect();
@@ -266,7 +269,7 @@ pub(crate) fn pairs(row: &Row<'_>, base: &Row<'_>) -> Vec<(f64, f64)> {
     own.filter_map(|result| Some((result.report.best.test, *of_base.get(&result.cell.seed)?))).collect()
 }
 
-/// Whether both were trained and tested on the same rows, seed by seed.
+/// Returns true if variant and base were trained and tested on the same rows, for each seed that both have.
 fn share_rows(row: &Row<'_>, base: &Row<'_>) -> bool {
     row.results.iter().all(|own| {
         let same_seed = base.results.iter().find(|result| result.cell.seed == own.cell.seed);
@@ -292,7 +295,7 @@ pub(crate) mod tests {
     use super::super::results::tests::{ACCURACY, RMSE, finished};
     use super::*;
 
-    /// A grid of the variants A, B and C, and cells of (variant, seed, metric, test).
+    /// Returns a grid of the variants A, B and C, with cells of (variant, seed, metric, test).
     pub(crate) fn study(cells: &[(usize, u64, Metric, f64)]) -> (Grid, Vec<Cell>, Vec<Report>) {
         let text = "name = 'x'\n[ablation]\nseeds = [0, 1, 2]\nvariants = [{ name = 'A' }, { name = 'B' }, { name = 'C|x' }]";
         let grid = Grid::parse(text, &Scope::default()).expect("a grid");
@@ -301,7 +304,7 @@ pub(crate) mod tests {
         (grid, cells, reports)
     }
 
-    /// The cells of a study with their reports.
+    /// Pairs the cells of a study with their reports.
     pub(crate) fn pair<'a>(cells: &'a [Cell], reports: &[Report]) -> Vec<Finished<'a>> {
         cells.iter().zip(reports).map(|(cell, report)| Finished { cell, report: report.clone() }).collect()
     }
@@ -316,7 +319,7 @@ pub(crate) mod tests {
     #[test]
     fn only_a_test_makes_a_difference() {
         use Verdict::{Alone, Better, NotShown, Untested, Worse};
-        // B is above A by 0.1 and a little for every seed; C by as much in the mean, and by chance.
+        // B exceeds A by about 0.1 for every seed. C has about the same mean difference, but only by chance.
         let cells = |metric, seeds: u64| {
             let of = |variant, values: [f64; 3]| {
                 (0..seeds).map(move |seed| (variant, seed, metric, values[seed as usize]))
@@ -362,7 +365,7 @@ pub(crate) mod tests {
         reports[2].data.split = "other rows".into();
         let results = pair(&cells, &reports);
         let notes = Summary::new(&grid, &cells, &results).notes.join("\n");
-        for part in ["1 by aaaaaaaaaaaa, 2 by commit", "other rows than their base"] {
+        for part in ["1 by aaaaaaaaaaaa, 2 by commit", "run on different rows"] {
             assert!(notes.contains(part), "{part:?} is not in {notes}");
         }
     }

@@ -1,10 +1,11 @@
-//! `tune`: a search over the settings of an experiment by successive halving (Jamieson, Talwalkar 2016), in which no method sees
-//! the test rows.
+//! `tune`: a search over the settings of an experiment by successive halving (Jamieson, Talwalkar 2016). No
+//! candidate sees the test rows.
 //!
-//! Candidates are drawn at random from the file's table `[tune]`; the experiment as it is comes first. All run for few epochs,
-//! the best of them (and the experiment as it is) for more, and so on. Every cell runs with `split.tuning`: the test rows are set aside, half of the validation
-//! rows select the epoch, and candidates are compared on the other half. Cells are those of a study: they are found again by
-//! their address, so that a search resumes.
+//! The candidates are the unchanged experiment and random draws from the file's table `[tune]`. All
+//! candidates run for a few epochs, the best of them and the unchanged experiment for more epochs, and so on.
+//! Every cell runs with `split.tuning`: the test rows are held out, half of the validation rows select the
+//! epoch, and the other half compares the candidates. Cells work as in a study: their address identifies
+//! them, so that an interrupted search resumes.
 
 mod outcome;
 pub(crate) mod space;
@@ -36,36 +37,39 @@ use space::{Range, Tune};
 #[derive(Debug, clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct TuneArguments {
-    /// The experiment file with its table `tune`, or its name alone, as `hdb`.
+    /// Experiment file with the table `tune`, or its bare name, such as `hdb`.
     file: PathBuf,
-    /// A variant of the file's study: its settings are the base, and `[tune.variants."NAME"]` adds to what is drawn.
+    /// Variant of the file's study whose settings are the base; `[tune.variants."NAME"]` adds settings to the
+    /// search space.
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Change a setting of the base; can be given many times. A variant's own change wins, then what is drawn.
+    /// Change a setting of the base; can be given many times. A variant's change to the same setting wins,
+    /// and a drawn value wins over both.
     #[arg(long = "set", value_name = "PATH=VALUE")]
     sets: Vec<String>,
-    /// The study's smaller form, from the file's table `profile.NAME`.
+    /// Smaller form of the study, from the file's table `profile.NAME`.
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
-    /// Cells at a time.
+    /// Number of cells that run at the same time.
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
-    /// The seeds of every candidate's runs; the mean over them counts. [default: the first of the study]
+    /// Seeds of every candidate's runs; candidates are ranked by the mean over them. [default: the first of
+    /// the study]
     #[arg(long, value_delimiter = ',', value_name = "A,B,C")]
     seeds: Option<Vec<u64>>,
-    /// What candidates are drawn from: another number, other candidates.
+    /// Seed for drawing candidates: another number draws other candidates.
     #[arg(long, value_name = "NUMBER", default_value = "0")]
     draw: u64,
-    /// Candidates, instead of the file's number.
+    /// Number of candidates, instead of the file's.
     #[arg(long, value_name = "N")]
     candidates: Option<usize>,
-    /// The tensor backend, as in: flex, ndarray, libtorch, libtorch-cuda.
+    /// Tensor backend, such as flex, ndarray, libtorch or libtorch-cuda.
     #[arg(long, value_name = "NAME")]
     device: Option<String>,
-    /// How progress is told.
+    /// Form of the progress output.
     #[arg(long, value_enum, default_value_t)]
     log: Log,
-    /// The folder of the results.
+    /// Folder of the results.
     #[arg(long, default_value = "runs", value_name = "DIR")]
     out: PathBuf,
 }
@@ -74,39 +78,40 @@ const AFTER_HELP: &str = "\
 A search reads one more table of an experiment file:
 
   [tune]
-  candidates = 27                        # the file's own settings and 26 that are drawn
-  keep = 3                               # one in three goes on
+  candidates = 27                        # the unchanged experiment and 26 random draws
+  keep = 3                               # one in three continues
   rungs = 3                              # with a ninth of the epochs, then a third, then all
   [tune.space]
   \"method.dropout\" = { from = 0.0, to = 0.4 }
   \"method.optimizer.learning_rate\" = { from = 0.0003, to = 0.03, log = true }
   \"linker.neighbours\" = [5, 20, 50]
-  [tune.variants.\"FeT-Pool\"]             # more for one variant, with --variant
+  [tune.variants.\"FeT-Pool\"]             # additional settings for one variant, with --variant
   \"encoder.hidden\" = [[64], [128]]
 
-The test rows are set aside (`split.tuning`): they are neither trained on nor scored. Half of the validation rows select the
-epoch; the other half compares candidates. With another seed a random split has other test rows: what one seed's search has
-chosen may have been trained on another's test rows, so that only a split by a column, by time or by a file keeps them unseen
-over all seeds.
+The test rows are held out (`split.tuning`): the search neither trains on them nor scores them. Half of the validation rows
+select the epoch; the other half compares candidates. A random split has different test rows for each seed. The settings
+chosen with one seed may thus depend on the test rows of another seed. Only a split by a column, by time or by a file keeps
+the test rows unseen over all seeds.
 The results are in DIR/NAME-tune (and -VARIANT, -PROFILE, -drawN): tune.md, tune.json, and a folder per cell in cells/. The same command resumes.
 
-Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is at fault; 130 interrupted.";
+Exit codes: 0 the search is done; 1 no candidate could be run; 2 the input is invalid; 130 interrupted.";
 
-/// A candidate: settings that are compared with others.
+/// Candidate of a search: one choice of settings.
 #[derive(Debug, Clone)]
 struct Candidate {
-    /// 0 is the experiment as it is.
+    /// Number of the candidate; 0 is the unchanged experiment.
     number: usize,
-    /// What was drawn, each as `path=value`.
+    /// Drawn settings, each as `path=value`.
     drawn: Vec<String>,
-    /// Its epochs in the last rung.
+    /// Number of epochs in the last rung.
     epochs: u64,
 }
 
-/// Searches as `arguments` say, with the `fet` that `locate` finds or builds.
+/// Runs the search that `arguments` describe, with the `fet` that `locate` finds or builds.
 ///
-/// The exit code is 0 if every rung was run, 1 if no candidate came through one, and 130 if it was interrupted. An error that
-/// is [`output::Failed`](crate::output::Failed) means exit code 1; any other means that the input is at fault.
+/// The exit code is 0 if every rung ran, 1 if no candidate completed a rung, and 130 if the search was
+/// interrupted. An [`output::Failed`](crate::output::Failed) error means exit code 1. Any other error means
+/// that the input is invalid.
 pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> Result<ExitCode> {
     let path = fet_io::experiment(&arguments.file);
     let file = File::read(&path)?;
@@ -146,13 +151,13 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
                 return Ok(ExitCode::from(130));
             }
             Ended::Nothing(problem) => {
-                fet_io::note!("no candidate could be run; the first problem: {problem}");
+                fet_io::note!("no candidate completed the rung; the first problem: {problem}");
                 return Ok(ExitCode::from(1));
             }
         };
         let is_last = number + 1 == tune.rungs;
         let survivors = if is_last { rung.scores.len() } else { tune.survivors(started, number) };
-        // The experiment as it is goes to the end: what is found is told against it.
+        // The unchanged experiment stays in every rung, because the result is compared with it.
         let goes_on = |(place, score): &(usize, &Score)| *place < survivors || score.number == 0;
         let order: Vec<usize> =
             rung.scores.iter().enumerate().filter(goes_on).map(|(_, score)| score.number).collect();
@@ -178,7 +183,8 @@ pub fn tune(arguments: &TuneArguments, locate: impl FnOnce() -> Result<Fet>) -> 
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of the search's study: of the experiment, and what tells this search from others of the same file.
+/// Returns the name of the search's study: the experiment's name, followed by variant, profile and draw,
+/// which distinguish searches of the same file.
 fn study(name: &str, arguments: &TuneArguments) -> String {
     let parts =
         [arguments.variant.as_deref(), arguments.profile.as_deref()].into_iter().flatten().map(cell::slug);
@@ -186,11 +192,11 @@ fn study(name: &str, arguments: &TuneArguments) -> String {
     parts.chain(draw).fold(format!("{name}-tune"), |study, part| format!("{study}-{part}"))
 }
 
-/// What all rungs of a search have in common.
+/// Context common to all rungs of a search.
 struct Search<'a> {
     arguments: &'a TuneArguments,
     tune: &'a Tune,
-    /// The experiment's name.
+    /// Name of the experiment.
     name: &'a str,
     seeds: &'a [u64],
     fet: &'a Fet,
@@ -198,18 +204,18 @@ struct Search<'a> {
     stop: &'a AtomicBool,
 }
 
-/// How a rung ended.
+/// Outcome of a rung.
 enum Ended {
-    /// Its scores, the best first, and the folder of the search.
+    /// Ranked scores, best first, and the folder of the search.
     Ranked(Rung, PathBuf),
     Interrupted,
-    /// No candidate came through; the first problem.
+    /// First problem, if no candidate completed the rung.
     Nothing(String),
 }
 
 impl Search<'_> {
-    /// Runs the candidates that are left with the epochs of rung `number`, from 0, and ranks them; adds their privacy loss to that of
-    /// the search.
+    /// Runs the remaining candidates with the epochs of rung `number`, from 0, and ranks them. Adds their
+    /// privacy loss to that of the search.
     fn rung(&self, number: usize, left: &[Candidate], composed: &mut Composed) -> Result<Ended> {
         let variants = left.iter().map(|candidate| variant(candidate, self.tune, number)).collect();
         let grid = Grid::of_variants(self.name, variants, self.seeds.to_vec());
@@ -221,13 +227,13 @@ impl Search<'_> {
         done.iter().for_each(|result| composed.add(&result.report));
         let failures: Vec<_> = cells.iter().filter_map(|cell| Some((cell, Failure::of(cell)?))).collect();
         for (cell, failure) in &failures {
-            fet_io::note!("{} is out of the search: {}", cell.title(), failure.problem);
+            fet_io::note!("{} leaves the search: {}", cell.title(), failure.problem);
         }
         let epochs = left.iter().map(|own| self.tune.epochs(own.epochs, number)).collect();
         let mut rung = Rung { epochs, scores: Vec::new() };
         for (index, candidate) in left.iter().enumerate() {
             let own: Vec<_> = done.iter().filter(|result| result.cell.index == index).collect();
-            // A candidate that fails with one seed is not compared by the others.
+            // A candidate that fails with one seed leaves the search, even if its other seeds have results.
             let whole = own.len() == self.seeds.len();
             rung.scores.extend(whole.then(|| Score::of(candidate.number, &candidate.drawn, &own)));
         }
@@ -238,7 +244,7 @@ impl Search<'_> {
         })
     }
 
-    /// Runs those of the cells that have no result yet.
+    /// Runs those cells that have no result yet.
     fn run(&self, cells: &[Cell]) -> Result<Outcome> {
         let done: HashSet<PathBuf> =
             finished(cells).iter().map(|result| result.cell.folder.clone()).collect();
@@ -259,10 +265,12 @@ fn first(failures: &[(&Cell, Failure)]) -> String {
         .map_or_else(String::new, |(cell, failure)| format!("{}: {}", cell.title(), failure.problem))
 }
 
-/// The file's table `[tune]` as the command line has it.
+/// Returns the file's table `[tune]`, with the changes of the command line.
 fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
     let Some(mut tune) = file.tune.clone() else {
-        bail!("has no table `[tune]`, which says what may be drawn; `cargo xtask tune --help` shows one");
+        bail!(
+            "the table `[tune]`, which defines the search space, is missing; `cargo xtask tune --help` shows an example"
+        );
     };
     tune.candidates = arguments.candidates.unwrap_or(tune.candidates);
     tune.check()?;
@@ -274,21 +282,21 @@ fn search(file: &File, arguments: &TuneArguments) -> Result<Tune> {
     for name in tune.variants.keys() {
         ensure!(
             known.contains(&name.as_str()),
-            "tune.variants: there is no variant {name:?}; there are {known:?}"
+            "tune.variants: unknown variant {name:?}; the variants are {known:?}"
         );
     }
     let space = tune.space_of(arguments.variant.as_deref());
-    ensure!(!space.is_empty(), "tune.space: must name a setting or more to draw, but is empty");
+    ensure!(!space.is_empty(), "tune.space: is empty; name at least one setting to draw");
     Ok(tune)
 }
 
-/// What the profile, the command line and the variant change, in this order.
+/// Returns the changes of the profile, the command line and the variant, in this order.
 fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
     let mut sets = Vec::new();
     if let Some(wanted) = &arguments.profile {
         let profile = file.profile.get(wanted).with_context(|| {
             let known: Vec<&String> = file.profile.keys().collect();
-            format!("--profile: there is no profile {wanted:?}; there are {known:?}")
+            format!("--profile: unknown profile {wanted:?}; the profiles are {known:?}")
         })?;
         sets.extend(profile.set.iter().cloned());
     }
@@ -297,14 +305,14 @@ fn base(file: &File, arguments: &TuneArguments) -> Result<Vec<String>> {
         let variants = file.ablation.as_ref().map(|study| study.variants.as_slice()).unwrap_or_default();
         let variant = variants.iter().find(|variant| variant.name == *wanted).with_context(|| {
             let known: Vec<&str> = variants.iter().map(|variant| variant.name.as_str()).collect();
-            format!("--variant: there is no variant {wanted:?}; there are {known:?}")
+            format!("--variant: unknown variant {wanted:?}; the variants are {known:?}")
         })?;
         sets.extend(variant.set.iter().cloned());
     }
     Ok(sets)
 }
 
-/// The candidates that `fet` takes, all different; the first is the experiment as it is.
+/// Returns the candidates that `fet` accepts, without duplicates. The first is the unchanged experiment.
 fn drawn(
     tune: &Tune,
     arguments: &TuneArguments,
@@ -331,36 +339,37 @@ fn drawn(
         };
         ensure!(
             identity.experiment["split"]["tuning"] == serde_json::Value::Bool(true),
-            "tune.space: candidate {number} would see the test rows: it must not change `split.tuning`"
+            "tune.space: candidate {number} must not change `split.tuning`, because it would see the test rows"
         );
         if seen.insert(identity.experiment.to_string()) {
-            let epochs =
-                identity.experiment["train"]["epochs"].as_u64().context("the experiment has no epochs")?;
+            let epochs = identity.experiment["train"]["epochs"]
+                .as_u64()
+                .context("the experiment lacks `train.epochs`")?;
             candidates.push(Candidate { number, drawn: drawn.clone(), epochs });
         } else {
             twice += 1;
         }
     }
     if twice > 0 {
-        fet_io::note!("{twice} of {} candidates were drawn twice, and run once", tune.candidates);
+        fet_io::note!("{twice} of {} candidates are duplicates and run only once", tune.candidates);
     }
     if let Some(error) = refused.first() {
         fet_io::note!(
-            "{} of {} candidates are refused and left out; the first: {error}",
+            "{} of {} candidates are invalid and left out; the first: {error}",
             refused.len(),
             tune.candidates
         );
     }
     ensure!(
         candidates.len() > 1,
-        "tune.space: must leave two candidates or more that `fet` takes; of those drawn {} are refused and {twice} are alike{}",
+        "tune.space: must give at least two valid candidates; of the drawn candidates {} are invalid and {twice} are duplicates{}",
         refused.len(),
         refused.first().map_or_else(String::new, |error| format!(" (the first: {error})"))
     );
     Ok(candidates)
 }
 
-/// A candidate in rung `rung`, from 0, as a variant of a study.
+/// Returns a candidate in rung `rung`, from 0, as a variant of a study.
 fn variant(candidate: &Candidate, tune: &Tune, rung: usize) -> Variant {
     let epochs = tune.epochs(candidate.epochs, rung);
     let name = match candidate.number {

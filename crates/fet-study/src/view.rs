@@ -1,7 +1,7 @@
-//! Progress while cells run: bars on a terminal or plain lines elsewhere, on standard error; or JSON lines on standard
-//! output.
+//! Progress while cells run: bars on a terminal, plain lines elsewhere (both on standard error), or JSON
+//! lines on standard output.
 //!
-//! The result of the study is not shown here; `write` does that.
+//! The module `write` shows the result of the study.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,17 +15,17 @@ use super::cell::Cell;
 use super::failure::{self, Failure};
 use crate::output::answer;
 
-/// The form in which progress is shown.
+/// Form of the progress output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub(crate) enum Log {
-    /// Bars on a terminal, lines elsewhere.
+    /// Bars on a terminal, plain lines elsewhere.
     #[default]
     Human,
-    /// One JSON object per line, on standard output, in place of the table.
+    /// One JSON object per line on standard output, instead of the table.
     Json,
 }
 
-/// The view of a whole study.
+/// Progress display of a whole study.
 pub(crate) struct View {
     log: Log,
     bars: Option<(MultiProgress, ProgressBar)>,
@@ -33,28 +33,28 @@ pub(crate) struct View {
     total: usize,
 }
 
-/// The view of one running cell.
+/// Progress display of one running cell.
 pub(crate) struct Line<'a> {
     view: &'a View,
     cell: &'a Cell,
     bar: Option<ProgressBar>,
-    /// Thousandths of the cell that the overall bar counts already.
+    /// Thousandths of the cell that the overall bar already includes.
     counted: u64,
-    /// When the cell first reported its progress, and that progress: a resumed cell does not start at 0.
+    /// Time and value of the cell's first progress report: a resumed cell does not start at 0.
     first: Option<(Instant, f64)>,
-    /// The last validation metric.
+    /// Latest validation metric.
     validation: Option<f64>,
     last: Instant,
 }
 
-/// The overall bar counts this much per cell.
+/// Steps of the overall bar for each cell.
 const STEPS: u64 = 1000;
 
-/// Without a terminal, a cell's epochs are shown no more often than this.
+/// Minimum time between two progress lines of a cell without a terminal.
 const PAUSE: Duration = Duration::from_secs(10);
 
 impl View {
-    /// A view of `total` cells of which `done` need not run.
+    /// Creates a view of `total` cells; `done` of them are already finished.
     pub(crate) fn new(log: Log, done: usize, total: usize) -> Self {
         let missing = (total - done) as u64;
         let bars = (log == Log::Human && stderr().is_terminal() && missing > 0).then(|| {
@@ -70,7 +70,7 @@ impl View {
         view
     }
 
-    /// A cell starts.
+    /// Shows that a cell starts.
     pub(crate) fn begin<'a>(&'a self, cell: &'a Cell) -> Line<'a> {
         let bar = self.bars.as_ref().map(|(bars, _)| {
             let bar = bars.add(ProgressBar::new(STEPS));
@@ -87,13 +87,13 @@ impl View {
     /// Shows a message about the study as a whole.
     pub(crate) fn say(&self, text: &str) {
         match &self.bars {
-            // If the terminal is gone, the message is lost.
+            // An error means that the terminal is closed. The message is lost then.
             Some((bars, _)) => drop(bars.println(text)),
             None => fet_io::note!("{text}"),
         }
     }
 
-    /// Prints a line of JSON if the user asked for JSON.
+    /// Prints an event as a line of JSON if the user asked for JSON.
     pub(crate) fn event(&self, event: Value) {
         if self.log == Log::Json {
             answer(event);
@@ -151,7 +151,7 @@ impl Line<'_> {
         }
     }
 
-    /// The cell is done.
+    /// Shows that the cell is done.
     pub(crate) fn done(mut self, report: &Report) {
         self.count(STEPS);
         let done = self.view.done.fetch_add(1, Ordering::SeqCst) + 1;
@@ -160,7 +160,7 @@ impl Line<'_> {
             overall.set_message(format!("{done}/{total} cells"));
         }
         let (metric, best) = (report.metric, &report.best);
-        // In a search over settings no test row is in any part.
+        // In a search over settings the report's "test" figure comes from validation rows.
         let tuning = self.cell.identity.experiment["split"]["tuning"] == Value::Bool(true);
         let rows = if tuning { "compared by" } else { "test" };
         let result = format!("{rows} {} (epoch {})", metric.phrase(best.test), best.epoch);
@@ -172,20 +172,20 @@ impl Line<'_> {
         self.end(&format!("[{done}/{total}] {}: {result}, {seconds:.1} s", self.cell.title()));
     }
 
-    /// The cell was interrupted.
+    /// Shows that the cell was interrupted.
     pub(crate) fn interrupted(self) {
         self.event("interrupted", json!({}));
         self.end(&format!("interrupted: {}", self.cell.title()));
     }
 
-    /// Another process is at the cell.
+    /// Hides the cell, because another process works on it.
     pub(crate) fn put_off(self) {
         if let (Some(bar), Some((bars, _))) = (&self.bar, &self.view.bars) {
             bars.remove(bar);
         }
     }
 
-    /// The cell failed.
+    /// Shows that the cell failed.
     pub(crate) fn failed(mut self, failure: &Failure) {
         self.count(STEPS);
         let (log, tail) = (failure::log(self.cell), failure::tail(self.cell));
@@ -194,7 +194,7 @@ impl Line<'_> {
         self.end(&format!("FAILED: {title}: {problem}; the end of {log}:\n  {}", tail.replace('\n', "\n  ")));
     }
 
-    /// The cell's remaining time at its current speed.
+    /// Returns the cell's remaining time at its current speed.
     fn left(&mut self, share: f64) -> Option<Duration> {
         let (since, from) = *self.first.get_or_insert((Instant::now(), share));
         let gone = share - from;
@@ -218,7 +218,7 @@ impl Line<'_> {
         self.tell_text(text);
     }
 
-    /// Shows a line to people; programs get an event instead.
+    /// Shows a line in the human-readable form; the JSON form has events instead.
     fn tell_text(&self, text: &str) {
         if self.view.log == Log::Human {
             self.view.say(text);
@@ -235,7 +235,7 @@ impl Line<'_> {
     }
 }
 
-/// A duration in one or two units.
+/// Formats a duration in one or two units.
 pub(crate) fn duration(time: Duration) -> String {
     let seconds = time.as_secs_f64().round() as u64;
     match seconds {

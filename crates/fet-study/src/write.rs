@@ -1,5 +1,5 @@
-//! Writes the results of a study into its folder: for programs (CSV, JSON), documents (Markdown, LaTeX) and people
-//! (`report.html`).
+//! Writes the results of a study into its folder: for programs (CSV, JSON), documents (Markdown, LaTeX) and
+//! people (`report.html`).
 //!
 //! Every file is derived from the summary; `fet-chart` draws the charts.
 
@@ -22,14 +22,14 @@ use crate::output::write;
 
 pub(crate) use table::Table;
 
-/// The files, in display order.
+/// Returns the names of the files, in display order.
 pub(crate) fn files(summary: &Summary<'_>) -> String {
     let always = "report.html, table.md, table.tex, results.csv, costs.csv, curves.csv, results.json";
     let attacked = if summary.defences.is_some() { ", attacks.csv, leakage.svg" } else { "" };
     format!("{always}{attacked}")
 }
 
-/// Writes all files of a study; returns the tables for display, and the notes of the last.
+/// Writes all files of a study. Returns the tables for display, and the notes on the last table.
 pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, Vec<String>)> {
     let table = Table::new(summary);
     let every = metrics::table(summary);
@@ -70,7 +70,7 @@ pub(crate) fn all(summary: &Summary<'_>, folder: &Path) -> Result<(Vec<Table>, V
         let path = folder.join(name);
         match text {
             Some(text) => write(&path, &text)?,
-            // What an earlier form of the study left says nothing about this one.
+            // Remove a file of an earlier form of the study, because it does not describe the present form.
             None if path.exists() => {
                 std::fs::remove_file(&path).with_context(|| path.display().to_string())?
             }

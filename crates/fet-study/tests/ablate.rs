@@ -1,5 +1,5 @@
-//! The harness from the outside, with a stand-in for `fet`: what runs, what is skipped, what is
-//! written, and the exit codes. No training happens here.
+//! End-to-end tests of the harness with a stand-in for `fet`: executed and skipped cells, written files, and
+//! exit codes. No test trains a model.
 
 mod defences;
 mod study;
@@ -37,7 +37,7 @@ fn a_second_run_does_nothing() {
             "Every metric:",
             "| 95 % by test rows |",
             " 55.00 ± 7.07 |           ± 10.00 |",
-            "other test rows may be off",
+            "variation with other test rows",
         ],
     );
     check(
@@ -90,7 +90,8 @@ fn attacked_variants_are_compared_as_defences() {
     let study = Study::new(ATTACKED);
     let outcome = study.ablate("", &[]);
     assert_eq!((outcome.code, study.calls().len()), (0, 12), "{outcome:?}");
-    // DCS of the noise is 1 / (1 + √(0.5 L² + 0.5 · 0.1²)) for L = 1/8, 2/8, 3/8: 0.898317, 0.840058, 0.784664.
+    // The DCS of the noise is 1 / (1 + √(0.5 L² + 0.5 · 0.1²)) for L = 1/8, 2/8, 3/8: 0.898317, 0.840058,
+    // 0.784664.
     check(&outcome.stdout, &["leakage: gradient-norm", "T-DCS labels", "0.841 ± 0.057", "attacks.csv"]);
     let csv = study.read("runs/tiny/results.csv");
     check(&csv, &["label_delta,attack,attack_value,attack_baseline,attack_perfect,leakage,cell"]);
@@ -118,7 +119,7 @@ fn attacked_variants_are_compared_as_defences() {
         (&noise["attacks"]["reconstruction"]["dcs"]["seeds"]["1"], 0.840_058),
         (&noise["t_dcs"]["features"]["mean"], 0.841_013),
         (&noise["c_dcs"]["mean"], 0.841_013),
-        // The undefended run: 1 / (1 + √0.5 L) for L = 4/8, 5/8, 6/8.
+        // The undefended run has 1 / (1 + √0.5 L) for L = 4/8, 5/8, 6/8.
         (&defences["defences"][0]["c_dcs"]["mean"], 0.695_253),
     ] {
         assert!(
@@ -139,7 +140,7 @@ fn attacked_variants_are_compared_as_defences() {
     let file = study.read("runs/tiny/leakage.svg");
     assert_eq!(file.matches("<text class=\"title\"").count(), 2, "a chart for each attack: {file}");
 
-    // The same study without its attacks holds nothing of them.
+    // Without its attacks, the same study has no files or columns of attacks.
     fs::write(
         study.path("tiny.toml"),
         ATTACKED.replace("[ablation.axes]\n\"attack.kind\"", "[other.axes]\n\"kind\""),
@@ -219,7 +220,7 @@ fn arguments_steer_the_cells() {
         let last = calls.last().map(String::as_str).unwrap_or_default();
         check(last, parts);
     };
-    // The base's changes come first, for the last one wins.
+    // The changes of the base come first, because the last change to a setting wins.
     calls(&["--set", "train.epochs=2"], 4, &["--set train.epochs=2 --set encoder.mask=false"]);
     calls(&["--device", "ndarray", "--out", "elsewhere"], 4, &["--device ndarray", "--out elsewhere/tiny/"]);
     calls(&["--only", "Full", "--seeds", "7,8,9"], 3, &["--seed 9"]);
@@ -237,15 +238,15 @@ fn dry_runs_tell_and_write_nothing() {
         &[
             "missing  Full, seed 0",
             "fet run tiny.toml --set encoder.mask=false --seed 1 --out",
-            "4 cells, 4 to run; how long that takes is not known",
+            "4 cells, 4 to run; no time estimate before the first cell is done",
         ],
     );
     assert!(!study.path("runs").exists());
     study.ablate("", &["--only", "Full"]);
     let dry = study.ablate("", &["--dry-run", "--jobs", "3"]);
     check(&dry.stdout, &["done     Full, seed 0", "missing  No mask, seed 1, about 2 s"]);
-    // Two cells of 1.5 seconds, three at a time.
-    check(&dry.stdout, &["4 cells, 2 to run; about 1 s with 3 at a time, by the 2 cells that are done"]);
+    // Two cells of 1.5 seconds each, three at a time.
+    check(&dry.stdout, &["4 cells, 2 to run; about 1 s with 3 at a time, estimated from 2 finished cells"]);
 }
 
 #[test]
@@ -301,8 +302,8 @@ fn programs_are_told_in_json() {
     );
 }
 
-/// A thousand finished cells are listed and reported in under two seconds; more where tests share the machine, so
-/// that only a change of order is noticed here: it was 0.6 s when it was written.
+/// Listing and reporting a thousand finished cells took 0.6 s when the test was written. The limit here is
+/// much larger, because tests share the machine: the test only detects a change in the order of growth.
 #[test]
 fn a_thousand_cells_are_no_burden() {
     let study =
@@ -311,7 +312,8 @@ fn a_thousand_cells_are_no_burden() {
     let values: Vec<String> = (1..=200).map(|k| k.to_string()).collect();
     let text = study.read("tiny.toml").replace("[1]", &format!("[{}]", values.join(", ")));
     fs::write(study.path("tiny.toml"), text).expect("written");
-    // Cells as runs would leave them: each report is that of the first cell with its own setting.
+    // Create the cells as runs would leave them: each report is a copy of the first cell's report with
+    // another setting and seed.
     let dry = study.ablate("", &["--dry-run"]);
     let lines = dry.stdout.lines().filter(|line| line.trim_start().starts_with("fet run"));
     let first = fs::read(study.cells()[0].join("report.json")).expect("a report");
@@ -379,7 +381,7 @@ fn bad_files_name_the_file_and_the_rule() {
     };
     refused("name = \"x\"\n[ablation]\nseeds = []\n", &[], &["tiny.toml", "ablation.seeds"]);
     refused(STUDY, &["--only", "Ful"], &["tiny.toml", "--only", "\"Ful\"", "\"No mask\""]);
-    refused(STUDY, &["--seeds", "1,1"], &["--seeds", "1 is there twice"]);
+    refused(STUDY, &["--seeds", "1,1"], &["--seeds", "1 appears twice"]);
     refused(STUDY, &["--jobs", "0"], &["--jobs"]);
     refused(STUDY, &["--poll", "0"], &["--poll", "0.1"]);
     let exclude = format!("{STUDY}[[ablation.exclude]]\nvariant = \"Ful\"\n");

@@ -1,8 +1,9 @@
-//! A report opened in a real headless Chromium, wide and narrow, light and dark: no error on the console, every picture
-//! to be seen, nothing wider than the screen, series that can be switched off.
+//! Opens a report in a real headless Chromium, wide and narrow, light and dark. The test checks that the
+//! console shows no error, every chart is visible, no element is wider than the screen, and series can be
+//! hidden.
 //!
-//! Where there is no `chromium` (`.ci/chromium` installs Debian's) the test is left out, with a line that says so. Whether
-//! the page is good to look at, a test cannot say: that was judged by eye.
+//! Without `chromium` (`.ci/chromium` installs Debian's) the test is skipped with a message. The test does
+//! not judge the look of the page; a person did.
 
 use std::fs;
 use std::process::Command;
@@ -27,14 +28,14 @@ value = 0.62
 source = "a table"
 "#;
 
-/// What the page says of itself, once it is loaded.
+/// Script that measures the loaded page.
 const PROBE: &str = r#"
 <script>
 const errors = [];
 addEventListener("error", event => errors.push(String(event.message)));
 console.error = text => errors.push(String(text));
 addEventListener("load", () => {
-  // What is folded away must not be wider than the screen either.
+  // Collapsed parts must not be wider than the screen either.
   const folded = [...document.querySelectorAll("details:not([open])")];
   folded.forEach(one => one.open = true);
   const charts = [...document.querySelectorAll(".chart")];
@@ -89,7 +90,7 @@ fn a_report_stands_in_chromium() {
     let look = |width: u32, dark: bool| {
         let probed = folder.path().join("probed.html");
         fs::write(&probed, page.replacen("<head>", &format!("<head>{PROBE}"), 1)).expect("written");
-        // A window cannot be as narrow as a phone; a frame can.
+        // A window cannot be as narrow as a phone, but a frame can.
         let frame = format!(
             "<!doctype html><iframe id=f width={width} height=3000 style='border:0'></iframe>\
              <script>f.srcdoc = decodeURIComponent('{}'); \
@@ -129,7 +130,7 @@ fn a_report_stands_in_chromium() {
         let number = |name: &str| seen[name].as_i64().unwrap_or(-1);
         assert_eq!(seen["errors"], Value::Array(Vec::new()), "{seen}");
         assert_eq!((number("width"), number("overflow"), number("cut")), (i64::from(width), 0, 0), "{seen}");
-        // One axis, and the curves of 16 variants, 8 to a picture.
+        // One axis, and the learning curves of 16 variants with 8 per chart.
         let is_wide = width > 640;
         let expected = if is_wide { (3, 3, 0) } else { (3, 0, 3) };
         assert_eq!((number("figures"), number("wide"), number("narrow")), expected, "{seen}");

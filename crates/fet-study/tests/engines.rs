@@ -1,5 +1,5 @@
-//! What engines do beside running cells: waiting for others, passing interrupts on, and Slurm, with stand-ins for `fet`
-//! and for Slurm's commands. No training happens here.
+//! End-to-end tests of the engines with stand-ins for `fet` and for Slurm's commands: waiting for other
+//! processes, passing interrupts on, and Slurm. No test trains a model.
 
 mod study;
 
@@ -32,10 +32,10 @@ fn a_cell_that_another_process_is_at_is_waited_for() {
     drop(lock);
     let outcome = Outcome::of(child.wait_with_output().expect("ended"));
     assert_eq!((outcome.code, study.calls().len()), (0, 4), "{outcome:?}");
-    check(&outcome.stderr, &["Full, seed 0: another process is at it"]);
+    check(&outcome.stderr, &["Full, seed 0: another process runs it"]);
 }
 
-/// Slurm's commands as `fake-slurm.sh`, for one study.
+/// Slurm's commands, as links to `fake-slurm.sh`, for one study.
 #[cfg(unix)]
 struct Cluster {
     bin: std::path::PathBuf,
@@ -53,7 +53,7 @@ impl Cluster {
         Self { bin }
     }
 
-    /// The outcome of a study on this cluster with `environment` for `fake-slurm.sh`.
+    /// Runs a study on this cluster, with `environment` for `fake-slurm.sh`.
     fn ablate(&self, study: &Study, fake: &str, environment: &[(&str, &str)], arguments: &[&str]) -> Outcome {
         let arguments = [&["--engine", "slurm", "--poll", "0.1"], arguments].concat();
         let mut command = study.command(fake, &arguments);
@@ -63,7 +63,7 @@ impl Cluster {
         Outcome::of(command.output().expect("ran"))
     }
 
-    /// The arrays that were submitted or refused, as in `0-3`.
+    /// Returns the ranges of the arrays that were submitted or refused, as in `0-3`.
     fn arrays(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.bin.join("calls")).unwrap_or_default();
         let array = |line: &str| line.split("--array=").nth(1)?.split(' ').next().map(str::to_string);
@@ -71,7 +71,8 @@ impl Cluster {
     }
 }
 
-/// Arrays within `MaxArraySize`; within the true limit even if `scontrol` does not say it, and within the user's limit.
+/// Arrays stay within `MaxArraySize`, within the true limit even if `scontrol` does not report it, and within
+/// the user's limit.
 #[cfg(unix)]
 #[test]
 fn submits_arrays_within_the_clusters_limits() {
@@ -102,7 +103,8 @@ fn refuses_a_cluster_without_arrays() {
     check(&outcome.stderr, &["--engine slurm", "MaxArraySize is 0"]);
 }
 
-/// Each of these once had waiting jobs taken for lost, and their cells submitted again.
+/// Regression test: in each of these cases the engine once treated waiting jobs as lost and resubmitted their
+/// cells.
 #[cfg(unix)]
 #[test]
 fn waits_for_jobs_in_the_queue_whatever_the_commands_print() {
@@ -149,7 +151,7 @@ fn names_what_sbatch_printed_in_place_of_a_job() {
     check(&refused, &["`sbatch` ended with", "invalid partition specified: gpu"]);
 }
 
-/// A cell needs six jobs, each of which finishes an epoch; another cell finishes none.
+/// One cell needs six jobs, with one finished epoch per job. Another cell never finishes an epoch.
 #[cfg(unix)]
 #[test]
 fn only_jobs_without_progress_fail_a_cell() {
@@ -178,7 +180,7 @@ fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     let slurm = |fake: &str, lose: &str, arguments: &[&str]| {
         cluster.ablate(&study, fake, &[("FAKE_LOSE", lose)], arguments)
     };
-    // The failing cell is not submitted again by itself; the one that vanishes is.
+    // The engine resubmits the cell whose job vanishes, but not the cell that fails.
     let arguments = ["--jobs", "3", "--sbatch=--partition=long"];
     let first = slurm("fail=mask=false --seed 0", "1", &arguments);
     assert_eq!((first.code, study.calls().len()), (1, 4), "{first:?}");
@@ -192,11 +194,12 @@ fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     let calls = fs::read_to_string(bin.join("calls")).expect("calls");
     check(&calls, &["--array=0-3%3", "--array=0-0%3", "--job-name fet-tiny", "--partition=long"]);
 
-    // What an earlier command submitted and still waits in the queue is waited for, not doubled.
+    // The engine waits for a job of an earlier command that is still in the queue, instead of submitting its
+    // cell again.
     let cell = study.cells().into_iter().find(|cell| cell.to_string_lossy().contains("no-mask-s0"));
     let cell = cell.expect("the cell that failed");
     let name = cell.file_name().expect("a name").to_string_lossy().into_owned();
-    // Submitting forgets how the cell ended before.
+    // Submitting a cell removes its previous exit code.
     fs::remove_file(cell.join("exit")).expect("there");
     let ledger = format!(r#"{{"tasks":{{"{name}":"7_0"}}}}"#);
     fs::write(study.path("runs/tiny/slurm/jobs.json"), ledger).expect("written");
@@ -213,7 +216,7 @@ fn slurm_jobs_are_submitted_collected_and_resubmitted() {
     assert_eq!(study.read("runs/tiny/results.csv").lines().count(), 5);
 }
 
-/// A run may also end with 75 for another reason, which only its log tells.
+/// A run may also end with exit code 75 for another reason, which is only in its log.
 #[test]
 fn a_cell_that_puts_off_without_another_process_fails() {
     let study = Study::new(STUDY);
@@ -243,12 +246,12 @@ fn an_interrupt_is_waited_for_and_resumed() {
         assert!(start.elapsed() < Duration::from_secs(60), "the third cell never started");
         sleep(Duration::from_millis(20));
     }
-    // To the harness alone: it must pass the signal on to its child.
+    // The signal goes to the harness alone, which must pass it on to its child.
     let id = child.id().to_string();
     assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
     let asked = Instant::now();
     let outcome = Outcome::of(child.wait_with_output().expect("ended"));
-    // The stand-in would end by itself after 30 seconds.
+    // The stand-in would end without a signal after 30 seconds.
     assert!(asked.elapsed() < Duration::from_secs(20), "the signal was not passed on: {outcome:?}");
     assert_eq!(outcome.code, 130, "{outcome:?}");
     check(&outcome.stderr, &["interrupted: 2 of 4 cells are done; the same command resumes"]);

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Stands in for `sbatch`, `squeue` and `scontrol` in the tests of the harness, by the name that it is called with: a cluster of one
-# node. Its state is in $FAKE_SLURM: `calls` (of sbatch), `asked` (calls of squeue), `queue` (lines of squeue).
+# Stand-in for `sbatch`, `squeue` and `scontrol` in the tests of the harness: a cluster of one node. The name of the call selects the
+# command. The state is in $FAKE_SLURM: `calls` (of sbatch), `asked` (calls of squeue), `queue` (lines of squeue).
 #
 # FAKE_LOSE=TASK: that task of the first job vanishes without a trace.
-# FAKE_WAIT=SECONDS: jobs wait in the queue before they run; without it they end before sbatch answers.
+# FAKE_WAIT=SECONDS: jobs wait in the queue before they run; without this variable jobs end before sbatch answers.
 # FAKE_SITE=1: the site prints banners on standard output, and squeue shows the jobs only with --clusters.
 # FAKE_BUSY=N: the first N calls of squeue and of sbatch fail, as with a busy controller.
-# FAKE_VANISH="A B": those calls of squeue answer nothing.
-# FAKE_MAX=N: an array has N tasks at most; scontrol says so, unless FAKE_MUTE is set.
-# FAKE_FULL=N: a user has N tasks in the queue at most.
+# FAKE_VANISH="A B": these calls of squeue print nothing.
+# FAKE_MAX=N: an array has at most N tasks; scontrol reports the limit unless FAKE_MUTE is set.
+# FAKE_FULL=N: a user has at most N tasks in the queue.
 set -eu
 banner() { [ -z "${FAKE_SITE:-}" ] || printf '%s\n' "$@"; }
 busy() {

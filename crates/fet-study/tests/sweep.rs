@@ -1,8 +1,9 @@
-//! Real sweeps of the real `fet`: killed, made to fail, and spread over Slurm, they end in the same bytes.
+//! Sweeps with the real `fet`: a sweep that is killed, has a failing cell, or runs on Slurm must end in the
+//! same bytes.
 //!
-//! They need a `fet` in the build folder (or one that FET_BIN names), as the tests of the whole workspace
-//! build it; and the one for Slurm a cluster, which `.ci/slurm start` sets up. What is not there is left out, with a line
-//! that says so.
+//! The tests need a `fet` in the build folder (or one that FET_BIN names), which the tests of the whole
+//! workspace build. The Slurm test also needs a cluster, which `.ci/slurm start` sets up. A test without its
+//! requirements is skipped with a message.
 
 #![cfg(unix)]
 
@@ -20,7 +21,7 @@ use fet_testing::left_out;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// 4 variants, 2 values, 3 seeds: 24 cells of some tenths of a second, 3 epochs each.
+/// 4 variants, 2 values, 3 seeds: 24 cells with 3 epochs, each taking some tenths of a second.
 const STUDY: &str = r#"
 # Question: does a sweep survive?
 name = "sweep"
@@ -64,7 +65,8 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
     let sweep = Sweep::new();
     for round in 0..3 {
         let mut child = sweep.start(&["--jobs", "2"]);
-        // At a moment of chance, in the first, second and third part of the sweep; no more cells than two for each job end before it.
+        // Kill the sweep at a random moment in its first, second and third part. At most two more cells per
+        // job end before the kill.
         let (done, pause) = (2 + 6 * round + random() as usize % 5, Duration::from_millis(random() % 150));
         let start = Instant::now();
         while sweep.done() < done {
@@ -72,7 +74,8 @@ fn a_sweep_that_is_killed_three_times_ends_as_one_that_was_left_alone() {
             sleep(Duration::from_millis(10));
         }
         sleep(pause);
-        // Once the harness alone, so that its children go on without it; otherwise everything, as when power fails.
+        // In one round kill only the harness, so that its children continue. In the other rounds kill all
+        // processes, as a power failure would.
         let target = if round == 1 { child.id().to_string() } else { format!("-{}", child.id()) };
         let killed = Command::new("kill").args(["-KILL", "--", &target]).status().expect("kill");
         child.wait().expect("ended");
@@ -91,7 +94,7 @@ fn one_cell_that_fails_is_named_and_run_again_alone() {
     let Some(reference) = reference() else { return };
     let sweep = Sweep::new();
     reference.copy_to(&sweep);
-    // A cell whose checkpoint is no checkpoint: what a full disk or a bad copy leaves.
+    // A cell with an invalid checkpoint, as a full disk or a bad copy leaves it.
     let folder = sweep.cells().into_iter().find(|cell| name(cell).starts_with("no-mask")).expect("a cell");
     fs::remove_file(folder.join("report.json")).expect("there");
     fs::write(folder.join("checkpoint.safetensors"), "no checkpoint").expect("written");
@@ -120,7 +123,7 @@ fn one_cell_that_fails_is_named_and_run_again_alone() {
 
 #[test]
 fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
-    // Only the cluster that is for tests: nobody's jobs wait for these.
+    // Use only the test cluster, so that the test does not delay other users' jobs.
     let is_ours = Command::new("scontrol").args(["show", "config"]).output().is_ok_and(|output| {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let mut words =
@@ -134,7 +137,7 @@ fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
     let Some(reference) = reference() else { return };
     let sweep = Sweep::new();
     let child = sweep.start(&["--engine", "slurm", "--poll", "0.5"]);
-    // The last job is cancelled while the first ones run: it cannot have ended by then.
+    // The last job is cancelled while the first jobs run, so it cannot have ended by then.
     let start = Instant::now();
     let task = loop {
         assert!(start.elapsed() < Duration::from_secs(120), "no job of ours ever showed");
@@ -161,7 +164,7 @@ fn slurm_gives_the_same_results_with_a_job_cancelled_on_the_way() {
     sweep.is_like(reference);
 }
 
-/// The sweep that was left alone; none where there is no `fet`.
+/// Returns the sweep that ran without interruption, or `None` without a `fet`.
 fn reference() -> Option<&'static Sweep> {
     static REFERENCE: OnceLock<Option<Sweep>> = OnceLock::new();
     let made = REFERENCE.get_or_init(|| {
@@ -184,7 +187,7 @@ fn fet() -> Option<PathBuf> {
     given.or(Some(beside)).filter(|path| path.is_file())
 }
 
-/// A number that differs from run to run.
+/// Returns a number that differs from run to run.
 fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
@@ -212,7 +215,7 @@ impl Sweep {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fet-study-in-tests"));
         command.current_dir(self.0.path()).arg("sweep.toml").args(arguments);
         command.env("FET_BIN", fet().expect("a fet")).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // A group of its own, to be killed whole.
+        // A separate process group, so that the test can kill all processes of the sweep.
         command.process_group(0).spawn().expect("started")
     }
 
@@ -237,7 +240,7 @@ impl Sweep {
         self.cells().iter().filter(|cell| cell.join("report.json").exists()).count()
     }
 
-    /// Copies every finished cell.
+    /// Copies the reports of all finished cells.
     fn copy_to(&self, other: &Self) {
         for cell in self.cells() {
             let folder = other.study().join("cells").join(name(&cell));
@@ -246,7 +249,8 @@ impl Sweep {
         }
     }
 
-    /// The same bytes but for times, and nothing left over in any cell.
+    /// Checks that the result files have the same bytes, all cells are done, and no cell has a checkpoint
+    /// left.
     fn is_like(&self, reference: &Self) {
         for file in ["results.csv", "curves.csv"] {
             assert_eq!(self.read(file), reference.read(file), "{file}");

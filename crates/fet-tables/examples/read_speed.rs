@@ -1,11 +1,13 @@
-//! How fast a table is read, and with how much memory: makes 1,000,000 rows of 30 columns (15 numbers, 8 categories, 4 dates,
-//! 3 texts, every tenth cell missing) as Parquet and CSV.gz, then reads each in a process of its own, and prepares it for a model
-//! by its first 70 % of rows.
+//! Measures the speed and the memory of reading a table. The program makes 1,000,000 rows of 30 columns (15
+//! numbers, 8 categories, 4 dates, 3 texts, every tenth cell missing) as Parquet and CSV.gz. It then reads
+//! each file in a separate process, and prepares the table for a model, fitted on the first 70 % of the rows.
 //!
-//! A category of up to 32 values becomes a column each, one of more values, and a text, 32 hashed ones: what a model sees of these
-//! 30 columns is wide. `FET_BUCKETS=8` hashes into eight, from eight values on.
+//! A category of up to 32 values becomes one column per value. A larger category, or a text, becomes 32
+//! hashed columns. The prepared table is therefore wide. With `FET_BUCKETS=8`, categories of more than eight
+//! values are hashed, into eight columns.
 //!
-//! `cargo run --release -p fet-tables --example read_speed [-- ROWS]`. Peak memory is VmHWM, so it is known on Linux only.
+//! `cargo run --release -p fet-tables --example read_speed [-- ROWS]`. Peak memory is VmHWM, which exists
+//! only on Linux.
 
 #![expect(clippy::print_stdout, reason = "an example prints its figures")]
 

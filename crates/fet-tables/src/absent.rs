@@ -1,4 +1,5 @@
-//! What stands in the place of Parquet and Arrow in a build without the feature `columnar`: a message that says what to do.
+//! Stand-in for Parquet and Arrow in a build without the feature `columnar`. It returns an error that tells
+//! the user how to enable the feature.
 
 use std::path::Path;
 
@@ -6,14 +7,14 @@ use crate::error::TableError;
 use crate::options::Options;
 use crate::table::Table;
 
-/// Where a Parquet file is.
+/// Location of a Parquet file.
 pub(crate) enum Source<'a> {
     #[expect(dead_code, reason = "as where Parquet is read")]
     Path(&'a Path),
     Bytes(Dropped),
 }
 
-/// Bytes that nobody reads.
+/// Placeholder for the bytes of a file, which this build does not read.
 pub(crate) struct Dropped;
 
 impl From<Vec<u8>> for Dropped {
@@ -23,7 +24,7 @@ impl From<Vec<u8>> for Dropped {
 }
 
 fn absent(file: &str) -> Result<Table, TableError> {
-    let problem = "is a Parquet or Arrow file, which this build does not read; build with `--features columnar`, or convert the \
+    let problem = "is a Parquet or Arrow file, which this build cannot read; build with `--features columnar`, or convert the \
                    file to CSV (as with duckdb or pandas)";
     Err(TableError::file(file, problem))
 }

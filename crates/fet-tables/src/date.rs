@@ -1,5 +1,5 @@
-//! A cell of text as a point in time, and back. The forms that are inferred cannot be read in two ways; any other form
-//! has to be given.
+//! Converts text cells to points in time, and back. Formats that are inferred have only one reading; any
+//! other format must be given.
 
 use chrono::format::{Item, Parsed, StrftimeItems, parse};
 use chrono::{DateTime, NaiveDate};
@@ -9,21 +9,21 @@ const DAY: i64 = 86_400 * SECOND;
 /// 0000-01-01 and 10000-01-01 in microseconds since 1970.
 const YEARS: std::ops::Range<i64> = -719_528 * DAY..2_932_897 * DAY;
 
-/// A date as it was written.
+/// Parsed date, with properties of its text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Written {
     /// Microseconds since 1970-01-01 UTC.
     pub(crate) at: i64,
-    /// It is day, month and year between dots.
+    /// True for the form day.month.year with dots.
     pub(crate) dotted: bool,
-    /// It has a time, and with it a zone or none.
+    /// `None` for a date without a time; otherwise true if the time has a zone.
     pub(crate) zoned: Option<bool>,
-    /// It has digits finer than a microsecond, which were cut off.
+    /// True if digits finer than a microsecond were cut off.
     pub(crate) finer: bool,
 }
 
-/// The date that `cell` is: an ISO 8601 date or date-time (with `T` or a space, with or without zone; without it is UTC),
-/// YYYY/MM/DD, or DD.MM.YYYY, both with or without a time.
+/// Parses an ISO 8601 date or date-time (with `T` or a space, with or without a zone; UTC without one),
+/// YYYY/MM/DD, or DD.MM.YYYY. The last two may have a time, too.
 pub(crate) fn date(cell: &str) -> Option<Written> {
     let bytes = cell.as_bytes();
     if bytes.len() < 10 || !bytes.is_ascii() {
@@ -51,23 +51,24 @@ pub(crate) fn date(cell: &str) -> Option<Written> {
     YEARS.contains(&written.at).then_some(written)
 }
 
-/// A form of dates that the caller gave.
+/// Date format given by the caller.
 #[derive(Debug)]
 pub(crate) struct Format(Vec<Item<'static>>);
 
 impl Format {
-    /// None if `format` has a part that is no part of a date, or only such.
+    /// Parses a format. Returns `None` if a part of `format` is not part of a date, or if `format` has no
+    /// field at all.
     pub(crate) fn new(format: &str) -> Option<Self> {
         let items = StrftimeItems::new(format).parse_to_owned().ok()?;
         let is_field = |item: &Item| matches!(item, Item::Numeric(..) | Item::Fixed(_));
         items.iter().any(is_field).then_some(Self(items))
     }
 
-    /// The microseconds since 1970 of `cell`.
+    /// Parses `cell` to microseconds since 1970.
     pub(crate) fn date(&self, cell: &str) -> Option<i64> {
         let mut parsed = Parsed::new();
         parse(&mut parsed, cell, self.0.iter()).ok()?;
-        // The year of four digits takes fewer, too: 20 would be the year of Tiberius.
+        // `%Y` also accepts fewer than four digits, so that "20" would be the year 20.
         if parsed.year().is_some_and(|year| year < 1_000) {
             return None;
         }
@@ -80,18 +81,18 @@ impl Format {
     }
 }
 
-/// Whether `format` can read dates.
+/// Returns true if `format` can parse dates.
 pub(crate) fn is_format(format: &str) -> bool {
     Format::new(format).is_some()
 }
 
-/// Whether a table may hold this point in time: it lies in the years 0 to 9999.
+/// Returns true if a table may contain this point in time, in the years 0 to 9999.
 #[cfg(feature = "columnar")]
 pub(crate) fn is_held(microseconds: i64) -> bool {
     YEARS.contains(&microseconds)
 }
 
-/// ISO 8601: the date alone at midnight, else with the time in UTC.
+/// Formats a point in time as ISO 8601: the date alone at midnight, otherwise with the time in UTC.
 pub(crate) fn text(microseconds: i64) -> String {
     match DateTime::from_timestamp_micros(microseconds) {
         Some(at) if microseconds.rem_euclid(DAY) == 0 => at.format("%Y-%m-%d").to_string(),
@@ -100,7 +101,7 @@ pub(crate) fn text(microseconds: i64) -> String {
     }
 }
 
-/// The hours of a time of day: HH:MM or H:MM, with or without seconds; none after 24:00.
+/// Parses a time of day, HH:MM or H:MM with or without seconds, to hours. Times after 24:00 are invalid.
 pub(crate) fn hours(cell: &str) -> Option<f64> {
     let padded = if cell.as_bytes().get(1) == Some(&b':') { format!("0{cell}") } else { cell.to_string() };
     let (micros, rest, _) = clock(padded.as_bytes())?;
@@ -118,7 +119,8 @@ fn days(year: u32, month: u32, day: u32) -> Option<i64> {
     Some(date.signed_duration_since(NaiveDate::default()).num_days())
 }
 
-/// HH:MM, with or without :SS and a fraction: microseconds, what follows, and whether digits were cut off.
+/// Parses HH:MM, with optional :SS and fraction. Returns microseconds, the rest of the bytes, and true if
+/// digits were cut off.
 fn clock(bytes: &[u8]) -> Option<(i64, &[u8], bool)> {
     let [h1, h2, b':', m1, m2, rest @ ..] = bytes else { return None };
     let (hour, minute) = (digits(&[*h1, *h2])?, digits(&[*m1, *m2])?);
@@ -147,7 +149,7 @@ fn clock(bytes: &[u8]) -> Option<(i64, &[u8], bool)> {
     Some((seconds * SECOND + micros, rest, finer))
 }
 
-/// The zone's offset in microseconds, if a zone is written.
+/// Parses the zone's offset in microseconds. The inner `None` means that the text has no zone.
 fn zone(bytes: &[u8]) -> Option<Option<i64>> {
     let (sign, hour, minute) = match bytes {
         [] => return Some(None),

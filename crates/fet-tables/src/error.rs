@@ -1,65 +1,65 @@
-//! What is wrong with a table: the file, the place, the rule, the value and what to do. Messages stay on this machine;
-//! they show cells.
+//! Errors of tables: the file, the place, the rule, the value and advice. The messages quote cells, so they
+//! stay on this machine.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// Why a table cannot be read, changed or written.
+/// Failure to read, change or write a table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TableError {
-    /// The file as a whole: it is absent, cut, or of a form that is not read here.
+    /// Problem with a whole file: it is absent, truncated, or in an unsupported format.
     #[error("{file}: {problem}")]
     File {
-        /// The file, or "standard input".
+        /// File name, or "standard input".
         file: String,
-        /// What is wrong and what to do.
+        /// Problem and advice.
         problem: String,
     },
-    /// A row that does not fit the header.
+    /// Row that does not match the header.
     #[error("{file} {place}: {problem}")]
     Row {
-        /// The file, or "standard input".
+        /// File name, or "standard input".
         file: String,
-        /// Where the row is.
+        /// Place of the row.
         place: Place,
-        /// What is wrong and what to do.
+        /// Problem and advice.
         problem: String,
     },
-    /// A column as a whole.
+    /// Problem with a whole column.
     #[error("{file} column `{column}`: {problem}")]
     Column {
-        /// The file, or "standard input".
+        /// File name, or "standard input".
         file: String,
-        /// The name of the column.
+        /// Name of the column.
         column: String,
-        /// What is wrong and what to do.
+        /// Problem and advice.
         problem: String,
     },
-    /// One cell.
+    /// Problem with one cell.
     #[error(transparent)]
     Cell(Box<BadCell>),
-    /// A row or column that the table in memory does not have.
+    /// Problem with a table in memory, such as a row or column that it lacks.
     #[error("the table {0}")]
     Absent(String),
 }
 
-/// A cell that cannot stand.
+/// Invalid cell.
 #[derive(Debug, Error)]
 #[error("{file} {place} column `{column}`: {rule}; it is \"{value}\" ({advice})")]
 pub struct BadCell {
-    /// The file, or "standard input".
+    /// File name, or "standard input".
     pub file: String,
-    /// Where the row is.
+    /// Place of the row.
     pub place: Place,
-    /// The name of the column.
+    /// Name of the column.
     pub column: String,
-    /// What the cell must be.
+    /// Rule that the cell breaks.
     pub rule: String,
-    /// The cell, shortened to 40 characters.
+    /// Cell, shortened to 40 characters.
     pub value: String,
-    /// What to do.
+    /// Advice for the user.
     pub advice: String,
 }
 
@@ -80,13 +80,13 @@ impl TableError {
     }
 }
 
-/// Where a row is: the line of a text file where it begins, from 1, the header's line included; or its number in a file without
-/// lines, from 0, as rows count everywhere.
+/// Place of a row. In a text file this is the line on which the row begins, counted from 1 including the
+/// header. In other files it is the row number, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A line of a text file.
+    /// Line of a text file.
     Line(u64),
-    /// A row of a Parquet or Arrow file.
+    /// Row of a Parquet or Arrow file.
     Row(u64),
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The rule that a cell breaks, and what to do about it.
+/// Rule that a cell breaks, with advice.
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) rule: String,
@@ -112,7 +112,7 @@ impl Fault {
     }
 }
 
-/// The first 40 characters of a cell; control characters, which a terminal would obey, are escaped.
+/// Returns the first 40 characters of a cell. Control characters, which could affect a terminal, are escaped.
 pub fn shortened(value: &str) -> String {
     let (start, more) = match value.char_indices().nth(40) {
         Some((end, _)) => (&value[..end], "…"),

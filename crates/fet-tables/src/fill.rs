@@ -1,5 +1,5 @@
-//! Cells of text become the values of one column. A column is filled in pieces, which are appended in their order; the
-//! result does not depend on where it was cut.
+//! Converts text cells to the values of one column. A column is filled in pieces, which are appended in
+//! order. The result does not depend on the boundaries of the pieces.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,16 @@ use crate::table::{MISSING_CODE, MISSING_DATE, Values};
 use crate::texts::Texts;
 use crate::written::Decimal;
 
-/// The most categories that are inferred.
+/// Largest number of categories for any column whose kind is inferred.
 pub(crate) const MOST_CATEGORIES: usize = 10_000;
 
-/// The most categories that are inferred in a column of `rows` rows: 5 % of them, at least 50.
+/// Returns the largest number of categories for a column of `rows` rows whose kind is inferred: 5 % of the
+/// rows, at least 50.
 pub(crate) fn most_categories(rows: usize) -> usize {
     (rows / 20).clamp(50, MOST_CATEGORIES)
 }
 
-/// A column, or a piece of it, that is being filled.
+/// Column, or a piece of one, that is being filled.
 #[derive(Debug)]
 pub(crate) enum Filler {
     Number { values: Vec<f64>, written: Written },
@@ -27,7 +28,7 @@ pub(crate) enum Filler {
     Strings(Strings),
 }
 
-/// How numbers are written.
+/// Format of numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Written {
     Point,
@@ -37,8 +38,8 @@ pub(crate) enum Written {
 }
 
 impl Filler {
-    /// For the kind that the caller gave, or for strings whose kind their number decides. `comma` is how plain numbers are
-    /// written.
+    /// Creates a filler for the given kind. Without a kind the cells are strings, and their number decides
+    /// between category and text. `comma` is true if plain numbers have a decimal comma.
     pub(crate) fn new(kind: Option<&Kind>, comma: bool) -> Self {
         let number = |written| Self::Number { values: Vec::new(), written };
         match kind {
@@ -54,7 +55,7 @@ impl Filler {
         }
     }
 
-    /// Adds a cell; none is a missing one.
+    /// Adds a cell; `None` is a missing cell.
     pub(crate) fn push(&mut self, cell: Option<&str>) -> Result<(), Fault> {
         match self {
             Self::Number { values, written } => values.push(match cell {
@@ -70,7 +71,7 @@ impl Filler {
         Ok(())
     }
 
-    /// Adds the piece that follows. Both were made for the same kind.
+    /// Appends the next piece, which must have the same kind.
     pub(crate) fn append(&mut self, next: Self) {
         match (self, next) {
             (Self::Number { values, .. }, Self::Number { values: next, .. }) => {
@@ -82,7 +83,8 @@ impl Filler {
         }
     }
 
-    /// The column: strings are categories if there are at most `most`.
+    /// Returns the values of the column. Strings become categories if there are at most `most` different
+    /// strings.
     pub(crate) fn finish(self, most: usize) -> Values {
         match self {
             Self::Number { values, .. } => Values::Number(values),
@@ -101,24 +103,24 @@ fn finite(cell: &str, written: Written) -> Result<f64, Fault> {
     };
     match number {
         None if written == Written::Time => Err(Fault::new(
-            "must be a time of day as 10:45 or 10:45:30",
-            "correct the cell; or name it in `missing` if it stands for a missing value",
+            "must be a time of day, such as 10:45 or 10:45:30",
+            "correct the cell, or add it to `missing` if it marks a missing value",
         )),
         None if matches!(written, Written::Amount(_)) => Err(Fault::new(
             match written {
-                Written::Amount(Decimal::Comma) => "must be a number as 1.234,5, with or without a unit",
-                _ => "must be a number as 1,234.5, with or without a unit",
+                Written::Amount(Decimal::Comma) => "must be a number such as 1.234,5, with or without a unit",
+                _ => "must be a number such as 1,234.5, with or without a unit",
             },
-            "correct the cell; or name it in `missing` if it stands for a missing value",
+            "correct the cell, or add it to `missing` if it marks a missing value",
         )),
         Some(number) if number.is_finite() => Ok(number),
         Some(_) => Err(Fault::new(
             "must be a finite number",
-            "name it in `missing` if it stands for a missing value, or set the column's kind to category or text",
+            "add it to `missing` if it marks a missing value, or set the column's kind to category or text",
         )),
         None => Err(Fault::new(
             "must be a number",
-            "correct the cell; or name it in `missing` if it stands for a missing value; an amount wants the kind number:1,234.5 or number:1.234,5; a key of text needs a linker and a dataset for texts",
+            "correct the cell, or add it to `missing` if it marks a missing value; amounts need the kind number:1,234.5 or number:1.234,5; text keys need a linker and a dataset for texts",
         )),
     }
 }
@@ -127,27 +129,27 @@ fn point(cell: &str, format: Option<&Format>) -> Result<i64, Fault> {
     match format {
         Some(format) => format.date(cell).ok_or_else(|| {
             Fault::new(
-                "must be a date in the years 0 to 9999 in the form that the column's kind gives",
-                "correct the form or the cell",
+                "must be a date in the years 0 to 9999 in the format of the column's kind",
+                "correct the format or the cell",
             )
         }),
         None => date::date(cell).map(|written| written.at).ok_or_else(|| {
             Fault::new(
                 "must be an ISO 8601 date, YYYY/MM/DD or DD.MM.YYYY in the years 0 to 9999",
-                "give the form as in `date:%d/%m/%Y`, or set the kind to text",
+                "give the format, as in `date:%d/%m/%Y`, or set the kind to text",
             )
         }),
     }
 }
 
-/// Strings as categories as long as they are few, then as texts.
+/// Strings, stored as categories as long as there are few different strings, and then as texts.
 #[derive(Debug)]
 pub(crate) struct Strings {
     codes: Vec<u32>,
-    /// In the order in which they came; sorted at the end.
+    /// Category names in order of appearance; sorted at the end.
     names: Vec<Box<str>>,
     index: HashMap<Box<str>, u32>,
-    /// More categories than this become texts.
+    /// Largest number of categories; beyond it the strings become texts.
     most: usize,
     texts: Option<Texts>,
 }
@@ -171,7 +173,7 @@ impl Strings {
         }
     }
 
-    /// The code of a name, or none if it is one name too many.
+    /// Returns the code of a name, or `None` if the name would exceed the limit of categories.
     fn code(&mut self, name: &str) -> Option<u32> {
         if let Some(code) = self.index.get(name) {
             return Some(*code);
@@ -185,7 +187,7 @@ impl Strings {
         Some(code)
     }
 
-    /// From here on these are texts.
+    /// Converts the categories to texts.
     fn spill(&mut self) -> &mut Texts {
         let (codes, names) = (std::mem::take(&mut self.codes), std::mem::take(&mut self.names));
         self.index = HashMap::new();
@@ -228,7 +230,7 @@ impl Strings {
     }
 }
 
-/// The name that a code stands for; none if it stands for a missing cell.
+/// Returns the name of a code, or `None` for the code of a missing cell.
 fn name(names: &[Box<str>], code: u32) -> Option<&str> {
     names.get(code as usize).map(|name| &**name)
 }

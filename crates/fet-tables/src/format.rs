@@ -1,5 +1,5 @@
-//! What a file is: compressed or not, text, Parquet or Arrow. The first bytes decide; the name is asked where they say
-//! nothing.
+//! Detects the format of a file: compressed or not, text, Parquet or Arrow. The first bytes decide; the name
+//! decides only if the bytes have no known signature.
 
 use std::io::{BufReader, Read};
 use std::path::Path;
@@ -8,24 +8,24 @@ use flate2::read::MultiGzDecoder;
 
 use crate::error::TableError;
 
-/// The form of a table, uncompressed.
+/// Format of a table, without compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Cells with a delimiter.
+    /// Text with a delimiter.
     Csv,
     /// Apache Parquet.
     Parquet,
-    /// Apache Arrow: a file (Feather version 2).
+    /// Apache Arrow file (Feather version 2).
     ArrowFile,
-    /// Apache Arrow: a stream.
+    /// Apache Arrow stream.
     ArrowStream,
 }
 
-/// How many bytes tell the form.
+/// Number of bytes that determine the format.
 const MAGIC: usize = 8;
 
 impl Format {
-    /// The form that a name ends in, `.gz` and `.zst` apart.
+    /// Returns the format of a name's extension, ignoring `.gz` and `.zst`.
     pub fn of_name(path: &Path) -> Option<Self> {
         let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -38,7 +38,8 @@ impl Format {
         }
     }
 
-    /// The form of these first bytes; text if they are no known mark. `named` is what the name or the caller says.
+    /// Returns the format of a file's first bytes; bytes without a known signature are text. `named` is the
+    /// format according to the name or the caller.
     pub(crate) fn of_bytes(
         start: &[u8],
         file: &str,
@@ -50,7 +51,7 @@ impl Format {
             [] => return refuse("is empty"),
             [b'P', b'A', b'R', b'1', ..] => Self::Parquet,
             [b'P', b'A', b'R', b'E', ..] => {
-                return refuse("is Parquet with encryption, which is not read here; write it decrypted");
+                return refuse("is encrypted Parquet, which is not supported; write it without encryption");
             }
             [b'A', b'R', b'R', b'O', b'W', b'1', ..] => Self::ArrowFile,
             [0xff, 0xff, 0xff, 0xff, ..] => Self::ArrowStream,
@@ -71,12 +72,16 @@ impl Format {
         };
         match (found, named) {
             (Self::Csv, Some(named)) if named != Self::Csv => refuse(&format!(
-                "is named as {}, but does not begin as such; is the file whole?",
+                "is named as {}, but its first bytes say otherwise; is the file complete?",
                 named.name()
             )),
             (Self::ArrowFile | Self::ArrowStream, Some(Self::ArrowFile | Self::ArrowStream)) => Ok(found),
             (found, Some(named)) if found != named => {
-                notes.push(format!("named as {}, but read as {}, which it is", named.name(), found.name()));
+                notes.push(format!(
+                    "named as {}, but read as {} because of its content",
+                    named.name(),
+                    found.name()
+                ));
                 Ok(found)
             }
             _ => Ok(found),
@@ -92,7 +97,7 @@ impl Format {
     }
 }
 
-/// The first bytes of a file and whether they are those of compressed ones.
+/// Returns the first bytes of a file, and true if they have the signature of a compressed file.
 pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     let mut start = Vec::new();
     fet_io::open(path)?.take(MAGIC as u64).read_to_end(&mut start)?;
@@ -100,14 +105,14 @@ pub(crate) fn start_of(path: &Path) -> std::io::Result<(Vec<u8>, bool)> {
     Ok((start, compressed))
 }
 
-/// All bytes of a reader, decompressed if they are compressed.
+/// Reads and decompresses all bytes of a reader.
 pub(crate) fn bytes_of(mut reader: impl Read, file: &str) -> Result<Vec<u8>, TableError> {
     let mut start = Vec::new();
     let unreadable = |error: std::io::Error| TableError::file(file, format!("cannot be read: {error}"));
     reader.by_ref().take(MAGIC as u64).read_to_end(&mut start).map_err(unreadable)?;
     let mut bytes = Vec::new();
     let cut = |what: &str, error: std::io::Error| {
-        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file whole?)"))
+        TableError::file(file, format!("cannot be decompressed as {what}: {error} (is the file complete?)"))
     };
     let all = BufReader::with_capacity(1 << 18, start.as_slice().chain(reader));
     if is_gzip(&start) {

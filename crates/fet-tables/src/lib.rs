@@ -1,12 +1,13 @@
-//! One reader for tables as they are: CSV and TSV (plain, gzip, zstd), Parquet and Arrow IPC become a [`Table`] of typed
-//! columns; [`summary`] describes one to the person who holds it, [`write()`] writes one.
+//! Reader for tables of many formats. CSV and TSV (plain, gzip, zstd), Parquet and Arrow IPC become a
+//! [`Table`] of typed columns. [`summary`] describes a table to its holder, and [`write()`] writes a table.
 //!
-//! What a column is (number, category, date, text) is inferred by rules that never guess between two readings of a cell,
-//! and can be set by [`Options::kinds`]. What was decided stands in [`Table::notes`]. Messages, notes and summaries show
-//! cells: they are for the holder of the table and are never sent to anyone. This crate knows nothing of parties, keys or
-//! labels, and scales nothing.
+//! Rules infer the kind of each column (number, category, date, text). The rules never guess between two
+//! readings of a cell, and [`Options::kinds`] overrides them. [`Table::notes`] lists the decisions. Messages,
+//! notes and summaries quote cells: they are for the holder of the table, and the program never sends them.
+//! This crate does not know parties, keys or labels, and does not scale values outside [`prepare`].
 //!
-//! Parquet and Arrow need the feature `columnar`; without it such a file is refused with a message that says so.
+//! Parquet and Arrow need the feature `columnar`. Without it, the reader refuses such files with an
+//! explanation.
 
 #[cfg(feature = "columnar")]
 mod arrow;

@@ -1,14 +1,15 @@
-//! A cell of text as a number, and a number as text that reads back to the same number.
+//! Converts text cells to numbers, and numbers to text that reads back to the same number.
 
-/// From here on not every integer is a number in double precision (2^53); 2^53 + 1 becomes 2^53.
+/// 2^53: from here on double precision cannot represent every integer; 2^53 + 1 becomes 2^53.
 pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// The number that `cell` is, with a point before its decimals; infinite if it says so or is too large. "nan" is none.
+/// Parses a number with a decimal point. The result is infinite if the cell says so or if the number is too
+/// large. "nan" is not a number.
 pub(crate) fn number(cell: &str) -> Option<f64> {
     cell.parse::<f64>().ok().filter(|number| !number.is_nan())
 }
 
-/// The number that `cell` is, with a comma before its decimals, if any.
+/// Parses a number with a decimal comma, or without decimals.
 pub(crate) fn comma_number(cell: &str) -> Option<f64> {
     if cell.contains('.') {
         return None;
@@ -19,22 +20,22 @@ pub(crate) fn comma_number(cell: &str) -> Option<f64> {
     number(&cell.replacen(',', ".", 1))
 }
 
-/// Whether `cell` begins with a zero that a number would not keep, as the postcode 01307 does.
+/// Returns true if `cell` begins with a zero that a number would lose, as in the postcode 01307.
 pub(crate) fn leads_with_zero(cell: &str) -> bool {
     matches!(cell.as_bytes(), [b'0', b'0'..=b'9', ..])
 }
 
-/// Whether `cell` is a whole number that begins with a zero, as the code 0123 does.
+/// Returns true if `cell` is a whole number with a leading zero, as the code 0123.
 pub(crate) fn is_code(cell: &str) -> bool {
     leads_with_zero(cell) && cell.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether the number is a whole one, as far as its text says, that double precision may have changed.
+/// Returns true if the cell's text is a whole number that double precision may have rounded.
 pub(crate) fn is_rounded_integer(cell: &str, number: f64) -> bool {
     number.abs() >= EXACT && cell.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-' || byte == b'+')
 }
 
-/// The shortest usual text that reads back to the same number, the sign of zero included.
+/// Returns the shortest usual text that reads back to the same number, including the sign of zero.
 pub(crate) fn text(number: f64) -> String {
     if number.fract() == 0.0 && number.abs() < 1e15 { format!("{number}") } else { format!("{number:?}") }
 }

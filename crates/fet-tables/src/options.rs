@@ -1,4 +1,4 @@
-//! What the caller may decide about reading a table: kinds, missing marks, columns, delimiter.
+//! Settings for reading a table: kinds, marks of missing cells, columns and the delimiter.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,45 +9,46 @@ use serde::{Deserialize, Serialize};
 
 use crate::written::Decimal;
 
-/// The usual marks of missing cells beside an empty cell.
+/// Usual marks of missing cells. An empty cell is always missing.
 pub const MARKS: [&str; 6] = ["NA", "N/A", "NaN", "null", "None", "?"];
 
-/// How a table is read. The default infers everything.
+/// Settings for reading a table. By default everything is inferred.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The kinds of columns by name; the other columns' kinds are inferred.
+    /// Kinds of columns by name. The kinds of the other columns are inferred.
     pub kinds: BTreeMap<String, Kind>,
-    /// Those of `kinds` that were inferred from another table, and not said by whoever knows this one: a cell that could be read
-    /// in two ways is not settled by them.
+    /// Columns of `kinds` whose kind was inferred from another table, instead of set by someone who knows
+    /// this table. Such a kind does not settle cells with two readings.
     pub inferred: BTreeSet<String>,
-    /// What stands for a missing cell beside an empty one, whatever its case, once spaces around the cell are taken off; the usual marks
-    /// ([`MARKS`]) if none is named, where the kind of a column is not set to category. Where it is set to text only an empty cell is
-    /// missing: "None" and "NA" are names, too.
+    /// Marks of missing cells, compared without case after trimming spaces; an empty cell is always missing.
+    /// If the list is empty, the usual marks ([`MARKS`]) apply, except in columns set to category. In columns
+    /// set to text only an empty cell is missing, because "None" and "NA" may be names.
     pub missing: Vec<String>,
-    /// The columns to read, in this order; all if none.
+    /// Columns to read, in this order; `None` reads all columns.
     pub columns: Option<Vec<String>>,
-    /// Columns not to read.
+    /// Columns to skip.
     pub drop: Vec<String>,
-    /// The byte between the cells of a text file; it is detected if none.
+    /// Byte between the cells of a text file; `None` detects it.
     pub delimiter: Option<u8>,
-    /// Whether a column without any value is read, as text, and not refused.
+    /// True if a column without any value is read as text. Otherwise the reader refuses it.
     pub keep_empty: bool,
-    /// Whether columns whose kind is not set are keys that are compared for equality: numbers where every cell is one without a leading zero
-    /// and 64 bits tell it from its neighbours, else strings; only an empty cell is missing.
+    /// True if columns without a set kind are keys that are compared for equality. Such a column is numeric
+    /// only if every cell is a number without a leading zero that 64 bits distinguish from its neighbours;
+    /// otherwise its cells are strings. Only an empty cell is missing.
     pub identifiers: bool,
-    /// Whether cells of columns that are set to text keep the spaces around them.
+    /// True if cells of columns set to text keep their surrounding spaces.
     pub keep_spaces: bool,
 }
 
 impl Options {
-    /// The kind of a column that somebody declared. A kind that was inferred from another table is none, but that of texts, whose marks count
-    /// for nothing.
+    /// Returns the kind that decides which marks of missing cells apply to a column. A category inferred from
+    /// another table counts as undeclared, so that the same marks apply as in that table.
     pub(crate) fn declared(&self, name: &str) -> Option<&Kind> {
         self.kinds.get(name).filter(|kind| **kind != Kind::Category || !self.inferred.contains(name))
     }
 }
 
-/// The byte between cells that a setting names: one character, or "tab".
+/// Parses the delimiter of a setting: one character, or "tab".
 pub fn delimiter(name: &str) -> Option<u8> {
     match name.as_bytes() {
         b"tab" => Some(b'\t'),
@@ -56,31 +57,33 @@ pub fn delimiter(name: &str) -> Option<u8> {
     }
 }
 
-/// What the cells of a column are. As text: `number`, `number:1,234.5`, `time`, `category`, `date`, `date:FORMAT`, `text`.
+/// Kind of a column. Text form: `number`, `number:1,234.5`, `time`, `category`, `date`, `date:FORMAT`,
+/// `text`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Kind {
     /// Finite numbers in double precision.
     Number,
-    /// Finite numbers with or without a unit and signs between groups of three digits: `number:1,234.5` or `number:1.234,5`.
+    /// Finite numbers with optional unit and thousands separators: `number:1,234.5` or `number:1.234,5`.
     Amount(Decimal),
-    /// Times of day, read as hours: 10:45 is 10.75.
+    /// Times of day, read as hours: 10:45 becomes 10.75.
     Time,
-    /// Names out of a list.
+    /// Names from a list.
     Category,
     /// Points in time.
     Date {
-        /// How the cells are written, as in chrono's `strftime` (`%d/%m/%Y`); none for the forms that are inferred.
+        /// Format of the cells, as in chrono's `strftime` (`%d/%m/%Y`); `None` for the formats that are
+        /// inferred.
         format: Option<String>,
     },
-    /// Anything else.
+    /// Any other text.
     Text,
 }
 
-/// A text that names no kind.
+/// Text that is not the name of a kind.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "\"{0}\" is no kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
+    "\"{0}\" is not a kind; it must be number, number:1,234.5 (or number:1.234,5), time, category, date, date:FORMAT (as date:%d/%m/%Y) or text"
 )]
 pub struct UnknownKind(String);
 
@@ -139,12 +142,12 @@ impl From<Kind> for String {
     }
 }
 
-/// The marks of missing cells, ready to compare.
+/// Marks of missing cells, prepared for comparison.
 pub(crate) struct Missing {
     marks: Vec<String>,
-    /// Whether a mark begins with this byte, in either case: most cells are told apart by their first byte.
+    /// True for each byte that begins a mark, in either case: the first byte rules out most cells.
     begins: [bool; 256],
-    /// Whether the caller named the marks: then they count in categories, too.
+    /// True if the caller named the marks, which then apply to categories, too.
     named: bool,
     keep_spaces: bool,
 }
@@ -167,7 +170,8 @@ impl Missing {
         Self { marks, begins, named, keep_spaces: options.keep_spaces }
     }
 
-    /// The cell, mostly without the spaces around it; none if it is missing. `kind` is that which the caller gave.
+    /// Returns the cell, trimmed unless a text column keeps its spaces, or `None` if the cell is missing.
+    /// `kind` is the declared kind.
     pub(crate) fn present<'a>(&self, cell: &'a str, kind: Option<&Kind>) -> Option<&'a str> {
         let text = kind == Some(&Kind::Text);
         let cell = if text && self.keep_spaces { cell } else { cell.trim() };

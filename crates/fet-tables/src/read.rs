@@ -1,4 +1,4 @@
-//! From a path or a reader to a table: finds the form and calls its reader. It computes nothing.
+//! Reads a table from a path or a reader: detects the format and calls the reader of that format.
 
 use std::io::Read;
 use std::path::Path;
@@ -12,10 +12,11 @@ use crate::table::Table;
 
 /// Reads the table in the file `path`: CSV or TSV, plain or in `.gz` or `.zst`, Parquet, or Arrow IPC.
 ///
-/// A Parquet file is read column by column from the disk; any other is held in memory while it is read.
+/// A Parquet file is read column by column from the disk. Any other file is held in memory while it is read.
 ///
 /// # Errors
-/// The file is absent, damaged, or no table as `options` want it; the message says where and what to do.
+/// Fails if the file is absent or damaged, or does not match `options`. The message names the place and gives
+/// advice.
 pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     let file = path.display().to_string();
     let unreadable = |error: std::io::Error| TableError::file(&file, format!("cannot be read: {error}"));
@@ -39,20 +40,22 @@ pub fn read(path: &Path, options: &Options) -> Result<Table, TableError> {
     from_bytes(format::bytes_of(fet_io::open(path).map_err(unreadable)?, &file)?, &file, named, options)
 }
 
-/// Reads the table in `bytes`, which are those of the file `path` at one time, in the same forms, plain or compressed.
+/// Reads the table in `bytes`, the content of the file `path` at some time. The formats are those of
+/// [`read`], plain or compressed.
 ///
 /// # Errors
-/// As [`read`].
+/// Same as [`read`].
 pub fn read_bytes(bytes: &[u8], path: &Path, options: &Options) -> Result<Table, TableError> {
     let file = path.display().to_string();
     from_bytes(format::bytes_of(bytes, &file)?, &file, Format::of_name(path), options)
 }
 
-/// Reads the table that `reader` gives, such as standard input, in the same forms, plain or compressed. `format` is its
-/// form, or none to go by its first bytes. All of it is held in memory.
+/// Reads a table from `reader`, such as standard input. The formats are those of [`read`], plain or
+/// compressed. `format` is the format of the table; `None` detects it from the first bytes. The whole input
+/// is held in memory.
 ///
 /// # Errors
-/// As [`read`]; messages call the file "standard input".
+/// Same as [`read`]; messages call the file "standard input".
 pub fn read_from(reader: impl Read, format: Option<Format>, options: &Options) -> Result<Table, TableError> {
     let file = "standard input";
     from_bytes(format::bytes_of(reader, file)?, file, format, options)

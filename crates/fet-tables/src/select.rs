@@ -1,4 +1,4 @@
-//! Which columns of a file are read, for all formats.
+//! Selects the columns of a file to read, for all formats.
 
 use fet_io::did_you_mean;
 
@@ -6,12 +6,12 @@ use crate::date;
 use crate::error::{TableError, shortened};
 use crate::options::{Kind, Options};
 
-/// The places of the columns to read, in the order of `Options::columns` or of the file.
+/// Returns the indices of the columns to read, in the order of `Options::columns` or of the file.
 pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<Vec<usize>, TableError> {
     let place = |name: &String, setting: Option<&str>| {
         names.iter().position(|known| known == name).ok_or_else(|| {
             let hint = hint(name, names);
-            let named = setting.map_or(String::new(), |setting| format!(", which `{setting}` names"));
+            let named = setting.map_or(String::new(), |setting| format!(", named in `{setting}`"));
             TableError::file(file, format!("has no column `{name}`{named}{hint}"))
         })
     };
@@ -25,7 +25,7 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
         if let Kind::Date { format: Some(format) } = kind
             && !date::is_format(format)
         {
-            let problem = format!("its kind `{kind}` has no form of dates (such as date:%d/%m/%Y)");
+            let problem = format!("its kind `{kind}` needs a date format, such as date:%d/%m/%Y");
             return Err(TableError::column(file, name, problem));
         }
     }
@@ -47,21 +47,22 @@ pub(crate) fn wanted(names: &[String], file: &str, options: &Options) -> Result<
     Ok(chosen)
 }
 
-/// What to look at: the delimiter where the whole header is one name with one in it, else the nearest name.
+/// Returns a hint for an unknown name: the delimiter if the whole header is a single name that contains one,
+/// otherwise the most similar name.
 fn hint(name: &str, names: &[String]) -> String {
     match names {
         [only] if only.contains([',', ';', '\t', '|', ':', '^', '~']) => {
-            format!("; its header is the one name \"{}\": see `delimiter`", shortened(only))
+            format!("; its header is a single name, \"{}\": check `delimiter`", shortened(only))
         }
         _ => did_you_mean(name, names.iter().map(String::as_str)),
     }
 }
 
-/// Refuses a name that would not stand in one line of a terminal, a table or a picture.
+/// Refuses a name with control characters, which would break a terminal line, a table or a chart.
 fn check_name(name: &str) -> Result<(), String> {
     match name.chars().find(|c| c.is_control()) {
         Some(found) => Err(format!(
-            "has a column called \"{}\", a name that holds the control character U+{:04X} (rename the column)",
+            "has a column called \"{}\", whose name contains the control character U+{:04X} (rename the column)",
             shortened(name),
             u32::from(found)
         )),
@@ -82,7 +83,7 @@ pub(crate) fn nothing_but_missing<'a>(
     let others: Vec<&str> = empty.collect();
     let more = match others.as_slice() {
         [] => String::new(),
-        others => format!("; so has {}", others.join(", ")),
+        others => format!("; the same applies to {}", others.join(", ")),
     };
     let problem = format!("has only missing cells: leave it out (`drop`){more}");
     Err(TableError::column(file, first, problem))

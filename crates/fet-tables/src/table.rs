@@ -1,4 +1,4 @@
-//! A table in memory, column by column, and taking columns and rows of it. Nothing is computed here.
+//! Table in memory, stored by column, with selection of columns and rows.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -8,58 +8,61 @@ use crate::error::TableError;
 use crate::options::Kind;
 use crate::texts::Texts;
 
-/// The code of a missing cell in a column of categories.
+/// Code of a missing cell in a column of categories.
 pub const MISSING_CODE: u32 = u32::MAX;
 
-/// The value of a missing cell in a column of dates.
+/// Value of a missing cell in a column of dates.
 pub const MISSING_DATE: i64 = i64::MIN;
 
-/// Columns of the same number of rows, and what was noticed while they were read.
+/// Columns with equal numbers of rows, and the notes of the reader.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// The columns, in the order of the file or of `Options::columns`.
+    /// Columns, in the order of the file or of `Options::columns`.
     pub columns: Vec<Column>,
-    /// The number of rows.
+    /// Number of rows.
     pub rows: usize,
-    /// What the reader decided and a person may want to know, one sentence each. It may show cells.
+    /// Decisions of the reader that a person may want to know, one sentence each. The notes may quote cells.
     pub notes: Vec<String>,
-    /// The kinds of columns that the reader found in a form of their own, as dates with the day first and amounts: to read another table in
-    /// the same form.
+    /// Kinds of the columns with a special format, such as dates with the day first and amounts. Another
+    /// table can be read with the same formats.
     pub forms: BTreeMap<String, Kind>,
 }
 
-/// One column.
+/// Named column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
-    /// The column's name; no two columns of a table share one.
+    /// Name of the column, unique in its table.
     pub name: String,
-    /// Its cells.
+    /// Cells of the column.
     pub values: Values,
 }
 
-/// The cells of a column, all of one kind. Two columns are equal if they hold the same cells; missing equals missing.
+/// Cells of a column, all of one kind. Two columns are equal if their cells are equal; a missing cell equals
+/// a missing cell.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// Finite numbers; a missing one is NaN.
+    /// Finite numbers; NaN for a missing cell.
     Number(Vec<f64>),
-    /// Categories. `names` are sorted and distinct, `codes` point into them, a missing one is [`MISSING_CODE`].
+    /// Categories. `names` are sorted and distinct, and `codes` are indices into `names`, or [`MISSING_CODE`]
+    /// for a missing cell.
     Category {
-        /// One code a row.
+        /// One code for each row.
         codes: Vec<u32>,
-        /// What the codes stand for.
+        /// Names of the categories, by code.
         names: Vec<String>,
     },
-    /// Microseconds since 1970-01-01T00:00:00 UTC, in the years 0 to 9999; a missing one is [`MISSING_DATE`].
+    /// Microseconds since 1970-01-01T00:00:00 UTC, in the years 0 to 9999; [`MISSING_DATE`] for a missing
+    /// cell.
     Date(Vec<i64>),
     /// Texts.
     Text(Texts),
 }
 
 impl Table {
-    /// A table of these columns, without notes.
+    /// Creates a table of these columns, without notes.
     ///
     /// # Errors
-    /// Two columns share a name, or their numbers of rows differ.
+    /// Fails if two columns share a name, or if their numbers of rows differ.
     pub fn new(columns: Vec<Column>) -> Result<Self, TableError> {
         let rows = columns.first().map_or(0, |column| column.values.len());
         let mut names = HashSet::new();
@@ -67,7 +70,7 @@ impl Table {
             let (name, found) = (&column.name, column.values.len());
             if found != rows {
                 return Err(TableError::Absent(format!(
-                    "has {rows} rows in `{}` and {found} rows in `{name}`; all columns must have as many",
+                    "has {rows} rows in `{}` and {found} rows in `{name}`; all columns must have the same number of rows",
                     columns[0].name
                 )));
             }
@@ -78,10 +81,10 @@ impl Table {
         Ok(Self { columns, rows, ..Self::default() })
     }
 
-    /// The column called `name`.
+    /// Returns the column called `name`.
     ///
     /// # Errors
-    /// There is none; the message names the nearest.
+    /// Fails if the table has no such column. The message names the most similar column.
     pub fn column(&self, name: &str) -> Result<&Column, TableError> {
         self.columns.iter().find(|column| column.name == name).ok_or_else(|| {
             let hint = did_you_mean(name, self.columns.iter().map(|column| column.name.as_str()));
@@ -89,10 +92,10 @@ impl Table {
         })
     }
 
-    /// The named columns, in the order given; notes stay.
+    /// Returns a table of the named columns, in the given order, with the notes of this table.
     ///
     /// # Errors
-    /// A name is unknown or stands twice.
+    /// Fails if a name is unknown or appears twice.
     pub fn select_columns<S: AsRef<str>>(&self, names: &[S]) -> Result<Self, TableError> {
         let columns =
             names.iter().map(|name| self.column(name.as_ref()).cloned()).collect::<Result<Vec<_>, _>>()?;
@@ -100,15 +103,15 @@ impl Table {
         Ok(Self { rows: self.rows, notes: self.notes.clone(), forms: self.forms.clone(), ..selected })
     }
 
-    /// The rows with these numbers (from 0), in the order given; a number may stand twice. Categories keep all their
-    /// names, so that codes mean the same in both tables.
+    /// Returns a table of the rows with these numbers (from 0), in the given order. A number may appear
+    /// twice. Categories keep all their names, so that the codes agree between both tables.
     ///
     /// # Errors
-    /// A number is past the last row.
+    /// Fails if a number exceeds the last row.
     pub fn select_rows(&self, rows: &[usize]) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= self.rows) {
             return Err(TableError::Absent(format!(
-                "has {} rows; row {past} (from 0) is past them",
+                "has {} rows; row {past} (from 0) does not exist",
                 self.rows
             )));
         }
@@ -122,7 +125,7 @@ impl Table {
 }
 
 impl Values {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         match self {
             Self::Number(values) => values.len(),
@@ -132,12 +135,12 @@ impl Values {
         }
     }
 
-    /// Whether there is no row.
+    /// Returns true if the column is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of missing cells.
+    /// Returns the number of missing cells.
     pub fn missing(&self) -> usize {
         match self {
             Self::Number(values) => values.iter().filter(|value| value.is_nan()).count(),
@@ -147,7 +150,7 @@ impl Values {
         }
     }
 
-    /// Each cell as text; a missing one is empty.
+    /// Returns each cell as text; a missing cell gives an empty text.
     pub fn texts(&self) -> Vec<String> {
         match self {
             Self::Number(values) => {
@@ -168,7 +171,7 @@ impl Values {
         }
     }
 
-    /// "number", "category", "date" or "text".
+    /// Returns "number", "category", "date" or "text".
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Number(_) => "number",
@@ -178,10 +181,10 @@ impl Values {
         }
     }
 
-    /// The cells of these rows.
+    /// Returns the cells of these rows.
     ///
     /// # Panics
-    /// If there is no such row.
+    /// Panics if a row does not exist.
     #[must_use]
     pub fn select(&self, rows: &[usize]) -> Self {
         match self {

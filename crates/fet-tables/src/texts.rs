@@ -1,26 +1,26 @@
-//! A column of texts in one piece of memory: 16 bytes a row beside the bytes of the texts themselves.
+//! Column of texts in one block of memory: 16 bytes per row in addition to the bytes of the texts.
 
-/// Texts, one a row; a row may be missing. An empty text is not a missing one.
+/// Texts, one per row. A row may be missing, which differs from an empty text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Texts {
     bytes: String,
-    /// Where each row's text ends in `bytes`; it begins where the row before ends.
+    /// End of each row's text in `bytes`; the text begins where the previous row ends.
     ends: Vec<usize>,
     present: Vec<bool>,
 }
 
 impl Texts {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is no row.
+    /// Returns true if the column is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The text of row `row`; none if it is missing or there is no such row.
+    /// Returns the text of row `row`, or `None` if the text is missing or the row does not exist.
     pub fn get(&self, row: usize) -> Option<&str> {
         if !self.present.get(row).copied().unwrap_or(false) {
             return None;
@@ -29,7 +29,7 @@ impl Texts {
         Some(&self.bytes[start..self.ends[row]])
     }
 
-    /// The rows in turn.
+    /// Iterates over the rows.
     pub fn iter(&self) -> impl Iterator<Item = Option<&str>> {
         (0..self.len()).map(|row| self.get(row))
     }

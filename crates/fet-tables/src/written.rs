@@ -1,4 +1,5 @@
-//! Dates and numbers that can be written in more than one form. The cells of a whole column decide, never one cell by itself.
+//! Dates and numbers with more than one possible format. The cells of the whole column decide on the format,
+//! never a single cell.
 
 use chrono::NaiveDate;
 use schemars::JsonSchema;
@@ -16,7 +17,7 @@ pub enum DateOrder {
     MonthFirst,
 }
 
-/// Sign before the decimals of a number.
+/// Decimal separator of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decimal {
@@ -26,32 +27,32 @@ pub enum Decimal {
     Comma,
 }
 
-/// Result of a column's cells for one of two forms.
+/// Decision between two formats, from the cells of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decided<T> {
-    /// Some cells fit one form alone, and no cell fits the other form alone.
+    /// Some cells fit only this format, and no cell fits only the other format.
     As(T),
-    /// Both forms give the same values.
+    /// Both formats give the same values.
     Either,
-    /// Some cells have two values, and no cell says which form it is.
+    /// Some cells have different values in the two formats, and no cell decides between the formats.
     Open,
-    /// Some cells fit one form alone, and others fit the other form alone.
+    /// Some cells fit only the first format, and other cells fit only the second format.
     Both,
 }
 
-/// What the cells of a column say for the first and for the second of two forms. Evidence of pieces merges in any order.
+/// Evidence from the cells of a column for two formats. The evidence of pieces can be merged in any order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Evidence {
     first: bool,
     second: bool,
-    /// A cell has one value in the first form, and another in the second.
+    /// True if a cell has different values in the two formats.
     open: bool,
-    /// Such a cell is usually of the first form.
+    /// True if such a cell usually has the first format.
     usual: bool,
 }
 
 impl Evidence {
-    /// Adds a cell with these values in the two forms; false if it has none in either.
+    /// Adds the values of a cell in the two formats. Returns false if the cell has no value in either format.
     pub(crate) fn add<V: PartialEq>(&mut self, values: [Option<V>; 2], usual: bool) -> bool {
         match values {
             [None, None] => return false,
@@ -87,7 +88,7 @@ impl Evidence {
 impl DateOrder {
     const FORMS: [Self; 2] = [Self::DayFirst, Self::MonthFirst];
 
-    /// The order in these cells; those that are no such dates say nothing.
+    /// Decides on the order of day and month in these cells. Cells that are not such dates are ignored.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
         let mut evidence = Evidence::default();
         for cell in cells {
@@ -96,25 +97,25 @@ impl DateOrder {
         evidence.decided(Self::FORMS)
     }
 
-    /// Adds what a cell says; false if it is no date with day and month first.
+    /// Adds the evidence of a cell. Returns false if the cell is not a date that begins with day or month.
     pub(crate) fn look(cell: &str, evidence: &mut Evidence) -> bool {
         let Some(parts) = Parts::of(cell) else { return false };
         evidence.add(Self::FORMS.map(|order| parts.date(order)), parts.dotted)
     }
 
-    /// The date that `cell` is in this order, with four digits of the year, the time of day left out; nothing if it is none or begins
-    /// with the year.
+    /// Parses a date in this order, with a year of four digits, and ignores a time of day. Returns `None` if
+    /// the cell is not a date or begins with the year.
     pub fn date(self, cell: &str) -> Option<NaiveDate> {
         Parts::of(cell)?.date(self)
     }
 }
 
-/// Two numbers of one or two digits and a year.
+/// Parts of a date: two numbers of one or two digits, and a year.
 struct Parts {
     first: u32,
     second: u32,
     year: i32,
-    /// There are points between them: 31.12.1990.
+    /// True if dots separate the parts, as in 31.12.1990.
     dotted: bool,
 }
 
@@ -164,7 +165,8 @@ fn digits(text: &str, lengths: std::ops::RangeInclusive<usize>) -> Option<(&str,
     lengths.contains(&length).then(|| text.split_at(length))
 }
 
-/// The sign between two parts of a date, with blanks around it or alone.
+/// Returns the separator between two parts of a date, which may be surrounded by spaces or be a space, and
+/// the rest of the text.
 fn separator(text: &str) -> Option<(char, &str)> {
     let trimmed = text.trim_start();
     match trimmed.strip_prefix(['/', '-', '.']) {
@@ -176,7 +178,7 @@ fn separator(text: &str) -> Option<(char, &str)> {
 impl Decimal {
     const FORMS: [Self; 2] = [Self::Point, Self::Comma];
 
-    /// The form of the numbers in these cells; those that are no numbers say nothing.
+    /// Decides on the decimal separator in these cells. Cells that are not numbers are ignored.
     pub fn of<'a>(cells: impl IntoIterator<Item = &'a str>) -> Decided<Self> {
         let mut evidence = Evidence::default();
         for cell in cells {
@@ -185,13 +187,13 @@ impl Decimal {
         evidence.decided(Self::FORMS)
     }
 
-    /// Adds what a cell says; false if it is no number in either form.
+    /// Adds the evidence of a cell. Returns false if the cell is not a number in either format.
     pub(crate) fn look(cell: &str, evidence: &mut Evidence) -> bool {
-        // A point before three digits is mostly that of decimals; of a comma nobody knows.
+        // A point before three digits is usually a decimal point; for a comma there is no usual meaning.
         evidence.add(Self::FORMS.map(|form| form.number(cell)), !cell.contains(','))
     }
 
-    /// The number that `cell` is in this form, with or without a unit ([`unit()`]) and signs between groups of three digits.
+    /// Parses a number in this format, with an optional unit ([`unit()`]) and optional thousands separators.
     pub fn number(self, cell: &str) -> Option<f64> {
         let (_, body) = unit(cell);
         let (negative, body) = match body.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
@@ -208,7 +210,7 @@ impl Decimal {
         Some(if negative { -value } else { value })
     }
 
-    /// A number without sign and unit.
+    /// Parses a number without sign and unit.
     fn plain(self, body: &str) -> Option<f64> {
         let (decimal, group) = match self {
             Self::Point => ('.', ','),
@@ -249,14 +251,14 @@ fn is_blank(sign: char) -> bool {
     matches!(sign, ' ' | '\u{a0}' | '\u{2009}' | '\u{202f}')
 }
 
-/// Codes of currencies that are told from other words (ISO 4217).
+/// Recognised currency codes (ISO 4217).
 const CODES: [&str; 24] = [
     "EUR", "USD", "GBP", "CHF", "JPY", "CNY", "SEK", "NOK", "DKK", "PLN", "CZK", "HUF", "CAD", "AUD", "NZD",
     "SGD", "HKD", "INR", "BRL", "MXN", "ZAR", "KRW", "TRY", "ILS",
 ];
 
-/// The unit of an amount, and the cell without it: a percent sign, or the sign or code of a currency, at either end. It is empty if there
-/// is none.
+/// Splits an amount into its unit and the rest of the cell. The unit is a percent sign, or the sign or code
+/// of a currency, at either end. Without a unit it is empty.
 pub fn unit(cell: &str) -> (&str, &str) {
     let cell = cell.trim();
     let is_sign = |sign: char| {
@@ -269,7 +271,7 @@ pub fn unit(cell: &str) -> (&str, &str) {
         let start = cell.len() - last.len_utf8();
         return (&cell[start..], cell[..start].trim_end());
     }
-    // "-$5": the sign stays with the number.
+    // "-$5": the minus sign stays with the number.
     if let Some(rest) = cell.strip_prefix(['-', '\u{2212}'])
         && let Some(first) = rest.chars().next().filter(|sign| is_sign(*sign))
     {

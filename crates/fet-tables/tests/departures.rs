@@ -1,10 +1,10 @@
-//! Cells that differ from all that a preparation was fitted on: each kind of preparation with each kind of difference. The effect is
-//! bounded, a warning counts the rows, and no other row changes.
+//! Tests cells that differ from all fitted cells, for each kind of preparation with each kind of difference.
+//! The effect is bounded, a warning counts the rows, and no other row changes.
 
 use fet_tables::prepare::{Declared, Nouns, Preparation, Rules, Scaling};
 use fet_tables::{Format, Kind, Options, Table, read_from};
 
-/// The rows that preparations are fitted on.
+/// Rows to fit preparations on.
 const FITTED: &str = "\
 period,size,share,extract,opened,site,kind,code,note,label
 202312,10,0.1,2023-12-31,2020-01-06,north,red,A1,blue door,same
@@ -12,7 +12,7 @@ period,size,share,extract,opened,site,kind,code,note,label
 202312,30,0.3,2023-12-31,2022-06-15,north,red,C3,blue wall,same
 202312,40,0.4,2023-12-31,2023-11-24,north,blue,A1,red door,same
 ";
-/// Three rows as they come later, all as the fitted ones.
+/// Three later rows without differences.
 const LATER: &str = "\
 period,size,share,extract,opened,site,kind,code,note,label
 202312,15,0.2,2023-12-31,2021-01-01,north,red,B2,red door,same
@@ -30,7 +30,7 @@ fn table(text: &str) -> Table {
 }
 
 fn rules(scaling: Scaling) -> Rules {
-    // `code` has three values and is hashed; `kind` has two and is not.
+    // `code` has three values and is hashed; `kind` has two and is one-hot.
     Rules { scaling, one_hot: 2, buckets: 64, ..Rules::default() }
 }
 
@@ -38,14 +38,14 @@ fn fitted(scaling: Scaling) -> Preparation {
     Preparation::fit(&table(FITTED), &[0, 1, 2, 3], &rules(scaling)).expect("it fits")
 }
 
-/// The same table with another cell in a column of some rows, from 0.
+/// Returns the later rows, with another cell in one column of some rows, from 0.
 fn changed(column: &str, rows: &[usize], cell: &str) -> Table {
     let mut lines: Vec<Vec<&str>> = LATER.lines().map(|line| line.split(',').collect()).collect();
     let at = lines[0].iter().position(|name| *name == column).expect("a column");
     rows.iter().for_each(|row| lines[row + 1][at] = cell);
     let text: Vec<String> = lines.iter().map(|line| line.join(",") + "\n").collect();
     let mut table = table(&text.concat());
-    // The kind of a column is that of the model, whatever its cells are now.
+    // The kind of a column is the kind that the preparation was fitted with, whatever its present cells are.
     let kinds = fitted(Scaling::Standard).kinds();
     if table.columns.iter().any(|column| column.values.kind() != kinds[&column.name].to_string()) {
         let options = Options { kinds, ..Options::default() };
@@ -60,7 +60,7 @@ fn warnings(preparation: &Preparation, table: &Table) -> Vec<String> {
     found.iter().map(|departure| departure.warning(NOUNS, departure.first)).collect()
 }
 
-/// One cell of the matrix.
+/// One case of the test matrix.
 struct Case {
     preparation: &'static str,
     departure: &'static str,
@@ -79,22 +79,21 @@ const fn case(
     Case { preparation, departure, column, rows, cell, warning }
 }
 
-const CONSTANT: &str =
-    "1 of 3 rows have another value (the first is row 1): the model takes no account of this column";
+const CONSTANT: &str = "1 of 3 rows have another value (the first is row 1): the model ignores this column";
 
 #[rustfmt::skip]
 const CASES: [Case; 22] = [
     case("number", "constant changed", ("period", &[1], "202412"), "is constant in every training row (202312), and "),
     case("number", "far value", ("size", &[1], "1e9"), "1 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 1): the model sees a value near the end of that range"),
     case("number", "far value below", ("size", &[2], "-1e9"), "1 of 3 rows are far outside 10 to 40"),
-    case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("number", "missing where none was", ("size", &[1, 2], "NA"), "2 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
     case("number", "missing where some were", ("share", &[2], ""), ""),
     case("number", "other unit", ("size", &[0, 1, 2], "25000"), "3 of 3 rows are far outside 10 to 40, the range of every training row (the first is row 0): the model sees a value near the end of that range; is the column in another unit or form?"),
     case("number", "within a standard deviation", ("size", &[1], "50"), ""),
     case("date", "constant changed", ("extract", &[1], "2024-12-31"), "is constant in every training row (2023-12-31), and "),
     case("date", "far value", ("opened", &[1], "2093-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
     case("date", "far value below", ("opened", &[1], "1493-01-01"), "1 of 3 rows are far outside 2020-01-06 to 2023-11-24"),
-    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean takes its place"),
+    case("date", "missing where none was", ("opened", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the mean replaces it"),
     case("one-hot", "constant changed", ("site", &[1], "south"), "is constant in every training row (north), and "),
     case("one-hot", "unseen category", ("kind", &[1], "green"), "1 of 3 rows have a value that no training row had (the first is row 1); the model did not learn it"),
     case("one-hot", "missing where none was", ("kind", &[1], ""), "1 of 3 rows lack a value, which every training row has (the first is row 1): the model sees none of its values"),
@@ -108,7 +107,8 @@ const CASES: [Case; 22] = [
     case("text", "missing where none was", ("note", &[1], ""), "1 of 3 rows lack a value, which every training row has"),
 ];
 
-/// The matrix of kinds of preparation and kinds of differences: the warning, the bound, and the effect on other rows, which is none.
+/// Checks the matrix of preparations and differences: the warning, the bound, and that other rows do not
+/// change.
 #[test]
 fn every_difference_is_bounded_and_counted_and_changes_no_other_row() {
     let long = "door ".repeat(50_000);
@@ -145,7 +145,8 @@ fn every_difference_is_bounded_and_counted_and_changes_no_other_row() {
                     let (low, high) =
                         seen.clone().fold((f64::MAX, f64::MIN), |(low, high), x| (low.min(x), high.max(x)));
                     let mean = seen.clone().sum::<f64>() / 4.0;
-                    // Numbers that are clipped or filled in deviate a little more than the rows that have one.
+                    // The divisor 3 makes the bound slightly wider, because the margin comes from the present
+                    // values, before clipping and filling in.
                     let deviation = (seen.map(|x| (x - mean).powi(2)).sum::<f64>() / 3.0).sqrt() + 1e-6;
                     let range = low - deviation..=high + deviation;
                     assert!(range.contains(&f64::from(*value)), "{name}: {value} in {range:?}");
@@ -153,7 +154,7 @@ fn every_difference_is_bounded_and_counted_and_changes_no_other_row() {
             }
         }
     }
-    // The table of the guide, to be seen with `--nocapture`.
+    // Prints the table of the guide, visible with `--nocapture`.
     eprintln!("| preparation | difference | warning | other rows |\n|---|---|---|---|");
     for case in &CASES {
         let new = changed(case.column, case.rows, if case.cell == "LONG" { &long } else { case.cell });
@@ -163,7 +164,7 @@ fn every_difference_is_bounded_and_counted_and_changes_no_other_row() {
     }
 }
 
-/// The fitted rows themselves are what they were before there was a bound.
+/// The bound does not change the fitted rows themselves.
 #[test]
 fn fitted_rows_do_not_depart() {
     for scaling in [Scaling::Standard, Scaling::Robust, Scaling::None] {
@@ -199,7 +200,7 @@ fn names_constant_columns() {
     assert_eq!(names, expected);
 }
 
-/// A declared range bounds values, and a warning for the table's owner counts those outside it.
+/// A declared range bounds values, and a warning to the table's owner counts the values outside it.
 #[test]
 fn values_outside_a_declaration_are_counted() {
     let declared = [
@@ -233,12 +234,13 @@ fn values_outside_a_declaration_are_counted() {
     let all = table("n,c,d,t\n11,green,1999-01-01,a\n,,,\n");
     let found = warnings(&preparation, &all);
     assert!(
-        found.len() == 3 && found.iter().all(|one| one.contains("is it declared as the file has it?")),
+        found.len() == 3 && found.iter().all(|one| one.contains("does the declaration match the file?")),
         "{found:?}"
     );
 }
 
-/// A saved preparation recognises the same cells as new; one of an earlier version, which kept no ranges, is refused.
+/// A saved preparation recognises the same cells as new. A preparation of an earlier version, which stored no
+/// ranges, is refused.
 #[test]
 fn a_saved_preparation_knows_what_it_was_fitted_on() {
     let preparation = fitted(Scaling::Standard);

@@ -1,5 +1,5 @@
-//! No bytes make the reader panic, hang or take the machine's memory: files of every form, damaged in thousands of ways,
-//! give a table that holds together, or an error that says something.
+//! Tests that the reader never panics, hangs or exhausts the memory. Files of every format, damaged in
+//! thousands of ways, give a consistent table or a meaningful error.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use fet_tables::{
     Column, Format, Options, Table, TableError, Texts, Values, read, read_from, summary, write,
 };
 
-/// Numbers that look random and are the same each time (xorshift64*).
+/// Deterministic pseudo-random numbers (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -43,7 +43,8 @@ fn small_table() -> Table {
     Table::new(columns).expect("a good table")
 }
 
-/// Changes, repeats, removes or cuts some bytes; half of the changes fall near an end, where the forms keep their plans.
+/// Changes, repeats, removes or truncates some bytes. Half of the changes are near an end of the file, where
+/// the formats store their metadata.
 fn damage(bytes: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for _ in 0..1 + random.below(4) {
@@ -131,7 +132,7 @@ fn damaged_files_are_tables_or_errors() {
                 break;
             }
         }
-        // Both happen, or the damage is none or total.
+        // Both outcomes must occur; otherwise the damage would be none or total.
         assert!(refused > 50, "{name}: {whole} tables, {refused} errors");
         assert!(whole > 0 || matches!(name, "gzip" | "zstd"), "{name}: {whole} tables, {refused} errors");
     }

@@ -1,4 +1,4 @@
-//! What columns become, and what may follow from which record.
+//! Tests of the prepared columns, and of the records that they may depend on.
 
 use fet_tables::prepare::{Declared, Preparation, Rules, Scaling};
 use fet_tables::{Format, Kind, Options, Table, read_from};
@@ -7,7 +7,7 @@ fn table(text: &str) -> Table {
     read_from(text.as_bytes(), Some(Format::Csv), &Options::default()).expect("a table")
 }
 
-/// Read with these kinds.
+/// Reads a table with the given kinds.
 fn table_of(text: &str, kinds: &[(&str, &str)]) -> Table {
     let kind = |text: &str| text.parse::<Kind>().expect("a kind");
     let kinds = kinds.iter().map(|(name, text)| (name.to_string(), kind(text))).collect();
@@ -24,7 +24,7 @@ fn prepared(table: &Table, rows: &[usize], rules: &Rules) -> (Preparation, Vec<V
 
 #[test]
 fn numbers_are_filled_in_and_scaled_by_the_rows_that_may_be_looked_at() {
-    // The last row is no training row: neither its number nor that it is missing has a say.
+    // The last row is not a training row: neither its number nor its missing cell affects the preparation.
     let table = table("a,b\n1,5\n3,5\n,5\n5,5\n1000,\n");
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());
     assert_eq!(preparation.names(), ["a", "a is missing", "b"]);
@@ -32,7 +32,8 @@ fn numbers_are_filled_in_and_scaled_by_the_rows_that_may_be_looked_at() {
     let of = |value: f64| ((value - 3.0) / scale) as f32;
     assert_eq!(rows[0], [of(1.0), 0.0, 0.0], "a constant is 0");
     assert_eq!(rows[2], [0.0, 1.0, 0.0], "the mean");
-    // One standard deviation beyond 5, the greatest number; a number that is missing here only is filled in.
+    // The first value is clamped to one standard deviation beyond 5, the greatest number. The second column
+    // is missing only in this row and is filled in.
     assert_eq!(rows[4], [of(5.0 + scale), 0.0, 0.0]);
     let none = Rules { scaling: Scaling::None, ..Rules::default() };
     assert_eq!(prepared(&table, &[0, 1, 2, 3], &none).1[2], [3.0, 1.0, 0.0]);
@@ -80,7 +81,7 @@ fn one_column_is_clipped_where_others_are_not() {
     let range = [("b".to_string(), Declared::Range([0.0, 1.0]))].into();
     for (rules, problem) in [
         (clip("c"), "no column `c`"),
-        (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped as every column is"),
+        (Rules { scaling: Scaling::Robust, ..clip("b") }, "clipped already by the scaling"),
         (Rules { scaling: Scaling::None, ..clip("b") }, "is not scaled"),
         (Rules { declared: range, ..clip("b") }, "has a declared range"),
     ] {
@@ -95,10 +96,10 @@ fn categories_have_a_column_each_and_new_ones_have_none() {
     let (preparation, rows) = prepared(&table, &[0, 1, 2, 3], &Rules::default());
     assert_eq!(preparation.names(), ["c = blue", "c = red", "c is missing"]);
     assert_eq!(rows, [[0., 1., 0.], [1., 0., 0.], [0., 0., 1.], [0., 1., 0.], [0., 0., 0.]]);
-    // Another table has other codes for the same names.
+    // Another table has different codes for the same names.
     let other = table_of("c\nviolet\nred\n", &[("c", "category")]);
     assert_eq!(preparation.apply(&other).expect("the same kind"), [0., 0., 0., 0., 1., 0.]);
-    // Many are hashed; the bucket follows from the name alone.
+    // A category with more values than `one_hot` is hashed; the bucket depends only on the name.
     let rules = Rules { one_hot: 1, buckets: 8, ..Rules::default() };
     let (hashed, rows) = prepared(&table, &[0, 1, 3], &rules);
     assert_eq!(hashed.width(), 8);
@@ -117,7 +118,7 @@ fn dates_become_ages_and_places_in_their_cycles() {
     assert_eq!((names.len(), names[5].as_str()), (6, "d is missing"));
     assert!((rows[0][0] - 1.224_744_9).abs() < 1e-6 && rows[3][0] == -rows[0][0] && rows[1][0].abs() < 1e-6);
     assert_eq!(rows[2], [0., 0., 0., 0., 0., 1.]);
-    // Ten days later the week is three days on: 2024-01-01 was a Monday.
+    // 2024-01-01 was a Monday, and ten days later the position in the week is three days later.
     let week = |row: usize| f64::from(rows[row][3]).atan2(f64::from(rows[row][4]));
     let days = (week(1) - week(0)).rem_euclid(std::f64::consts::TAU) / std::f64::consts::TAU * 7.0;
     assert!((days - 3.0).abs() < 1e-4, "{days}");
@@ -130,7 +131,7 @@ fn dates_become_ages_and_places_in_their_cycles() {
 #[test]
 fn texts_are_words_whatever_their_case_and_marks() {
     let text = |cells: &str| table_of(&format!("t\n{cells}"), &[("t", "text")]);
-    // A word of every fitted row would say nothing, and be 0.
+    // No word is in every fitted row, because such a constant word would become 0.
     let table = text("Blue door\n\"door, BLUE!\"\nred gate\nNA\n");
     let (preparation, rows) = prepared(&table, &[0, 1, 2], &Rules { buckets: 512, ..Rules::default() });
     assert_eq!(preparation.width(), 512);
@@ -139,7 +140,7 @@ fn texts_are_words_whatever_their_case_and_marks() {
     assert!((length - 1.0).abs() < 1e-6, "{length}");
 }
 
-/// The law of declared columns: a record has no say in any other row, whatever it is.
+/// The law of declared columns: a record has no effect on any other row.
 #[test]
 fn nothing_that_is_declared_follows_from_another_record() {
     let declared = [
@@ -159,7 +160,7 @@ fn nothing_that_is_declared_follows_from_another_record() {
         assert_eq!(before[..2], after[..2], "{last}");
         assert!(after[2].iter().all(|value| value.abs() < 3.0), "it is clipped: {:?}", after[2]);
     }
-    // Without a declaration the same record moves the others, which is why it is asked for.
+    // Without a declaration the same record changes the other rows; this is why a declaration is required.
     let fitted =
         |last: &str| prepared(&table_of(&format!("{rows}{last}"), &kinds), &[0, 1, 2], &Rules::default()).1;
     assert_ne!(fitted("5,red,2022-02-02,word\n")[0], fitted("1e12,red,2022-02-02,word\n")[0]);

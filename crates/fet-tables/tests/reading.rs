@@ -1,4 +1,4 @@
-//! What becomes of a text: kinds, missing cells, notes and refusals.
+//! Tests of reading text files: kinds, missing cells, notes and errors.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const NONE: u32 = MISSING_CODE;
 
 #[test]
 fn a_column_is_what_all_its_cells_are() {
-    // One column `a` beside a column of ones, so that blank cells are no blank lines.
+    // Column `a` is next to a column of ones, so that blank cells do not make blank lines.
     let check = |cells: &[&str], kind: Option<&str>, expected: Values| {
         let rows: String = cells.iter().map(|cell| format!("{cell};1\n")).collect();
         let kinds: Vec<(&str, &str)> = kind.iter().map(|kind| ("a", *kind)).collect();
@@ -87,7 +87,7 @@ fn columns_are_chosen_by_name() {
             (found, expected) => panic!("{found:?} in place of {expected:?}"),
         }
     };
-    // What is not read may be what it wants.
+    // Columns that are not read may contain anything.
     check(Some(&["price"]), &[], Ok(&["price"]));
     check(None, &["colour", "empty"], Ok(&["price"]));
     check(None, &["empty"], Err("line 3 column `colour`: must be valid UTF-8"));
@@ -108,10 +108,10 @@ fn what_was_decided_is_noted() {
     check("a\tb\n1\t2\n", "the delimiter is tab");
     check("a;b\n1,5;2\n", "column `a`: read with a decimal comma");
     check("a;b\n1,500;2\n", "thousands");
-    check("a,b\n01307,2\n", "column `a`: numbers with leading zeros");
+    check("a,b\n01307,2\n", "column `a`: leading zeros of numbers are ignored");
     check("a,b\n9007199254740993,2\n", "of 2^53 and more");
     check("a,b\n31.01.2024,2\n", "DD.MM.YYYY");
-    check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "have none, which are read as UTC");
+    check("a,b\n2024-01-01T00:00Z,2\n2024-01-01T00:00,2\n", "times without a zone are read as UTC");
     check("a,b\n2024-01-01T00:00:00.1234567,2\n", "finer than a microsecond");
     check("a,b\n1/2/2024,2\n", "date:%d/%m/%Y");
     check(",b\n1,2\n", "column 1 has no name in the header; it is called `column_1`");
@@ -143,7 +143,7 @@ fn what_is_wrong_is_said_with_its_place() {
     check(b"a,b\n31/31/2024,2\n", &[("a", "date:%d/%m/%Y")], &["line 2 column `a`", "in the form"]);
     check(b"a,b\ninf,2\n", &[], &["line 2 column `a`", "finite", "\"inf\""]);
     check(b"a,b\n1,2\n", &[("c", "number")], &["no column `c`, which is to be read"]);
-    check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "so has c", "`drop`"]);
+    check(b"a,b,c\n1,,\n", &[], &["column `b`", "only missing cells", "the same applies to c", "`drop`"]);
     check(b"PK\x03\x04rest", &[], &["Excel"]);
     check(b"FEA1rest", &[], &["version 1"]);
     check(b"PARErest", &[], &["encryption"]);
@@ -186,9 +186,9 @@ fn names_and_first_bytes_tell_the_form() {
         assert!(parts.iter().all(|part| error.contains(part)) && error.contains(name), "{error}");
     };
     let whole = gzip(&text);
-    refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file whole?"]);
+    refused("t.csv.gz", &whole[..whole.len() / 2], &["gzip", "is the file complete?"]);
     refused("t.csv.gz", &[&whole[..], b"more"].concat(), &["gzip"]);
-    refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file whole?"]);
+    refused("t.csv.zst", &zstd[..zstd.len() / 2], &["zstd", "is the file complete?"]);
     refused("t.parquet", &text, &["named as Parquet"]);
     refused("t.feather", &text, &["named as Arrow"]);
     let error =
@@ -213,7 +213,7 @@ fn rows_and_columns_are_taken() {
     says(prices.column("prise").expect_err("refused"), "no column `prise`; did you mean \"price\"?");
 }
 
-/// What a build does not read it says.
+/// A build without the feature names the feature in its error.
 #[cfg(not(feature = "columnar"))]
 #[test]
 fn a_build_without_columnar_files_says_so() {
@@ -228,8 +228,8 @@ fn a_build_without_columnar_files_says_so() {
     assert!(error.contains("--features columnar"), "{error}");
 }
 
-/// A wrong cell in a column of numbers must not make it a column of names: it is refused with its place, unless someone says
-/// what it is.
+/// A wrong cell in a column of numbers must not turn it into a column of names. The reader refuses the cell
+/// and names its place, unless the caller sets the kind.
 #[test]
 fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     let text = |wrong: &str, right: &str, of: usize| {
@@ -243,12 +243,12 @@ fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     };
     refused(
         &text("three", "3", 20),
-        &["line 12 column `a`", "must be a number as nearly all", "\"three\"", "`missing`"],
+        &["line 12 column `a`", "must be a number, like nearly all", "\"three\"", "`missing`"],
     );
     refused(&text("3;", "3", 20), &["has 3 cells"]);
     refused(
         &text("later", "2024-05-01", 20),
-        &["line 12 column `a`", "must be a date as nearly all", "\"later\""],
+        &["line 12 column `a`", "must be a date, like nearly all", "\"later\""],
     );
     refused(&text("-", "3,5", 20), &["line 12 column `a`", "\"-\""]);
     for (given, kind) in [(options(&[("a", "category")]), "category"), (options(&[("a", "text")]), "text")] {
@@ -258,17 +258,18 @@ fn a_column_that_is_nearly_of_a_kind_has_a_wrong_cell() {
     let marked = Options { missing: vec!["three".into()], ..Options::default() };
     let table = from_text(text("three", "3", 20).as_bytes(), &marked).expect("a mark of a missing cell");
     assert_eq!((table.columns[0].values.kind(), table.columns[0].values.missing()), ("number", 1));
-    // Of five cells one in five is no slip.
+    // One wrong cell in five is not a slip.
     let table = from_text(text("three", "3", 5).as_bytes(), &Options::default()).expect("names");
     assert_eq!(table.columns[0].values.kind(), "category");
-    // Dates with slashes are refused nowhere: some cell says which part is the month, or their reader does.
+    // Dates with slashes are never refused: either some cell decides on the order of day and month, or the
+    // column is read as names.
     for (other, kind) in [("15/03/2024", "date"), ("5/4/2024", "category")] {
         let table = from_text(text("5/3/2024", other, 20).as_bytes(), &Options::default()).expect("read");
         assert_eq!(table.columns[0].values.kind(), kind, "{other}");
     }
 }
 
-/// One column `a` beside a column of ones.
+/// Reads column `a` next to a column of ones.
 fn column(cells: &[&str], options: &Options) -> Result<(Values, Vec<String>), TableError> {
     let rows: String = cells.iter().map(|cell| format!("\"{cell}\",1\n")).collect();
     let mut table = from_text(format!("a,b\n{rows}").as_bytes(), options)?;
@@ -319,7 +320,7 @@ fn what_can_be_read_in_two_ways_is_noted_and_declared() {
     );
     check(
         &["02.01.24", "31.01.24"],
-        "two digits",
+        "two-digit",
         "date:%d.%m.%y",
         Values::Date(vec![19_724 * DAY, 19_753 * DAY]),
     );
@@ -330,7 +331,7 @@ fn what_can_be_read_in_two_ways_is_noted_and_declared() {
         let (_, notes) = column(cells, &Options::default()).expect("a good table");
         assert!(notes.iter().any(|found| found.contains(note)), "{cells:?}: {notes:?}");
     };
-    noted(&["31/01/2024", "01/31/2024"], "day first and others the month");
+    noted(&["31/01/2024", "01/31/2024"], "with the day and others with the month");
     noted(&["1,5", "2.50 "], "comma");
     noted(&["$5", "5 €"], "different units");
     noted(&["5%", "5"], "different units");
@@ -340,7 +341,7 @@ fn what_can_be_read_in_two_ways_is_noted_and_declared() {
     noted(&nearly, "19 of 20 cells are amounts");
     noted(&["1.234", "999"], "number:1.234,5");
     assert_eq!(column(&["1.234", "999"], &Options::default()).expect("numbers").0, numbers(&[1.234, 999.0]));
-    // A number that is declared has the one form that fits, and is refused where two do.
+    // A declared number is read in the only format that fits, and refused if two formats fit.
     assert_eq!(column(&["1,234.50"], &options(&[("a", "number")])).expect("amounts").0, numbers(&[1234.5]));
     let error = column(&["1,234"], &options(&[("a", "number")])).expect_err("two forms").to_string();
     assert!(error.contains("number:1,234.5"), "{error}");
@@ -376,7 +377,7 @@ fn the_owner_says_what_is_missing() {
     check(None, &["-"], categories(&["EU", "NA", "None"], &[1, 0, NONE, 2]));
     check(None, &[""], categories(&["EU", "NA", "None"], &[1, 0, NONE, 2]));
     check(Some("text"), &["NA"], texts(&[Some("NA"), Some("EU"), None, Some("None")]));
-    // A category that was inferred from another table has the marks that counted there.
+    // A category inferred from another table has the same marks of missing cells as that table.
     let inferred = ["a".to_string()].into();
     let options = Options { inferred, ..options(&[("a", "category")]) };
     assert_eq!(column(&cells, &options).expect("a table").0, categories(&["EU"], &[NONE, 0, NONE, NONE]));

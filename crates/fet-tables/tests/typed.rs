@@ -1,4 +1,4 @@
-//! Parquet and Arrow: what becomes of their types, and that a table is the same through every form.
+//! Tests of Parquet and Arrow: the kinds of their types, and that a table stays the same in every format.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,8 @@ fn stream_of(batches: &[RecordBatch]) -> Vec<u8> {
     writer.into_inner().expect("in memory")
 }
 
-/// What a column becomes in Parquet, an Arrow file and an Arrow stream, which must agree; its values or its refusal.
+/// Reads a column from Parquet, an Arrow file and an Arrow stream, which must agree. Returns its values, or
+/// the error.
 fn found(array: ArrayRef, kind: Option<&str>) -> Result<(Values, Vec<String>), String> {
     let batch = batch(vec![("a", array)]);
     let kinds = kind.map(|kind| ("a".to_string(), kind.parse::<Kind>().expect("a kind")));
@@ -109,11 +110,11 @@ fn types_become_kinds() {
     let dictionary: DictionaryArray<Int32Type> = [Some("y"), None, Some("x")].into_iter().collect();
     check(Arc::new(dictionary), None, categories(&["x", "y"], &[1, MISSING_CODE, 0]), None);
     let digits = || Arc::new(StringArray::from(vec!["1", "02"])) as ArrayRef;
-    check(digits(), None, categories(&["02", "1"], &[1, 0]), Some("looks like numbers"));
+    check(digits(), None, categories(&["02", "1"], &[1, 0]), Some("look like numbers"));
     check(digits(), Some("number"), numbers(&[1.0, 2.0]), None);
     check(digits(), Some("text"), Values::Text([Some("1"), Some("02")].into_iter().collect()), None);
     let days = || Arc::new(StringArray::from(vec!["1970-01-02"])) as ArrayRef;
-    check(days(), None, categories(&["1970-01-02"], &[0]), Some("looks like dates"));
+    check(days(), None, categories(&["1970-01-02"], &[0]), Some("look like dates"));
     check(days(), Some("date"), Values::Date(vec![DAY]), None);
     check(Arc::new(Int64Array::from(vec![10, 9])), Some("category"), categories(&["10", "9"], &[0, 1]), None);
     check(Arc::new(Float32Array::from(vec![0.1])), Some("category"), categories(&["0.1"], &[0]), None);
@@ -133,7 +134,7 @@ fn what_has_no_place_in_a_table_is_refused() {
         assert!(parts.iter().all(|part| error.contains(part)), "{error}");
     };
     let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)])]);
-    check(Arc::new(list), None, &["column `a`", "holds a list", "`drop`"]);
+    check(Arc::new(list), None, &["column `a`", "contains a list", "`drop`"]);
     let inner: ArrayRef = Arc::new(Int32Array::from(vec![1]));
     let nested = StructArray::from(vec![(Arc::new(Field::new("x", DataType::Int32, true)), inner)]);
     check(Arc::new(nested), None, &["column `a`", "several values", "flatten"]);
@@ -201,7 +202,7 @@ fn nested_columns_that_are_not_read_do_no_harm() {
     }
 }
 
-/// A table with every kind, missing cells, and what is hard to write.
+/// Returns a table with every kind, missing cells, and values that are difficult to write.
 fn every_kind() -> Table {
     let rows = 200_000;
     let of = |row: usize, every: usize| !row.is_multiple_of(every);
@@ -234,7 +235,7 @@ fn every_kind() -> Table {
 fn a_table_is_the_same_through_every_form() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut table = every_kind();
-    // Each form is written from what the form before gave.
+    // Each format is written from the table that was read from the previous format.
     for name in ["t.csv", "t.parquet", "t.arrow", "t.csv.gz", "t.feather", "t.tsv", "t.parquet", "t.csv"] {
         let path = folder.path().join(name);
         write(&path, &table).expect("a good table");
@@ -264,14 +265,14 @@ fn a_table_that_cannot_be_read_back_is_not_written() {
         "row 1 (from 0) column `a`: must be a finite number",
     );
     check("t.csv", vec![column("a", vec![1.0]), column("b", vec![])], 1, "column `b`: has 0 rows");
-    check("t.csv", vec![column("a", vec![1.0]), column("a", vec![1.0])], 1, "stands twice");
+    check("t.csv", vec![column("a", vec![1.0]), column("a", vec![1.0])], 1, "appears twice");
     check("t.csv", Vec::new(), 0, "no columns");
     let codes = Column { name: "c".into(), values: categories(&["x"], &[4]) };
-    check("t.parquet", vec![codes], 1, "cannot be made");
+    check("t.parquet", vec![codes], 1, "cannot be encoded");
     let schema =
         Schema::new(vec![Field::new("a", DataType::Int32, true), Field::new("a", DataType::Int32, true)]);
     let one: ArrayRef = Arc::new(Int32Array::from(vec![1]));
     let twice = RecordBatch::try_new(Arc::new(schema), vec![Arc::clone(&one), one]).expect("a good batch");
     let error = read_from(arrow_of(&[twice]).as_slice(), None, &Options::default()).expect_err("refused");
-    assert!(error.to_string().contains("column `a`: stands twice"), "{error}");
+    assert!(error.to_string().contains("column `a`: appears twice"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Tests of defences: which variants are one, what leaks, and the scores by hand.
+//! Tests of defences: the grouping of variants, the leakage, and scores computed by hand.
 
 use fet_eval::records::Report;
 use serde_json::json;
@@ -13,10 +13,11 @@ use super::*;
 pub(crate) const GRID: &str = "name = 'x'\n[ablation]\nseeds = [0, 1]\nvariants = [{ name = 'none' }, { name = 'noise' }]\n\
     [ablation.axes]\n'attack.kind' = ['norm', 'cosine', 'reconstruction']\n";
 
-/// Cells of the grid, in its order, with seeds 0 and 1: (what the variant is, its attack or "", its tests, its leakages).
+/// Cells of one variant with seeds 0 and 1, in the order of the grid: (settings of the variant, its attack or
+/// "", its tests, its leakages).
 pub(crate) type Given<'a> = (&'a str, &'a str, [f64; 2], [f64; 2]);
 
-/// Two defences under three attacks, two of them after labels.
+/// Two defences under three attacks. Two of the attacks target labels.
 pub(crate) const GIVEN: [Given<'static>; 6] = [
     ("none", "norm", [0.9, 0.8], [0.8, 0.6]),
     ("none", "cosine", [0.9, 0.8], [0.2, 0.4]),
@@ -26,7 +27,7 @@ pub(crate) const GIVEN: [Given<'static>; 6] = [
     ("noise", "reconstruction", [0.8, 0.82], [0.1, 0.3]),
 ];
 
-/// A study with a variant that is put to no attack, as its last.
+/// Returns a study whose last variant is not attacked.
 pub(crate) fn with_alone() -> (String, Vec<Given<'static>>) {
     let grid = GRID.replace("{ name = 'noise' }", "{ name = 'noise' }, { name = 'alone', attacked = false }");
     let alone = ("alone", "", [0.6, 0.7], [0.0, 0.0]);
@@ -41,7 +42,7 @@ fn cells(given: &[Given<'_>], metric: Metric) -> (Vec<Cell>, Vec<Report>) {
         let mut experiment = json!({"privacy": settings, "seed": seed});
         if !kind.is_empty() {
             experiment["attack"] = json!({"kind": kind});
-            // From 0.5 to 1.
+            // The attack's value is between 0.5 and 1.
             report.attack = attack(kind, target, 0.5 + leakages[seed as usize] / 2.0, 1.0);
         }
         (cell.index, cell.variant) = (index, format!("{settings}, {kind}"));
@@ -51,7 +52,7 @@ fn cells(given: &[Given<'_>], metric: Metric) -> (Vec<Cell>, Vec<Report>) {
     (0..given.len()).flat_map(|index| [(index, 0), (index, 1)]).map(cell).unzip()
 }
 
-/// Hands the summary of such a study, where the cells that are `missing` have no result, to `look`.
+/// Calls `look` with the summary of such a study, in which the cells in `missing` have no result.
 pub(crate) fn look_without(
     grid: &str,
     given: &[Given<'_>],
@@ -65,7 +66,7 @@ pub(crate) fn look_without(
     look(&Summary::new(&grid, &cells, &results));
 }
 
-/// Hands the summary of such a study to `look`.
+/// Calls `look` with the summary of such a study.
 fn look(grid: &str, only: &[&str], given: &[Given<'_>], metric: Metric, look: impl FnOnce(&Summary<'_>)) {
     let only = only.iter().map(ToString::to_string).collect();
     let grid = Grid::parse(grid, &Scope { only, ..Scope::default() }).expect("a grid");
@@ -100,7 +101,7 @@ fn variants_that_differ_in_the_attack_alone_are_one_defence() {
         let compared: Vec<bool> = summary.rows.iter().map(|row| row.comparison.is_some()).collect();
         assert_eq!(compared, [false, false, false, true, false, false], "a run is compared once");
     });
-    // Another setting besides the attack is another defence, whatever the variant is called.
+    // A difference in any setting other than the attack makes another defence, whatever the variant's name.
     let mut given = GIVEN;
     given[4].0 = "more noise";
     look(GRID, &[], &given, ACCURACY, |summary| {
@@ -111,7 +112,7 @@ fn variants_that_differ_in_the_attack_alone_are_one_defence() {
     });
 }
 
-/// Each DCS is what `cal_dcs` in VFLAIR's `src/metrics/data_process.py` gives for these figures, rounded; for the noise
+/// Each DCS equals the rounded result of `cal_dcs` in VFLAIR's `src/metrics/data_process.py`. For the noise
 /// under "norm" with seed 0 it is 1 / (1 + √(0.5 · 0.2² + 0.5 · 0.1²)) = 1 / 1.158114.
 #[test]
 fn scores_are_those_of_vflair() {
@@ -158,7 +159,7 @@ fn seeds_that_the_undefended_run_lacks_have_no_score() {
 
 #[test]
 fn attacks_with_different_seeds_have_no_score_in_common() {
-    // The noise under "cosine" with seed 1 is missing.
+    // The result of the noise under "cosine" with seed 1 is missing.
     look_without(GRID, &GIVEN, &[(4, 1)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
         let (none, noise) = (&defences.defences[0], &defences.defences[1]);
@@ -167,11 +168,12 @@ fn attacks_with_different_seeds_have_no_score_in_common() {
         close(&noise.by_target[1], &[(0, 0.909_091), (1, 0.824_993)], "features");
         close(&noise.comprehensive, &[], "the attacks have different seeds");
         assert_eq!(noise.lacking(&defences.attacks), [(&defences.attacks[1], vec![1])]);
-        // 1 / (1 + √0.5 L): labels (0.638698 + 0.876101) / 2 and (0.702117 + 0.779519) / 2, features 0.779519.
+        // 1 / (1 + √0.5 L) for the undefended run: labels (0.638698 + 0.876101) / 2 and (0.702117 + 0.779519)
+        // / 2, features 0.779519.
         close(&none.comprehensive, &[(0, 0.768_459), (1, 0.760_168)], "the other has them all");
         assert_eq!(none.lacking(&defences.attacks), []);
     });
-    // Another seed each: as many, and not the same.
+    // Each attack lacks another seed: the numbers of seeds are equal, but the seeds differ.
     look_without(GRID, &GIVEN, &[(3, 0), (4, 1), (5, 1)], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");
         let noise = &defences.defences[1];
@@ -203,7 +205,7 @@ fn an_attack_that_finds_nothing_without_a_defence_does_not_count() {
     assert_eq!(counts(&with(2, [0.11, 0.0]), &[]), [true, true, true], "the mean over seeds");
     assert_eq!(counts(&GIVEN, &[(2, 0), (2, 1)]), [true, true, true], "not known");
 
-    // The only attack on features finds nothing: labels alone are left.
+    // The only attack on features finds nothing, so only the label attacks count.
     look_without(GRID, &with(2, [0.0, 0.0]), &[], |summary| {
         let defences = &summary.defences.as_ref().expect("attacked").defences;
         let (none, noise) = (&defences[0], &defences[1]);
@@ -212,7 +214,7 @@ fn an_attack_that_finds_nothing_without_a_defence_does_not_count() {
         close(&noise.by_target[1], &[], "no attack on features counts");
         close(&noise.scores[2], &[(0, 0.909_091), (1, 0.824_993)], "its own score stays");
     });
-    // One of two attacks on labels finds nothing; that it lacks a seed is of no weight.
+    // One of two attacks on labels finds nothing. Its missing seed does not matter.
     look_without(GRID, &with(1, [0.0, 0.0]), &[(4, 1)], |summary| {
         let noise = &summary.defences.as_ref().expect("attacked").defences[1];
         close(&noise.by_target[0], &[(0, 0.863_473), (1, 1.0)], "the other attack on labels");
@@ -233,11 +235,12 @@ fn a_run_that_is_put_to_no_attack_is_a_row() {
         close(&defences.defences[1].comprehensive, &[(0, 0.845_225), (1, 0.895_986)], "the others as before");
         assert!((summary.rows[6].comparison.as_ref().expect("compared").difference + 0.2).abs() < 1e-12);
     });
-    // It is compared with the undefended run where the first attack on that has no result.
+    // The defence is compared with the undefended run even if the first attack on the undefended run has no
+    // result.
     look_without(&grid, &given, &[(0, 0), (0, 1)], |summary| {
         assert_eq!(summary.rows[6].comparison.as_ref().expect("compared").n, 2);
     });
-    // As the base it is no undefended run: it says nothing of what the attacks find.
+    // A base without attacks is not an undefended run: it cannot show which attacks find something.
     let grid = grid.replace("seeds = [0, 1]", "seeds = [0, 1]\nbase = 'alone'");
     look_without(&grid, &given, &[], |summary| {
         let defences = summary.defences.as_ref().expect("attacked");

@@ -1,7 +1,7 @@
-//! The engine `local`: runs cells on this machine, several at a time.
+//! The engine `local`: runs cells on this machine, several at the same time.
 //!
-//! Ctrl-C reaches the children directly, since they are in the same process group. After it no further cell starts, and
-//! the engine waits for the running ones. `view` shows the progress.
+//! Ctrl-C reaches the children directly, because they are in the same process group. After Ctrl-C no further
+//! cell starts, and the engine waits for the running cells. The module `view` shows the progress.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -25,17 +25,18 @@ use super::{ELSEWHERE, Engine, Outcome, Work, is_elsewhere};
 /// This machine.
 #[derive(Debug)]
 pub(crate) struct Local {
-    /// Cells at a time.
+    /// Number of cells that run at the same time.
     pub(crate) jobs: NonZeroUsize,
 }
 
-/// How long an interrupted child may take before it is signalled again.
+/// Time after which an interrupted child gets another signal.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How often in a row a run may say that another process is at it, while no other process holds its lock.
+/// Maximum number of consecutive runs that report another process while no other process holds the cell's
+/// lock.
 const MOST_TRIES: u32 = 10;
 
-/// How long to wait before checking again a cell that another process works on.
+/// Pause before the engine checks again a cell that another process works on.
 const PATIENCE: Duration = Duration::from_millis(200);
 
 impl Engine for Local {
@@ -52,7 +53,7 @@ impl Engine for Local {
                 .collect();
             scope.spawn(|| remind(work.stop, &ended, &runner.children));
             let ends: Vec<_> = workers.into_iter().map(|worker| worker.join()).collect();
-            // Set before a panic is passed on: the scope waits for the thread that reads it.
+            // Set the flag before a panic is passed on: the scope waits for the thread that reads the flag.
             ended.store(true, Ordering::SeqCst);
             if let Some(panic) = ends.into_iter().find_map(Result::err) {
                 std::panic::resume_unwind(panic);
@@ -64,13 +65,13 @@ impl Engine for Local {
 
 struct Runner<'a> {
     work: Work<'a>,
-    /// Cells to run, and how often in a row the cell was put off.
+    /// Cells to run, each with the number of times in a row that it was put off.
     waiting: Mutex<VecDeque<(&'a Cell, u32)>>,
     children: Mutex<Vec<u32>>,
 }
 
 impl Runner<'_> {
-    /// Runs the next cell; whether there was one.
+    /// Runs the next cell. Returns false if no cell is left or the study is stopped.
     fn next(&self) -> bool {
         if self.work.stop.load(Ordering::SeqCst) {
             return false;
@@ -81,7 +82,7 @@ impl Runner<'_> {
         }
         if is_elsewhere(cell) {
             if put_off == 0 {
-                self.work.view.say(&format!("{}: another process is at it; waiting for it", cell.title()));
+                self.work.view.say(&format!("{}: another process runs it; waiting", cell.title()));
             }
             lock(&self.waiting).push_back((cell, 1));
         } else if !self.run(cell, put_off) {
@@ -90,10 +91,11 @@ impl Runner<'_> {
         true
     }
 
-    /// Runs one cell, which was `put_off` so often in a row; false if it is to be tried again.
+    /// Runs one cell, which was `put_off` that many times in a row. Returns false if the cell must be tried
+    /// again.
     fn run(&self, cell: &Cell, put_off: u32) -> bool {
         let mut line = self.work.view.begin(cell);
-        // Another process may have done it since the study was read.
+        // Another process may have finished the cell since the study was read.
         if let Some(report) = report::of(cell) {
             line.done(&report);
             return true;
@@ -101,7 +103,8 @@ impl Runner<'_> {
         let status = self.train(cell, &mut line);
         match (status, report::of(cell)) {
             (Ok(status), Some(report)) if status.success() => line.done(&report),
-            // Another process took the cell in this moment, unless it happens again and again without one.
+            // Another process has just taken the cell. After `MOST_TRIES` in a row without such a process the
+            // cell fails.
             (Ok(status), _) if status.code() == Some(ELSEWHERE) && put_off < MOST_TRIES => {
                 line.put_off();
                 return false;
@@ -124,7 +127,8 @@ impl Runner<'_> {
         report::move_away(cell)?;
         Failure::forget(cell)?;
         File::create(failure::log(cell))?;
-        // It gets the child's standard error, and the lines of its standard output that are no events.
+        // The log receives the child's standard error, and the lines of its standard output that are not
+        // events.
         let mut log = OpenOptions::new().append(true).open(failure::log(cell))?;
         let mut child =
             self.work.fet.start(self.work.base, cell.variation(), &cell.folder, log.try_clone()?)?;
@@ -141,7 +145,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Reads all of a child's lines; those that are not events go to its log.
+/// Reads all lines of a child's standard output. Lines that are not events go to its log.
 fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<()> {
     let Some(stdout) = child.stdout.take() else { return Ok(()) };
     for text in BufReader::new(stdout).split(b'\n') {
@@ -155,7 +159,7 @@ fn follow(child: &mut Child, log: &mut File, line: &mut Line<'_>) -> io::Result<
     Ok(())
 }
 
-/// Asks the children of an interrupted queue to stop if they have not: a signal that was sent to this process alone did
+/// Asks the running children of an interrupted queue again to stop. A signal sent to this process alone did
 /// not reach them.
 fn remind(stop: &AtomicBool, ended: &AtomicBool, children: &Mutex<Vec<u32>>) {
     let mut since = None;

@@ -1,10 +1,11 @@
-//! The engine `slurm`: submits the missing cells as job arrays, collects them from the shared folder, and submits again the
-//! cells whose jobs were lost.
+//! The engine `slurm`: submits the missing cells as job arrays, collects their results from the shared
+//! folder, and resubmits the cells whose jobs were lost.
 //!
-//! It keeps the submitted tasks in `slurm/` of the study's folder, so that a second command, or one after a crash, waits for the
-//! existing jobs. It starts no cluster and reads no accounting: it calls `sbatch`, `squeue` and `scontrol` alone (`commands`). A
-//! node needs the shared folder and the `fet` program on it. A cell whose job is submitted twice, because `sbatch` failed after it
-//! had submitted, does no harm: the second job finds the lock or the report of the first.
+//! It records the submitted tasks in the folder `slurm/` of the study, so that a second command, or one after
+//! a crash, waits for the existing jobs. It only calls `sbatch`, `squeue` and `scontrol` (see `commands`); it
+//! starts no cluster and reads no accounting. Each node needs the shared folder, with the `fet` program in
+//! it. A cell may be submitted twice if `sbatch` fails after submitting. This is harmless: the second job
+//! finds the lock or the report of the first.
 
 mod commands;
 
@@ -33,60 +34,61 @@ use crate::output::{Failed, shell_quoted, write};
 /// A Slurm cluster that shares this folder.
 #[derive(Debug)]
 pub(crate) struct Slurm {
-    /// Cells at a time.
+    /// Maximum number of cells that run at the same time.
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Passed on to `sbatch`.
+    /// Options for `sbatch`.
     pub(crate) options: Vec<String>,
-    /// The interval between checks of the queue.
+    /// Interval between checks of the queue.
     pub(crate) interval: Duration,
 }
 
-/// A cell fails after this many lost jobs in a row that finished no epoch.
+/// Number of lost jobs in a row without a finished epoch after which a cell fails.
 const MOST_IDLE_JOBS: u32 = 4;
 
-/// How long a report may take to appear after its job has left the queue: shared folders have latency.
+/// Maximum delay between a job leaving the queue and its report appearing: shared folders have latency.
 const LAG: Duration = Duration::from_secs(3);
 
-/// Answers of `squeue` without a task before the task counts as gone: a controller that restarts leaves tasks out for a moment.
+/// Number of answers of `squeue` without a task after which the task counts as gone. A restarting controller
+/// omits tasks for a moment.
 const MOST_ABSENCES: u32 = 4;
 
-/// The submitted jobs of a study that have not ended yet: the folder of each cell and its task.
+/// Submitted tasks of a study that have not ended yet, by the folders of their cells.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Ledger {
-    /// Folder name of a cell -> task, as in `17_3` or `17_3;CLUSTER`.
+    /// Maps the folder name of a cell to its task, as in `17_3` or `17_3;CLUSTER`.
     tasks: BTreeMap<String, String>,
 }
 
-/// A cell that this engine waits for.
+/// Cell that the engine waits for.
 struct Awaited<'a> {
     cell: &'a Cell,
     line: Option<Line<'a>>,
     task: Option<Task>,
-    /// Whether a job of the cell was lost.
+    /// True if a job of the cell was lost.
     was_lost: bool,
-    /// The last epoch that a lost job finished.
+    /// Last epoch that a lost job finished.
     epoch: usize,
-    /// Lost jobs in a row that finished no further epoch.
+    /// Number of lost jobs in a row without a further finished epoch.
     idle_jobs: u32,
-    /// When `squeue` first left the task out, and how many answers have done so since.
+    /// Time of the first answer of `squeue` without the task, and the number of such answers in a row.
     absent: Option<(Instant, u32)>,
 }
 
-/// A study under way on the cluster.
+/// Running study on the cluster.
 struct Session<'a> {
     slurm: &'a Slurm,
     work: Work<'a>,
     folder: PathBuf,
     open: Vec<Awaited<'a>>,
-    /// The number of cells in one array; unknown before the first submission.
+    /// Number of cells in one array; unknown before the first submission.
     array: Option<usize>,
     /// Failures of `squeue`.
     asking: Trouble,
     /// Failures of `sbatch`.
     submitting: Trouble,
-    /// No submission is tried before this time.
+    /// Earliest time of the next submission.
     next: Instant,
-    /// Whether the user knows that cells wait for others to end.
+    /// True if the user was informed that cells wait until other jobs end.
     told_full: bool,
 }
 
@@ -116,7 +118,7 @@ impl Engine for Slurm {
 }
 
 impl<'a> Session<'a> {
-    /// A session in which the tasks of an earlier command are known.
+    /// Starts a session, with the tasks that an earlier command submitted.
     fn begin(slurm: &'a Slurm, folder: PathBuf, cells: &[&'a Cell], work: Work<'a>) -> Self {
         let text = fs::read(folder.join(LEDGER)).unwrap_or_default();
         let ledger: Ledger = serde_json::from_slice(&text).unwrap_or_default();
@@ -148,7 +150,7 @@ impl<'a> Session<'a> {
         self.work.stop.load(Ordering::SeqCst)
     }
 
-    /// Takes the cells that have ended off the list, and the tasks that were lost off their cells.
+    /// Removes the cells that have ended from the list, and removes lost tasks from their cells.
     fn collect(&mut self) -> Result<()> {
         let queues = match self.queues() {
             Ok(queues) => {
@@ -159,7 +161,7 @@ impl<'a> Session<'a> {
             Err(_) if self.is_stopped() => None,
             Err(CallError::Failed(problem)) => {
                 let message = self.asking.add(&problem, Instant::now());
-                let message = message.context("the jobs go on, and the same command waits for them")?;
+                let message = message.context("the jobs continue; the same command waits for them")?;
                 message.iter().for_each(|text| self.work.view.say(text));
                 None
             }
@@ -169,7 +171,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The queue of each cluster that has tasks of this study.
+    /// Returns the queue of each cluster that has tasks of this study.
     fn queues(&self) -> Result<Queues, CallError> {
         let tasks = self.open.iter().filter_map(|awaited| awaited.task.as_ref());
         let clusters: HashSet<Option<String>> = tasks.map(|task| task.job.cluster.clone()).collect();
@@ -180,8 +182,8 @@ impl<'a> Session<'a> {
             .collect()
     }
 
-    /// Submits the cells without a task, in as many arrays as the cluster's limit asks for. With `--jobs` one array follows
-    /// another, because each has its own limit of tasks at a time.
+    /// Submits the cells without a task, split into arrays within the cluster's limit. With `--jobs`, only
+    /// one array is active at a time, because each array has a separate limit of running tasks.
     fn submit(&mut self) -> Result<()> {
         let mut waiting: Vec<usize> =
             (0..self.open.len()).filter(|&at| self.open[at].task.is_none()).collect();
@@ -195,7 +197,7 @@ impl<'a> Session<'a> {
                 Ok(job) => {
                     self.submitting.end();
                     self.note(&part, &job);
-                    // A crash must not forget this array while the next one is submitted.
+                    // Save now: a crash during the next submission must not lose this array.
                     self.save()?;
                     waiting.drain(..part.len());
                 }
@@ -204,9 +206,7 @@ impl<'a> Session<'a> {
                     Refusal::TooManyJobs if self.has_tasks() => {
                         if !std::mem::replace(&mut self.told_full, true) {
                             let rest = waiting.len();
-                            self.work
-                                .view
-                                .say(&format!("{problem}; {rest} cells wait until others have ended"));
+                            self.work.view.say(&format!("{problem}; {rest} cells wait until other jobs end"));
                         }
                         self.next = Instant::now() + self.slurm.interval.max(Duration::from_secs(10));
                         return Ok(());
@@ -230,20 +230,20 @@ impl<'a> Session<'a> {
         self.open.iter().any(|awaited| awaited.task.is_some())
     }
 
-    /// The number of cells in one array.
+    /// Returns the number of cells in one array.
     fn array_size(&mut self) -> Result<usize> {
         let clusters = || commands::clusters(&self.slurm.options);
         let size = self.array.unwrap_or_else(|| commands::largest_array(&clusters()));
         ensure!(
             size > 0,
-            "--engine slurm: this cluster takes no job arrays (`scontrol show config`: MaxArraySize is 0). \
-             Use --engine local, or ask for arrays"
+            "--engine slurm: this cluster does not accept job arrays (`scontrol show config`: MaxArraySize is 0). \
+             Use --engine local, or ask the administrator to allow arrays"
         );
         self.array = Some(size);
         Ok(size)
     }
 
-    /// Submits the cells at `part` as one job array; the inner error is the message of `sbatch`.
+    /// Submits the cells at the indices `part` as one job array. The inner error is the message of `sbatch`.
     fn submit_array(&self, part: &[usize]) -> Result<Result<Job, String>> {
         let (work, folder) = (&self.work, &self.folder);
         let mut lines = Vec::new();
@@ -258,21 +258,21 @@ impl<'a> Session<'a> {
         let limit = self.slurm.jobs.map_or_else(String::new, |jobs| format!("%{jobs}"));
         let name = format!("fet-{}", study(self.open[part[0]].cell));
         command.args(["--parsable", &format!("--array=0-{}{limit}", part.len() - 1), "--job-name", &name]);
-        // Each task writes its own log next to its results.
+        // Each task writes its log next to its results.
         command.args(["--output", "/dev/null", "--error", "/dev/null"]);
         let text = match commands::answer(command.args(&self.slurm.options).arg(&script)) {
             Ok(text) => text,
             Err(error @ CallError::Missing(_)) => bail!("{error}"),
             Err(CallError::Failed(problem)) => {
-                // The next try writes its own script.
+                // The next attempt writes a new script.
                 let _ = fs::remove_file(&script);
                 return Ok(Err(problem));
             }
         };
         let Some(mut job) = commands::submitted(&text) else {
             bail!(Failed(format!(
-                "`sbatch` printed no job id, so that the study cannot follow its jobs; it printed {:?}. \
-                 `squeue --name={name}` shows jobs that it may have submitted",
+                "`sbatch` printed no job id, so that the study cannot follow its jobs; the output is {:?}. \
+                 `squeue --name={name}` shows any submitted jobs",
                 text.trim()
             )));
         };
@@ -282,7 +282,7 @@ impl<'a> Session<'a> {
         Ok(Ok(job))
     }
 
-    /// Notes that the cells at `part` are the tasks of `job`.
+    /// Records that the cells at the indices `part` are the tasks of `job`.
     fn note(&mut self, part: &[usize], job: &Job) {
         let again = part.iter().filter(|&&index| self.open[index].was_lost).count();
         for (task, &index) in part.iter().enumerate() {
@@ -320,16 +320,17 @@ impl<'a> Session<'a> {
             })
             .collect();
         if !commands.is_empty() {
-            self.work.view.say(&format!("the jobs go on; to end them: {}", commands.join(", ")));
+            self.work.view.say(&format!("the jobs continue; to cancel them: {}", commands.join(", ")));
         }
     }
 }
 
-/// The queues of clusters by their names; without one, that of this machine.
+/// Queues by the names of their clusters; `None` is the cluster of this machine.
 type Queues = HashMap<Option<String>, Queue>;
 
 impl<'a> Awaited<'a> {
-    /// Checks the cell; true if waiting for it is over. A lost task is removed. Without `queues` no task counts as gone.
+    /// Checks the cell. Returns true if the cell has a report or has failed. Removes a lost task, so that the
+    /// cell is submitted again. Without `queues`, every task counts as present.
     fn collect(&mut self, queues: Option<&Queues>, work: &Work<'a>) -> bool {
         let cell = self.cell;
         if let Some(report) = report::of(cell) {
@@ -358,7 +359,8 @@ impl<'a> Awaited<'a> {
         let progressed = reached > self.epoch;
         let is_lost = match code {
             None => true,
-            // A job that was killed after an epoch is no run that needs more memory than there is.
+            // A job killed after a finished epoch probably did not run out of memory, so it counts as lost
+            // and not as failed.
             Some(KILLED) => progressed,
             Some(code) => is_ended_from_outside(code),
         };
@@ -375,7 +377,7 @@ impl<'a> Awaited<'a> {
         let problem = match code {
             Some(code) if !is_lost => failure::explain(cell, Some(code), None),
             _ => format!(
-                "was lost {MOST_IDLE_JOBS} times in a row without finishing an epoch: something ends its jobs"
+                "was lost {MOST_IDLE_JOBS} times in a row without finishing an epoch. Check the limits of the jobs, such as time and memory"
             ),
         };
         let line = self.line.take().unwrap_or_else(|| work.view.begin(cell));
@@ -384,15 +386,16 @@ impl<'a> Awaited<'a> {
     }
 }
 
-/// The exit code of a process that SIGKILL ended.
+/// Exit code of a process that SIGKILL ended.
 const KILLED: i32 = 137;
 
-/// Tells if a run with this exit code can go on where it ended: the cluster ended it, or another process is at its cell.
+/// Returns true if a run with this exit code can resume: the cluster ended the run, or another process works
+/// on its cell.
 fn is_ended_from_outside(code: i32) -> bool {
     matches!(code, ELSEWHERE | 130 | 143)
 }
 
-/// The number of epochs that were done when a run told `event`.
+/// Returns the number of finished epochs at the time of `event`.
 fn finished_epochs(event: &Event) -> usize {
     match event {
         Event::Epoch { epoch, .. } => *epoch,
@@ -401,7 +404,7 @@ fn finished_epochs(event: &Event) -> usize {
     }
 }
 
-/// Removes from a cell's folder what an earlier job left there.
+/// Removes the files of an earlier job from a cell's folder.
 fn prepare(cell: &Cell) -> std::io::Result<()> {
     fs::create_dir_all(&cell.folder)?;
     report::move_away(cell)?;
@@ -410,14 +413,14 @@ fn prepare(cell: &Cell) -> std::io::Result<()> {
     remove(&cell.folder.join(EVENTS))
 }
 
-/// The submitted tasks, in the engine's folder.
+/// File of the submitted tasks, in the engine's folder.
 const LEDGER: &str = "jobs.json";
-/// The exit code of a task; missing if the cluster ended it.
+/// File with the exit code of a task; missing if the cluster ended the task.
 const EXIT: &str = "exit";
-/// The standard output of a task.
+/// File with the standard output of a task.
 const EVENTS: &str = "events.jsonl";
 
-/// The batch script: task i runs line i.
+/// Returns the batch script, in which task i runs line i.
 fn script(lines: &[String], folder: &Path) -> String {
     let mut text = format!("#!/bin/sh\ncd {} || exit 2\n", shell_quoted(&folder.display().to_string()));
     text.push_str("case \"$SLURM_ARRAY_TASK_ID\" in\n");
@@ -428,7 +431,7 @@ fn script(lines: &[String], folder: &Path) -> String {
     text
 }
 
-/// The last complete event of a task.
+/// Returns the last complete progress event of a task.
 fn last_event(path: &Path) -> Option<Event> {
     let text = fs::read(path).ok()?;
     let tail = String::from_utf8_lossy(&text[text.len().saturating_sub(2_000)..]).into_owned();

@@ -1,4 +1,4 @@
-//! Tests of the grid: its order, what is picked, left out and compared.
+//! Tests of the grid: its order, selections, exclusions and bases.
 
 use super::*;
 
@@ -86,7 +86,7 @@ fn what_cannot_be_picked_is_refused() {
             assert!(message.contains(part), "{message:?} lacks {part:?}");
         }
     };
-    check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 is there twice"]);
+    check(GRID, Some(&[1, 1]), &[], &["--seeds", "1 appears twice"]);
     check(GRID, None, &["C"], &["--only", "\"C\"", "A · kind=nearest"]);
     check("[ablation]\nseeds = [0]\n[ablation.axes]\na = [1, '1']", None, &[], &["a=1", "twice"]);
 }
@@ -116,7 +116,7 @@ fn excluded_combinations_are_left_out() {
     };
     refused("{ variant = 'C' }", "\"variant\" = \"C\"");
     refused("{ variant = 'B', 'x.k' = 7 }", "\"x.k\" = 7");
-    refused("{ variant = ['A', 'B'] }", "leaves out all");
+    refused("{ variant = ['A', 'B'] }", "excludes all variants");
 }
 
 #[test]
@@ -135,17 +135,17 @@ fn a_variant_may_be_left_without_attacks() {
     assert_eq!(names(&alone), ["A · kind=linkage", "A · kind=backdoor", "Solo"]);
     let whole = ["A · kind=linkage", "A · kind=backdoor", "Solo · kind=linkage", "Solo · kind=backdoor"];
     assert_eq!(names(&text("", axis)), whole);
-    // Left out along the axis, nothing of the variant is left.
+    // Excluding all values of the axis removes the whole variant.
     let exclude = text("", axis)
         .replace("seeds", "exclude = [{ variant = 'Solo', 'attack.kind' = ['linkage', 'backdoor'] }]\nseeds");
     assert_eq!(names(&exclude), &whole[..2]);
-    // Other axes apply to it.
+    // Other axes still apply to a variant that is not attacked.
     let both = text(", attacked = false", "'attack.kind' = ['linkage', 'backdoor']\nk = [1, 2]\n");
     let grid = grid(&both, &Scope::default()).expect("a grid");
     let solo: Vec<&Variant> = grid.variants.iter().filter(|variant| variant.root == "Solo").collect();
     let sets: Vec<&[String]> = solo.iter().map(|variant| variant.sets.as_slice()).collect();
     assert_eq!(sets, [["k=1"], ["k=2"]]);
-    // Its base is the first at the same values of the axes that it has.
+    // Its base is the first variant with equal values on the axes that both have.
     let bases: Vec<_> = (0..grid.variants.len()).map(|index| grid.base_of(index)).collect();
     assert_eq!(bases, [None, Some(0), Some(0), Some(0), Some(0), Some(1)]);
     let message = Grid::parse(&text(", attacked = false", "k = [1]"), &Scope::default());
@@ -165,14 +165,15 @@ fn each_variant_has_its_base() {
     check(flat, &[], &[None, Some(0), Some(0)]);
     check(flat, &["B", "C"], &[None, Some(0)]);
     check(&flat.replace("seeds", "base = 'B'\nseeds"), &[], &[Some(1), None, Some(1)]);
-    // Two variants and an axis: at the same value; the base at other values with its first.
+    // Two variants and an axis: a variant is compared with the base at the same value, and the base at other
+    // values with its first value.
     let two = "[ablation]\nseeds = [0]\naxes = { k = [1, 2] }\nvariants = [{ name = 'A' }, { name = 'B' }]";
     check(two, &[], &[None, Some(0), Some(0), Some(1)]);
     check(&two.replace("seeds", "base = 'B'\nseeds"), &[], &[Some(2), Some(3), None, Some(2)]);
     check("[ablation]\nseeds = [0]\naxes = { k = [1, 2, 3] }", &[], &[None, Some(0), Some(0)]);
     let named = "[ablation]\nseeds = [0]\nbase = 'stem · k=2'\naxes = { k = [1, 2, 3] }";
     check(named, &[], &[Some(1), None, Some(1)]);
-    // Where the base was left out of what is picked, nothing is compared with it.
+    // No variant is compared with a base that the selection leaves out.
     check(&flat.replace("seeds", "base = 'A'\nseeds"), &["B", "C"], &[None, None]);
 }
 
@@ -215,7 +216,8 @@ fn the_study_of_the_guide_is_a_plan() {
     }
 }
 
-/// The guide to whether it is worth it: its study, beside the experiment that it extends.
+/// The study of the guide that compares the value of the federation: it must be next to the experiment that
+/// it extends.
 #[test]
 fn the_study_of_the_worth_is_a_plan() {
     let guide = include_str!("../../../../docs/worth-it.md");

@@ -1,4 +1,4 @@
-//! Small cases by hand.
+//! Small cases computed by hand.
 
 use fet_eval::records::Report;
 use fet_eval::{Confusion, Group, Groups, Others, Quantile};
@@ -8,7 +8,7 @@ use super::super::summary::Summary;
 use super::super::summary::tests::{pair, study};
 use super::*;
 
-/// Looks at the first variant's row with the reports that `change` made of those of seeds 0, 1, ...
+/// Calls `look` with the first variant's row. Entry i of `changes` modifies the report of seed i.
 fn look<T>(metric: Metric, changes: &[&dyn Fn(&mut Report)], look: impl FnOnce(&Row<'_>) -> T) -> T {
     let given: Vec<_> = (0..changes.len() as u64).map(|seed| (0, seed, metric, 0.5)).collect();
     let (grid, cells, mut reports) = study(&given);
@@ -57,7 +57,7 @@ fn calibration_curves_are_of_all_rows() {
             report.evaluation.calibration = bins.iter().map(|&(p, o, w)| bin(p, o, w)).collect();
         }
     };
-    // 0 lies in the first bin, 0.1 in the second, 0.25 and 0.26 in (3/15, 4/15], 1 in the last.
+    // 0 is in the first bin, 0.1 in the second, 0.25 and 0.26 in (3/15, 4/15], and 1 in the last.
     let one = bins(&[(0.0, 0.5, 2.0), (0.1, 1.0, 1.0), (0.25, 0.0, 1.0)]);
     let two = bins(&[(0.26, 1.0, 3.0), (1.0, 1.0, 4.0)]);
     let found = look(ACCURACY, &[&one, &two], calibration).expect("a curve");
@@ -77,8 +77,8 @@ fn residuals_are_brought_to_common_bins() {
                 Some(Residuals { lower, upper, counts: counts.to_vec(), below, above: 0.0, quantiles });
         }
     };
-    // Common bins of 0.1 from 0 to 3. Of the first seed half of its rows lie from 0 to 1, a quarter from 1 to 2; the second
-    // has all of them at 3.
+    // The common bins have width 0.1, from 0 to 3. The first seed has half of its rows between 0 and 1 and a
+    // quarter between 1 and 2. The second seed has all rows at 3.
     let (one, two) = (of(0.0, 2.0, &[2.0, 1.0], 1.0, 0.25), of(3.0, 3.0, &[5.0], 0.0, 3.0));
     let found = look(RMSE, &[&one, &two], residuals).expect("residuals");
     assert_eq!(found.bins.len(), 30);

@@ -1,48 +1,49 @@
-//! Whether a variant differs from its base: a paired test over seeds, its effect size, and Holm's correction.
+//! Paired test over seeds of the difference between a variant and its base, with effect size and Holm's
+//! correction.
 //!
-//! The same seed gives every variant the same rows, batches and random streams, so that effects common to a seed
-//! cancel in the differences. The test is Student's on these differences; the exact sign-flip test is also reported: it
-//! assumes no distribution, but its p cannot be below 2/2^n: with five seeds not below 0.0625.
+//! A seed gives every variant the same rows, batches and random streams, so that effects common to a seed
+//! cancel in the differences. The test is Student's t-test on these differences. The exact sign-flip test is
+//! also reported. It assumes no distribution, but its p cannot be below 2/2^n: with five seeds, 0.0625.
 
 use statrs::distribution::ContinuousCDF;
 
 use super::{half_width, mean, standard_deviation, student};
 
-/// Fewer seeds than this are not tested.
+/// Minimum number of seeds for a test.
 pub(crate) const FEWEST: usize = 3;
 
-/// The most differences whose signs are flipped in every way; for more there are too many ways.
+/// Maximum number of differences for the exact test, which enumerates all sign assignments.
 const MOST_FLIPPED: usize = 20;
 
-/// A variant against its base.
+/// Comparison of a variant with its base.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Comparison {
-    /// Seeds that both have.
+    /// Number of seeds that both have.
     pub(crate) n: usize,
     /// Mean of variant minus base.
     pub(crate) difference: f64,
-    /// What only enough seeds can say.
+    /// Test, if there are enough seeds.
     pub(crate) test: Option<Test>,
 }
 
-/// The result of a test.
+/// Result of the test.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Test {
     /// Half the width of the difference's 95 % interval.
     pub(crate) half_width: f64,
-    /// Of Student's paired test, two-sided.
+    /// Two-sided p of Student's paired test.
     pub(crate) p: f64,
-    /// The same, corrected for the number of comparisons (Holm); set by `correct`.
+    /// p, corrected for the number of comparisons (Holm); set by `correct`.
     pub(crate) corrected: f64,
-    /// Of the exact sign-flip test, two-sided.
+    /// Two-sided p of the exact sign-flip test.
     pub(crate) exact: Option<f64>,
-    /// Cohen's d of paired values: the mean of the differences divided by their standard deviation; none if all are
-    /// equal.
+    /// Cohen's d of paired values: the mean of the differences divided by their standard deviation; `None` if
+    /// all differences are equal.
     pub(crate) effect: Option<f64>,
 }
 
 impl Comparison {
-    /// Compares pairs of (variant, base), one per seed; none if there is no pair.
+    /// Compares pairs of (variant, base), one per seed. Returns `None` without pairs.
     pub(crate) fn of(pairs: &[(f64, f64)]) -> Option<Self> {
         let differences: Vec<f64> = pairs.iter().map(|(variant, base)| variant - base).collect();
         let n = differences.len();
@@ -50,8 +51,8 @@ impl Comparison {
     }
 }
 
-/// Corrects the p of all comparisons of a study: Holm's step-down, which keeps the probability of any false difference
-/// below 1 - the confidence.
+/// Corrects the p-values of all comparisons of a study with Holm's step-down method, which keeps the
+/// probability of any false difference below 1 - `CONFIDENCE`.
 pub(crate) fn correct(comparisons: &mut [Option<Comparison>]) {
     let mut tests: Vec<&mut Test> =
         comparisons.iter_mut().flatten().filter_map(|comparison| comparison.test.as_mut()).collect();
@@ -76,14 +77,15 @@ fn test(differences: &[f64]) -> Option<Test> {
             2.0 * student(n - 1)?.cdf(-t.abs())
         }
         (false, true) => 1.0,
-        // Differences that are all equal and not 0 leave no doubt by Student's assumptions.
+        // If all differences are equal and not 0, Student's t is infinite and p is 0.
         (false, false) => 0.0,
     };
     let effect = (deviation > 0.0).then(|| mean / deviation);
     Some(Test { half_width: half_width(differences)?, p, corrected: p, exact: flip(differences), effect })
 }
 
-/// The share of all sign assignments of the differences whose sum is at least as far from 0 as the observed one.
+/// Returns the share of all sign assignments of the differences whose sum is at least as far from 0 as the
+/// observed sum.
 fn flip(differences: &[f64]) -> Option<f64> {
     let n = differences.len();
     if n > MOST_FLIPPED {
@@ -94,7 +96,7 @@ fn flip(differences: &[f64]) -> Option<f64> {
         differences.iter().enumerate().map(signed).sum()
     };
     let found = sum(0).abs();
-    // A sum that is the same but for rounding is as far.
+    // The tolerance counts sums that differ only by rounding.
     let enough = found - 1e-12 * differences.iter().map(|d| d.abs()).sum::<f64>();
     let far = (0..1_u32 << n).filter(|&signs| sum(signs).abs() >= enough).count();
     Some(far as f64 / f64::from(1_u32 << n))
@@ -125,7 +127,8 @@ mod tests {
         close(comparison.difference - test.half_width, -2.459_885_8, "lower end");
         close(comparison.difference + test.half_width, -0.700_114_2, "upper end");
         close(test.effect.expect("they vary"), -4.062_127_683_382_037 / 10.0_f64.sqrt(), "effect");
-        // One difference is 0 and the others have one sign: 2 of 2^9 ways, for either sign of the 0.
+        // One difference is 0 and the other differences have one sign: 2 of 2^9 assignments, for either sign
+        // of the 0.
         close(test.exact.expect("few enough"), 2.0 / 512.0, "exact p");
     }
 
@@ -143,7 +146,7 @@ mod tests {
         assert_eq!((shifted.p, shifted.effect, shifted.exact), (0.0, None, Some(0.25)));
     }
 
-    /// Worked by hand: 0.01 · 4, 0.013 · 3 (not below the one before), 0.03 · 2, 0.04 (again not below).
+    /// Computed by hand: 0.01 · 4, 0.013 · 3 (raised to the previous value), 0.03 · 2, 0.04 (raised again).
     #[test]
     fn holm_steps_down() {
         let of = |p: f64| {
@@ -163,13 +166,14 @@ mod tests {
         assert!(large.iter().flatten().all(|c| c.test.as_ref().is_some_and(|t| t.corrected == 1.0)));
     }
 
-    /// Under no difference, p below 0.05 must come in 5 % of studies. 4,000 studies of 5 seeds with normal noise:
-    /// the count is binomial, mean 200, standard deviation 13.8; the test refuses beyond 4 of them, α = 6e-5.
+    /// Without a true difference, p must be below 0.05 in 5 % of studies. The test simulates 4,000 studies of
+    /// 5 seeds with normal noise. The count is binomial with mean 200 and standard deviation 13.8. The test
+    /// fails beyond 4 standard deviations, α = 6e-5.
     #[test]
     fn the_test_keeps_its_level() {
         let mut state = 1_u64;
         let mut uniform = || {
-            // SplitMix64: a stream with a fixed start, so that the test cannot fail by chance later.
+            // SplitMix64 with a fixed start, so that the test is deterministic.
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
             let mut z = state;
             z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

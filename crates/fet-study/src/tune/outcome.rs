@@ -1,4 +1,4 @@
-//! What a search has found: the candidates of each rung in order, and the settings to go on with.
+//! Outcome of a search: the ranked candidates of each rung, and the best settings.
 
 use std::path::Path;
 
@@ -12,46 +12,46 @@ use super::super::statistics::mean;
 use super::super::view::Log;
 use super::super::write::table::{Table, TableRow, mean_and_deviation};
 
-/// The candidates that came through a rung.
+/// Candidates that completed a rung.
 #[derive(Debug)]
 pub(super) struct Rung {
-    /// The epochs of each candidate that began it.
+    /// Epochs of each candidate that started the rung.
     pub(super) epochs: Vec<u64>,
-    /// Best first.
+    /// Scores, best first.
     pub(super) scores: Vec<Score>,
 }
 
-/// What a candidate reached on the rows that candidates are compared on.
+/// Result of a candidate on the validation rows that compare candidates.
 #[derive(Debug)]
 pub(super) struct Score {
-    /// The candidate.
+    /// Number of the candidate.
     pub(super) number: usize,
     drawn: Vec<String>,
     metric: Metric,
     values: Vec<f64>,
-    /// Rows that each value is of.
+    /// Number of rows behind each value.
     rows: usize,
     seconds: f64,
 }
 
-/// A whole search.
+/// Results of a whole search.
 pub(super) struct Search<'a> {
-    /// One or more.
+    /// Rungs, at least one.
     pub(super) rungs: &'a [Rung],
-    /// Of every candidate's runs.
+    /// Seeds of every candidate's runs.
     pub(super) seeds: &'a [u64],
-    /// The experiment file.
+    /// Experiment file.
     pub(super) file: &'a Path,
-    /// What profile, command line and variant change.
+    /// Changes of the profile, the command line and the variant.
     pub(super) own: &'a [String],
-    /// A warning on the privacy loss of all its runs.
+    /// Warning about the privacy loss of all runs of the search.
     pub(super) warning: Option<String>,
-    /// How it is told.
+    /// Form of the output.
     pub(super) log: Log,
 }
 
 impl Score {
-    /// Of the runs of one candidate, one for each seed.
+    /// Scores one candidate from its runs, one for each seed.
     pub(super) fn of(number: usize, drawn: &[String], runs: &[&Finished<'_>]) -> Self {
         Self {
             number,
@@ -79,20 +79,20 @@ impl Score {
 }
 
 impl Rung {
-    /// Orders the candidates, best first; equals in the order in which they were drawn.
+    /// Sorts the candidates, best first. Ties keep their order.
     pub(super) fn rank(&mut self) -> Result<()> {
         let Some(metric) = self.scores.first().map(|score| score.metric) else { return Ok(()) };
         let other = self.scores.iter().find(|score| score.metric != metric).map(|score| score.metric);
         ensure!(
             other.is_none(),
-            "tune.space: candidates must have one metric, but some have {} and some {}",
+            "tune.space: all candidates must have the same metric, but some have {} and some {}",
             metric.title(),
             other.map_or_else(String::new, Metric::title)
         );
         let rows = self.scores.first().map(|score| score.rows);
         ensure!(
             self.scores.iter().all(|score| Some(score.rows) == rows),
-            "tune.space: candidates must be compared on the same rows, but some have others"
+            "tune.space: all candidates must be compared on the same rows, but the numbers of rows differ"
         );
         let sign = if metric.direction() == Direction::Maximise { -1.0 } else { 1.0 };
         self.scores.sort_by(|a, b| (sign * mean(&a.values)).total_cmp(&(sign * mean(&b.values))));
@@ -132,7 +132,7 @@ impl Rung {
     }
 }
 
-/// Writes `tune.md` and `tune.json` into the folder, and says what to go on with.
+/// Writes `tune.md` and `tune.json` into the folder, and prints the best settings.
 pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
     let Some(last) = search.rungs.last() else { return Ok(()) };
     let best = &last.scores[0];
@@ -147,14 +147,14 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
     }
     let metric = best.metric;
     let own = match as_it_is(last) {
-        _ if best.number == 0 => "nothing that was drawn is better than the experiment as it is".to_string(),
-        Some(value) => format!("the experiment as it is has {}", metric.phrase(value)),
-        None => "the experiment as it is failed".to_string(),
+        _ if best.number == 0 => "no drawn candidate is better than the unchanged experiment".to_string(),
+        Some(value) => format!("the unchanged experiment has {}", metric.phrase(value)),
+        None => "the unchanged experiment failed".to_string(),
     };
     let found = format!(
-        "Best: {}, {} on {} validation rows that selected no epoch; {own}. No test row was used.",
+        "Best: {}, {} on {} validation rows that were not used to select an epoch; {own}. No test row was used.",
         if best.number == 0 {
-            "the experiment as it is".to_string()
+            "the unchanged experiment".to_string()
         } else {
             format!("candidate {}", best.number)
         },
@@ -167,7 +167,7 @@ pub(super) fn conclude(search: &Search<'_>, folder: &Path) -> Result<()> {
         best.drawn.iter().map(|set| toml::Value::from(set.as_str()).to_string()).collect();
     let settings = format!("set = [{}]", quoted.join(", "));
     let next = format!(
-        "To see it on the test rows:\n  fet run {}{} --seed {}",
+        "To evaluate it on the test rows:\n  fet run {}{} --seed {}",
         search.file.display(),
         sets.concat(),
         search.seeds[0]

@@ -1,4 +1,4 @@
-//! The table `[tune]` of an experiment file: what a search over settings may draw.
+//! The table `[tune]` of an experiment file: the search space and the schedule of a search over settings.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,20 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tune {
-    /// Candidates of the first rung, the experiment as it is among them.
+    /// Number of candidates in the first rung, including the unchanged experiment.
     #[serde(default = "candidates")]
     pub(crate) candidates: usize,
-    /// One candidate in this many goes on to the next rung.
+    /// Ratio of candidates between rungs: one in `keep` candidates continues to the next rung.
     #[serde(default = "keep")]
     pub(crate) keep: usize,
-    /// Rungs; the last has all epochs, each one before it a `keep`-th of the next.
+    /// Number of rungs. The last rung has all epochs; each earlier rung has 1/`keep` of the epochs of the
+    /// next.
     #[serde(default = "rungs")]
     pub(crate) rungs: usize,
-    /// What may be drawn, setting by setting.
+    /// Search space: the values of each setting.
     #[serde(default)]
     pub(crate) space: BTreeMap<String, Range>,
-    /// More that may be drawn for one variant of the study.
+    /// Additional search space for single variants of the study.
     #[serde(default)]
     pub(crate) variants: BTreeMap<String, BTreeMap<String, Range>>,
 }
@@ -40,34 +41,34 @@ fn rungs() -> usize {
     3
 }
 
-/// The values that a setting may take.
+/// Values of a setting to draw from.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Range {
-    /// Any of these, each as likely.
+    /// List of values, all equally likely.
     Values(Vec<toml::Value>),
-    /// Numbers between two, both included; whole ones where both are.
+    /// Range of numbers, including both ends. If both ends are whole numbers, only whole numbers are drawn.
     Between(Between),
 }
 
-/// Numbers between two.
+/// Range of numbers.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Between {
-    /// The smallest.
+    /// Smallest number.
     from: toml::Value,
-    /// The largest.
+    /// Largest number.
     to: toml::Value,
-    /// Whether each factor is as likely as another, instead of each difference.
+    /// True for a uniform distribution on a logarithmic scale, false for a linear scale.
     #[serde(default)]
     log: bool,
 }
 
-/// Most candidates and rungs: beyond them a number is a slip of the pen.
+/// Maximum of `candidates` and `keep`; a larger number is probably a typing error.
 const MOST: usize = 100_000;
 
 impl Tune {
-    /// Refuses a search that cannot be made.
+    /// Checks the table.
     pub(crate) fn check(&self) -> Result<()> {
         let within = |field: &str, value: usize, least: usize, most: usize| {
             ensure!(
@@ -83,13 +84,16 @@ impl Tune {
         for (place, space) in [("tune.space".to_string(), &self.space)].into_iter().chain(spaces) {
             for (path, range) in space {
                 let is_path = path.chars().all(|sign| sign.is_ascii_alphanumeric() || "._-".contains(sign));
-                ensure!(is_path, "{place}: {path:?} must be the path of a setting, as \"method.dropout\"");
+                ensure!(
+                    is_path,
+                    "{place}: {path:?} must be the path of a setting, such as \"method.dropout\""
+                );
                 let first = path.split('.').next().unwrap_or_default();
                 let is_own = ["split", "name", "seed"].contains(&first) || path == "train.epochs";
-                ensure!(!is_own, "{place}: {path:?} must not be drawn: the search sets it itself");
+                ensure!(!is_own, "{place}: {path:?} must not be drawn, because the search sets it");
                 ensure!(
                     first != "data",
-                    "{place}: {path:?} must not be drawn: candidates are compared on the same rows"
+                    "{place}: {path:?} must not be drawn, because all candidates must have the same rows"
                 );
                 range.check().with_context(|| format!("{place}, {path:?}"))?;
             }
@@ -97,7 +101,7 @@ impl Tune {
         Ok(())
     }
 
-    /// What may be drawn for a variant, or for the experiment itself.
+    /// Returns the search space of a variant, or of the experiment itself.
     pub(crate) fn space_of(&self, variant: Option<&str>) -> BTreeMap<&str, &Range> {
         let own = variant.and_then(|name| self.variants.get(name));
         self.space
@@ -107,13 +111,14 @@ impl Tune {
             .collect()
     }
 
-    /// How many of `candidates` in the first rung go on after rung `rung`, from 0.
+    /// Returns the number of candidates that continue after rung `rung`, from 0, if the first rung has
+    /// `candidates`.
     pub(crate) fn survivors(&self, candidates: usize, rung: usize) -> usize {
         let rung = u32::try_from(rung + 1).unwrap_or(u32::MAX);
         candidates.div_ceil(self.keep.saturating_pow(rung))
     }
 
-    /// The epochs of rung `rung`, from 0, of a candidate that has `all` in the last one.
+    /// Returns the epochs in rung `rung`, from 0, of a candidate that has `all` epochs in the last rung.
     pub(crate) fn epochs(&self, all: u64, rung: usize) -> u64 {
         let later = u32::try_from(self.rungs - 1 - rung).unwrap_or(u32::MAX);
         let factor = (self.keep as u64).saturating_pow(later);
@@ -124,7 +129,7 @@ impl Tune {
 impl Range {
     fn check(&self) -> Result<()> {
         match self {
-            Self::Values(values) => ensure!(!values.is_empty(), "must name a value or more, but is []"),
+            Self::Values(values) => ensure!(!values.is_empty(), "must contain at least one value, but is []"),
             Self::Between(between) => {
                 let (from, to) = between.ends()?;
                 ensure!(from < to, "`from` must be less than `to`, but they are {from} and {to}");
@@ -134,7 +139,7 @@ impl Range {
         Ok(())
     }
 
-    /// One value. Each setting takes its own draws, whatever the others are.
+    /// Draws one value.
     pub(crate) fn draw(&self, rng: &mut ChaCha8Rng) -> toml::Value {
         match self {
             Self::Values(values) => values[rng.random_range(0..values.len())].clone(),
@@ -162,11 +167,11 @@ impl Between {
             if self.log { (from.ln() + share * (to / from).ln()).exp() } else { from + share * (to - from) }
         };
         match (self.from.as_integer(), self.to.as_integer()) {
-            // Each whole number has its own interval of length 1.
+            // Each whole number has an interval of length 1.
             (Some(least), Some(most)) => {
                 toml::Value::Integer((between(from, to + 1.0).floor() as i64).clamp(least, most))
             }
-            // Three digits: whoever reads them can type them.
+            // Round to three digits, so that a reader can type the value.
             _ => {
                 let value = between(from, to);
                 let short: f64 = format!("{value:.2e}").parse().unwrap_or(value);
@@ -206,11 +211,12 @@ mod tests {
             widths[space["width"].draw(&mut rng).as_integer().expect("whole") as usize] += 1;
             kinds[usize::from(space["kind"].draw(&mut rng).as_str() == Some("b"))] += 1;
         }
-        // Counts of a fair coin in 4,000 throws deviate by 32; 160 is five times that (two-sided α about 6e-7 each).
+        // The count of heads in 4,000 tosses of a fair coin has standard deviation 32; 160 is five times that
+        // (two-sided α about 6e-7 each).
         for count in [low, below, kinds[0]] {
             assert!(usize::abs_diff(count, draws / 2) < 160, "{count}");
         }
-        // Of a die of four: 27; 140 is five times that.
+        // The count for a fair die with four sides has standard deviation 27; 140 is five times that.
         assert_eq!(widths[0], 0);
         assert!(widths[1..].iter().all(|count| usize::abs_diff(*count, draws / 4) < 140), "{widths:?}");
     }
@@ -242,17 +248,17 @@ mod tests {
         check("keep = 1", &["tune.keep", "from 2"]);
         check("rungs = 0", &["tune.rungs", "from 1 to 10"]);
         check("rung = 1", &["unknown field `rung`"]);
-        check("[space]\na = []", &["tune.space, \"a\"", "a value or more"]);
+        check("[space]\na = []", &["tune.space, \"a\"", "at least one value"]);
         check("[space]\na = { from = 2, to = 1 }", &["`from` must be less", "2 and 1"]);
         check("[space]\na = { from = 1, to = 1 }", &["`from` must be less"]);
         check("[space]\na = { from = 0, to = 1, log = true }", &["above 0 with `log`"]);
         check("[space]\na = { from = 'x', to = 1 }", &["`from` must be a number", "x"]);
         check("[space]\na = { from = nan, to = 1.0 }", &["`from` must be a number"]);
-        check("[space]\n'split.test' = [0.1]", &["split.test", "sets it itself"]);
+        check("[space]\n'split.test' = [0.1]", &["split.test", "the search sets it"]);
         check("[variants.X]\nseed = [1]", &["tune.variants, \"X\"", "seed"]);
         check("[space]\n' split.tuning' = [false]", &["path of a setting"]);
         check("[space]\n'split = {tuning=false} #' = [1]", &["path of a setting"]);
         check("[space]\n'data.rows' = [5]", &["data.rows", "same rows"]);
-        check("[space]\n'train.epochs' = [5]", &["train.epochs", "sets it itself"]);
+        check("[space]\n'train.epochs' = [5]", &["train.epochs", "the search sets it"]);
     }
 }

@@ -1,4 +1,4 @@
-//! The table of what the others add.
+//! Table of the contributions of the other parties.
 
 use fet_eval::{Direction, Metric};
 use serde_json::Value;
@@ -9,13 +9,14 @@ use super::super::summary::{Summary, Verdict};
 use super::json::compared;
 use super::table::{DIFFERENCE, Table, TableRow, against};
 
-/// The title of the section.
-pub(super) const TITLE: &str = "What the others add";
+/// Title of the section.
+pub(super) const TITLE: &str = "Contribution of the other parties";
 
-/// A row for each variant with a twin; nothing where none has one.
+/// Returns the table, with a row for each variant that has a control variant, or `None` if no variant has
+/// one.
 pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     let metric = summary.metric.filter(|_| !summary.added.is_empty())?;
-    let header = ["variant", "without the others", "pairs", "", "p", "effect d"].map(String::from);
+    let header = ["variant", "without other parties", "pairs", "", "p", "effect d"].map(String::from);
     let mut header = header.to_vec();
     header[DIFFERENCE] = format!("{}, with minus without (95 %)", metric.title());
     let row = |added: &Added| {
@@ -28,22 +29,22 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     Some(Table { header, rows: summary.added.iter().map(row).collect() })
 }
 
-/// How to read it.
+/// Returns notes that explain the table.
 pub(super) fn notes(summary: &Summary<'_>, metric: Metric) -> Vec<String> {
     let better = match metric.direction() {
-        Direction::Minimise => "below 0 the others help",
-        Direction::Maximise => "above 0 the others help",
+        Direction::Minimise => "below 0 the other parties help",
+        Direction::Maximise => "above 0 the other parties help",
     };
     let tested = summary.added.iter().filter(|added| added.comparison.test.is_some()).count();
     vec![format!(
-        "Each method against itself with nothing from other parties, over the seeds that both have: {better}. Bold: p below {:.2} after \
+        "Each method compared with the same method without other parties, over the seeds that both have: {better}. Bold: p below {:.2} after \
          Holm's correction for {tested} comparison{}.",
         1.0 - CONFIDENCE,
         if tested == 1 { "" } else { "s" }
     )]
 }
 
-/// The same, unrounded.
+/// Returns the contributions as JSON, with unrounded numbers.
 pub(super) fn json(summary: &Summary<'_>) -> Vec<Value> {
     let one = |added: &Added| {
         let name = |index: usize| &summary.rows[index].variant.name;

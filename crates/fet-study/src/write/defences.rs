@@ -1,6 +1,6 @@
-//! The table of defences: what each costs, what leaks under each attack, and its scores.
+//! Table of defences: the test metric, the leakage under each attack, and the scores.
 //!
-//! How a score is defined stands in `defences`; here it is rounded and explained.
+//! The module `defences` defines the scores; this module rounds and explains them.
 
 use fet_eval::Direction;
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::Summary;
 use super::table::{Table, TableRow, epsilon_title, mean_and_deviation, privacy_loss, share};
 
-/// A row for each defence.
+/// Returns the table, with a row for each defence.
 pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
     let scores = defences.scores();
     let title = summary.metric.map_or_else(|| "metric".to_string(), |metric| metric.title());
@@ -51,7 +51,7 @@ pub(super) fn table(summary: &Summary<'_>, defences: &Defences) -> Table {
     Table { header, rows: defences.defences.iter().map(row).collect() }
 }
 
-/// Whether the fields of the table that have a figure have it of different numbers of seeds.
+/// Returns true if the figures of the table cover different numbers of seeds. Empty fields do not count.
 fn numbers_differ(defences: &Defences) -> bool {
     let of = |defence: &'_ Defence| {
         let scores = defence.by_target.iter().chain([&defence.comprehensive]);
@@ -63,13 +63,13 @@ fn numbers_differ(defences: &Defences) -> bool {
     numbers.any(|n| Some(n) != first)
 }
 
-/// What the table's figures are.
+/// Returns the caption, which defines the figures of the table.
 pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
-    let leakage = "Mean ± deviation over seeds. Leakage: 0 is what the attacker reaches without the run, 1 a complete success.";
+    let leakage = "Mean ± deviation over seeds. Leakage: 0 is the attacker's success without the run, 1 is complete success.";
     let (true, Some(metric), Some(undefended)) = (defences.scores(), summary.metric, defences.undefended)
     else {
         return format!(
-            "{leakage} No scores: the undefended run has no result of an attack, or metrics differ."
+            "{leakage} There are no scores, because no attack on the undefended run has a result, or because metrics differ."
         );
     };
     let name = metric.label();
@@ -81,32 +81,32 @@ pub(super) fn caption(summary: &Summary<'_>, defences: &Defences) -> String {
     format!(
         "{leakage} The defence score is that of VFLAIR (Zou et al., ICLR 2024): DCS = 1 / (1 + √((1 − β) a² + β m²)) for each \
          attack and seed, where β = {BETA}, a is the leakage, and m is {loss} against the undefended run ({base}) with the same \
-         seed. T-DCS is its mean over the attacks on one target, of the seeds that all of them have; C-DCS is the mean of T-DCS \
-         with equal weights. The scale: 1 leaks nothing and costs nothing; a leakage of 1 without loss of utility scores {}, \
-         and the least is {}, a leakage of 1 and a loss of 1. VFLAIR's program measures a from an attack performance of 0; \
-         here it is from what the attacker reaches without the run, which no defence can take away.",
+         seed. T-DCS is the mean of DCS over the attacks on one target, for the seeds that all these attacks have. C-DCS is the mean \
+         of T-DCS with equal weights. A score of 1 means no leakage and no loss of utility; a leakage of 1 without loss of \
+         utility scores {}, and the least is {}, with a leakage of 1 and a loss of 1. VFLAIR's program measures a from an attack \
+         performance of 0; here a is measured from the attacker's success without the run, which no defence can reduce.",
         share(score(1.0, 0.0)),
         share(score(1.0, 1.0)),
     )
 }
 
-/// What is missing in the table, and why.
+/// Returns notes on missing figures, with the reasons.
 pub(super) fn notes(defences: &Defences) -> Vec<String> {
     let mut notes = Vec::new();
     if numbers_differ(defences) {
-        notes.push("n: the number of seeds of a figure; it is not the same everywhere.".to_string());
+        notes.push("n: number of seeds of a figure, which differs between figures.".to_string());
     }
     let out: Vec<&str> =
         defences.attacks.iter().filter(|attack| !attack.counts).map(|attack| attack.name.as_str()).collect();
     if !out.is_empty() {
         notes.push(format!(
-            "Left out of T-DCS and C-DCS: {}. In the undefended run the mean leakage is at most {NOTHING}: there is nothing to \
-             stop, and every defence would look better.",
+            "Left out of T-DCS and C-DCS: {}. Their mean leakage in the undefended run is at most {NOTHING}. Counting \
+             them would make every defence look better.",
             out.join("; ")
         ));
     }
     if defences.scores() {
-        // Defences that lack the same are named together.
+        // One note covers all defences that lack the same seeds.
         let mut groups: Vec<(String, Vec<&str>)> = Vec::new();
         for defence in &defences.defences {
             let lacking = lacking(&defence.lacking(&defences.attacks));
@@ -123,12 +123,12 @@ pub(super) fn notes(defences: &Defences) -> Vec<String> {
     let open = defences.defences.iter().filter(|defence| !defence.tests.is_empty() && !defence.is_attacked());
     let open: Vec<&str> = open.map(|defence| defence.name.as_str()).collect();
     if !open.is_empty() {
-        notes.push(format!("Put to no attack: {}.", open.join("; ")));
+        notes.push(format!("Not attacked: {}.", open.join("; ")));
     }
     notes
 }
 
-/// Which attack lacks which seeds, as a part of a sentence.
+/// Lists the attacks with their missing seeds, as part of a sentence.
 fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
     let part = |(attack, seeds): &(&Attack, Vec<u64>)| {
         let word = if seeds.len() == 1 { "seed" } else { "seeds" };
@@ -138,7 +138,7 @@ fn lacking(all: &[(&Attack, Vec<u64>)]) -> String {
     all.iter().map(part).collect::<Vec<_>>().join("; ")
 }
 
-/// The same for programs, unrounded.
+/// Returns the defences as JSON, with unrounded numbers.
 pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
     let attacks = defences.attacks.iter().map(|attack| {
         json!({
@@ -190,7 +190,7 @@ pub(super) fn json(summary: &Summary<'_>, defences: &Defences) -> Value {
     })
 }
 
-/// Mean, deviation, number of seeds, and each seed; nothing without seeds.
+/// Returns mean, standard deviation, number of seeds, and the value of each seed, or null without seeds.
 fn figures(by_seed: &BySeed) -> Value {
     if by_seed.is_empty() {
         return Value::Null;
@@ -209,7 +209,7 @@ fn label_epsilon(summary: &Summary<'_>, defence: &Defence) -> Option<f64> {
     defence.variants.iter().filter_map(|&row| summary.rows[row].label_epsilon()).max_by(f64::total_cmp)
 }
 
-/// ε, or "inf", which JSON has no number for.
+/// Returns ε as JSON. Infinity becomes "inf", because JSON has no number for it.
 pub(super) fn bound(epsilon: f64) -> Value {
     if epsilon.is_finite() { json!(epsilon) } else { json!("inf") }
 }

@@ -1,6 +1,7 @@
-//! What a variant's cells got wrong, for the page: a matrix, a curve or a histogram over seeds, and the scores of groups.
+//! Prediction errors of each variant, for the page: a confusion matrix, a calibration curve or a histogram of
+//! residuals over seeds, and the scores of groups.
 //!
-//! `pooled` brings the seeds together, and `fet-chart` draws.
+//! The module `pooled` combines the seeds, and `fet-chart` draws the charts.
 
 use fet_chart::{Bar, NARROW, Series, Size, WIDE};
 use fet_eval::Metric;
@@ -12,20 +13,20 @@ use super::super::summary::{Row, Summary};
 use super::metrics::UNDEFINED;
 use super::table::mean_and_deviation;
 
-/// The size of a chart beside a page's text.
+/// Size of a chart next to the page's text.
 const CHART: Size = Size { width: 560.0, height: 380.0, names: 0.0 };
 
-/// What is folded away for one run.
+/// Collapsible details of one run.
 #[derive(Debug, Serialize)]
 pub(super) struct Detail {
     name: String,
-    /// How many cells it is of.
+    /// Number of cells.
     seeds: usize,
     charts: Vec<Chart>,
     groups: Option<GroupTable>,
 }
 
-/// A chart with its title and caption.
+/// Chart with its title and caption.
 #[derive(Debug, Serialize)]
 struct Chart {
     title: String,
@@ -34,7 +35,7 @@ struct Chart {
     narrow: String,
 }
 
-/// The scores of groups.
+/// Scores of groups.
 #[derive(Debug, Serialize)]
 struct GroupTable {
     title: String,
@@ -42,7 +43,8 @@ struct GroupTable {
     rows: Vec<Vec<String>>,
 }
 
-/// The details of every run that has some: variants that differ in the attack alone are one run.
+/// Returns the details of every run that has a chart or groups. Variants that differ only in the attack are
+/// one run.
 pub(super) fn details(summary: &Summary<'_>) -> Vec<Detail> {
     let of = |(name, row): (String, &Row<'_>)| {
         let seeds = row.results.len();
@@ -67,8 +69,8 @@ fn matrix(names: &[String], cells: &[Vec<f64>], seeds: usize) -> Chart {
     let draw = |size| fet_chart::heat(size, &title, ("predicted class", "true class"), names, cells);
     Chart {
         caption: format!(
-            "Test rows of each true class by predicted class, {}. The stronger the colour of a cell, the larger its share of its true class; \
-             the diagonal is right.",
+            "Test rows of each true class by predicted class, {}. A stronger colour means a larger share of the true class; \
+             the diagonal is correct.",
             over(seeds, "the sum over")
         ),
         wide: draw(WIDE),
@@ -95,7 +97,7 @@ fn calibration(curve: &Calibration) -> Chart {
     Chart {
         caption: format!(
             "Test rows in {} equal bins by the predicted probability of class 1 of two, or of the predicted class of several; \
-             {}. On the dashed line probabilities are right, below it they are too large.{thin}",
+             {}. On the dashed line the probabilities are correct; below it they are too large.{thin}",
             pooled::CALIBRATION_BINS,
             over(curve.seeds.len(), "the rows of")
         ),
@@ -108,7 +110,7 @@ fn calibration(curve: &Calibration) -> Chart {
 fn residuals(histogram: &Histogram, seeds: usize) -> Chart {
     let title = "Residuals".to_string();
     let per_cent = |share: f64| format!("{:.2} %", 100.0 * share);
-    // In the label's unit, like the metrics that are.
+    // Residuals have the unit of the label, as the MAE does.
     let show = |value: f64| Metric::Mae.show(value).replace('-', "−");
     let bar = |&(span, share): &((f64, f64), f64)| Bar {
         span,
@@ -122,10 +124,10 @@ fn residuals(histogram: &Histogram, seeds: usize) -> Chart {
         .iter()
         .map(|(share, value)| format!("{:.0} %: {}", 100.0 * share, show(*value)))
         .collect();
-    let common = if seeds > 1 { " The bins of each seed are spread over common ones." } else { "" };
+    let common = if seeds > 1 { " The bins of each seed are spread over common bins." } else { "" };
     Chart {
         caption: format!(
-            "Shares of the test rows, {}.{common} Left out: {} below and {} above the bins of their seed. Quantiles: {}.",
+            "Shares of the test rows, {}.{common} Not shown: {} below and {} above the bins of their seed. Quantiles: {}.",
             over(seeds, "the mean over"),
             per_cent(histogram.outside.0),
             per_cent(histogram.outside.1),
@@ -163,7 +165,7 @@ fn group_table(groups: &ByGroup, metrics: &[Metric]) -> GroupTable {
     GroupTable { title: format!("By {}", groups.column), header, rows }
 }
 
-/// "the sum over 3 seeds", or that there is one.
+/// Returns `what` with the number of seeds, as in "the sum over 3 seeds", or "of one seed".
 fn over(seeds: usize, what: &str) -> String {
     if seeds == 1 { "of one seed".to_string() } else { format!("{what} {seeds} seeds") }
 }

@@ -1,6 +1,6 @@
-//! The charts of a report: their selection, contents and captions.
+//! Charts of a report: their selection, contents and captions.
 //!
-//! `fet-chart` draws them.
+//! `fet-chart` draws the charts.
 
 use fet_chart::{COLOURS, Mark, NARROW, Panel, Picture, Point, Series, Size, WIDE};
 use fet_eval::records::Attacker;
@@ -14,10 +14,10 @@ use super::super::statistics::{half_width, mean};
 use super::super::summary::{Row, Summary};
 use super::table::{mean_and_deviation, share, spread};
 
-/// The size of a chart in a file of its own.
+/// Size of a chart in a separate file.
 const PANEL: Size = Size { width: 520.0, height: 340.0, names: 0.0 };
 
-/// A chart with its title and caption.
+/// Chart with its title and caption.
 #[derive(Debug, Serialize)]
 pub(super) struct Figure {
     id: String,
@@ -28,7 +28,7 @@ pub(super) struct Figure {
     legend: Vec<Entry>,
 }
 
-/// A series in a legend.
+/// Series in a legend.
 #[derive(Debug, Serialize)]
 struct Entry {
     number: usize,
@@ -36,11 +36,11 @@ struct Entry {
     swatch: String,
 }
 
-/// Every picture of a study.
+/// Returns all charts of a study.
 pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let point = summary.rows.first().map_or(&[][..], |row| &row.variant.point);
-    // An attack changes nothing in the run: along its axis there is nothing to see.
+    // An attack does not change the run, so a chart along its axis would be flat.
     let axes: Vec<&str> =
         point.iter().map(|(axis, _)| axis.as_str()).filter(|axis| !is_attack(axis)).collect();
     let defences = summary.defences.as_ref();
@@ -54,7 +54,7 @@ pub(super) fn figures(summary: &Summary<'_>) -> Vec<Figure> {
     figures
 }
 
-/// The metric along one axis: a series for each variant and each combination of the other axes.
+/// Charts the metric along one axis, with a series for each variant and each combination of the other axes.
 fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     let value =
         |row: &Row<'_>| row.variant.point.iter().find(|(key, _)| key == axis).map(|(_, value)| value.clone());
@@ -86,7 +86,7 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     Some(Figure {
         id: format!("axis-{name}"),
         caption: format!(
-            "Values of {axis} stand evenly spaced, in the order of the file. {}",
+            "The values of {axis} are evenly spaced, in the order of the file. {}",
             explanation(summary)
         ),
         wide: draw(WIDE),
@@ -96,7 +96,7 @@ fn along(summary: &Summary<'_>, metric: Metric, axis: &str) -> Option<Figure> {
     })
 }
 
-/// The metric of every variant, if there is no axis.
+/// Charts the metric of every variant, for a study without axes.
 fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| Series {
         number,
@@ -121,7 +121,7 @@ fn variants(summary: &Summary<'_>, metric: Metric) -> Figure {
     }
 }
 
-/// The metric of every defence against what each attack took from it.
+/// Charts the metric of every defence against the leakage under each attack.
 fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Figure> {
     let figure = |(index, attack): (usize, &Attack)| {
         let points = points(metric, defences, index);
@@ -146,7 +146,7 @@ fn leakage(summary: &Summary<'_>, metric: Metric, defences: &Defences) -> Vec<Fi
     defences.attacks.iter().enumerate().map(figure).collect()
 }
 
-/// The same charts as a file of their own.
+/// Returns the leakage charts as a separate SVG file.
 pub(super) fn leakage_file(summary: &Summary<'_>, defences: &Defences) -> Option<String> {
     let metric = summary.metric?;
     let panel = |(index, attack): (usize, &Attack)| Panel {
@@ -171,10 +171,10 @@ fn plane(size: Size, title: &str, metric: Metric, points: &[Point]) -> String {
     fet_chart::points(size, title, ("leakage", &format!("test {}", metric.title())), (0.0, 1.0), points)
 }
 
-/// A point for each defence that was put to an attack.
+/// Returns a point for each defence that has a result under the attack.
 fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
     let point = |(number, defence): (usize, &Defence)| {
-        // Only seeds that have both figures.
+        // Use only seeds that have both figures.
         let both = defence.leakage[attack]
             .iter()
             .filter_map(|(seed, leakage)| Some((*leakage, metric.scaled(*defence.tests.get(seed)?))));
@@ -201,15 +201,15 @@ fn points(metric: Metric, defences: &Defences, attack: usize) -> Vec<Point> {
     all.filter(|(_, defence)| !defence.leakage[attack].is_empty()).map(point).collect()
 }
 
-/// What an attack is and measures, as a sentence.
+/// Describes an attack and its measure in a sentence.
 fn attacked(attack: &Attack) -> String {
     let who = match attack.attacker {
         Attacker::Primary => {
-            format!("the primary is after the {} of party {}", attack.target.name(), attack.party)
+            format!("The primary attacks the {} of party {}", attack.target.name(), attack.party)
         }
-        Attacker::Secondary => format!("party {} is after {}", attack.party, attack.target.name()),
+        Attacker::Secondary => format!("Party {} attacks {}", attack.party, attack.target.name()),
     };
-    format!("Here {who}, measured by: {}.", attack.measure)
+    format!("{who}. Measure: {}.", attack.measure)
 }
 
 fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
@@ -218,14 +218,14 @@ fn plane_explanation(summary: &Summary<'_>, metric: Metric) -> String {
         Direction::Minimise => "down and to the left",
     };
     let enough = summary.rows.iter().any(|row| row.half_width().is_some());
-    let bars = if enough { ", bars 95 % intervals of the mean" } else { "" };
+    let bars = if enough { "; bars are 95 % intervals of the mean" } else { "" };
     format!(
-        "A sign for each defence: the mean over seeds, pale dots single seeds{bars}. Better is {better}. Leakage 0 is what the \
-         attacker reaches without the run, 1 a complete success."
+        "Each symbol is the mean of a defence over seeds; pale dots are single seeds{bars}. Better is {better}. Leakage 0 is the \
+         attacker's success without the run, 1 is complete success."
     )
 }
 
-/// The validation metric over epochs, a few variants per chart.
+/// Charts the validation metric over epochs, with a few variants per chart.
 fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
     let series = |(number, (name, row)): (usize, (String, &Row<'_>))| {
         let curve = |result: &&Finished<'_>| -> Vec<(f64, f64)> {
@@ -234,7 +234,7 @@ fn learning(summary: &Summary<'_>, metric: Metric) -> Vec<Figure> {
         };
         let seeds: Vec<Vec<(f64, f64)>> = row.results.iter().map(curve).collect();
         let longest = seeds.iter().map(Vec::len).max().unwrap_or(0);
-        // A mean is of all seeds: it ends where the first of them ends.
+        // The mean covers all seeds, so the curve ends with the shortest seed.
         let of = |index: usize| {
             let points: Option<Vec<(f64, f64)>> = seeds.iter().map(|seed| seed.get(index).copied()).collect();
             let points = points?;
@@ -285,9 +285,9 @@ fn mark(summary: &Summary<'_>, metric: Metric, row: &Row<'_>) -> Mark {
 
 fn explanation(summary: &Summary<'_>) -> String {
     let bars = if summary.rows.iter().any(|row| row.half_width().is_some()) {
-        "Signs are means over seeds, pale dots single seeds, bars 95 % intervals of the mean."
+        "Symbols are means over seeds, pale dots are single seeds, and bars are 95 % intervals of the mean."
     } else {
-        "Signs are means over seeds, pale dots single seeds; there are too few seeds for intervals."
+        "Symbols are means over seeds, and pale dots are single seeds. There are too few seeds for intervals."
     };
     let paper = if summary.grid.paper.is_empty() { "" } else { " Hollow diamonds are the paper's figures." };
     format!("{bars}{paper}")

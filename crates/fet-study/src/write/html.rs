@@ -1,7 +1,7 @@
-//! `report.html`: one page that needs no other file, for readers who did not run the study.
+//! `report.html`: one self-contained page, for readers who did not run the study.
 //!
-//! The page itself is `report.html.jinja` next to this file; its parts are assembled here. The template escapes
-//! everything except the charts.
+//! The page is the template `report.html.jinja` next to this file; this module computes its contents. The
+//! template escapes everything except the charts.
 
 use std::collections::BTreeSet;
 
@@ -27,12 +27,12 @@ const NO_FILES: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b
 
 const TEMPLATE: &str = include_str!("report.html.jinja");
 
-/// What a variant cost.
+/// Cost of a variant.
 #[derive(Debug, Serialize)]
 struct Cost {
     name: String,
     seconds: String,
-    /// Of the longest, from 0 to 1.
+    /// Share of the longest time, from 0 to 1.
     share: f64,
     rows_per_second: String,
     memory: String,
@@ -41,16 +41,16 @@ struct Cost {
     total: String,
 }
 
-/// What a variant changes.
+/// Changed settings of a variant.
 #[derive(Debug, Serialize)]
 struct Changes {
     name: String,
     base: String,
-    /// Setting, the base's value, the variant's.
+    /// Setting, the base's value, and the variant's value.
     lines: Vec<[String; 3]>,
 }
 
-/// A cell that failed.
+/// Cell that failed.
 #[derive(Debug, Serialize)]
 struct Failed {
     title: String,
@@ -59,7 +59,8 @@ struct Failed {
     tail: String,
 }
 
-/// The text of the page, with the tables of what others add, of every metric and of defences, if there are such.
+/// Returns the text of the page. The optional tables are the contributions of the other parties, every
+/// metric, and the defences.
 pub(super) fn text(
     summary: &Summary<'_>,
     table: &Table,
@@ -129,7 +130,7 @@ pub(super) fn text(
     template.render(Serde(page)).context("the report")
 }
 
-/// The findings of the tests, as sentences.
+/// Returns the outcomes of the tests as sentences.
 fn findings(summary: &Summary<'_>) -> Vec<String> {
     let Some(metric) = summary.metric else { return Vec::new() };
     let sentence = |row: &Row<'_>| {
@@ -159,7 +160,7 @@ fn findings(summary: &Summary<'_>) -> Vec<String> {
     findings
 }
 
-/// Every test in full.
+/// Returns every test with all its figures.
 fn tests(summary: &Summary<'_>) -> Vec<Value> {
     let of = |row: &Row<'_>| {
         let (comparison, base) = (row.comparison.as_ref()?, summary.rows[row.base?].variant.run());
@@ -231,7 +232,7 @@ fn changes(summary: &Summary<'_>) -> Vec<Changes> {
     summary.rows.iter().enumerate().filter_map(of).collect()
 }
 
-/// Every setting by its path, except the seed.
+/// Lists every setting by its path, except the seed.
 fn flatten(path: &str, value: &Value, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -257,7 +258,7 @@ fn failures(summary: &Summary<'_>) -> Vec<Failed> {
     summary.failures.iter().map(of).collect()
 }
 
-/// A human-readable number of bytes.
+/// Formats a number of bytes for people.
 fn bytes(count: f64) -> String {
     let (mut count, mut unit) = (count, "B");
     for next in ["kB", "MB", "GB", "TB"] {

@@ -9,7 +9,7 @@ use super::added;
 use super::defences::{self, bound};
 use super::metrics;
 
-/// The text of `results.json`.
+/// Returns the text of `results.json`.
 pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
     let grid = summary.grid;
     let mut value = json!({
@@ -38,7 +38,7 @@ pub(super) fn text(summary: &Summary<'_>) -> Result<String> {
     Ok(format!("{text}\n"))
 }
 
-/// A difference with its test.
+/// Returns a difference and its test as JSON.
 pub(super) fn compared(comparison: &Comparison) -> Value {
     json!({
         "pairs": comparison.n,
@@ -59,7 +59,7 @@ fn variant(summary: &Summary<'_>, row: &Row<'_>) -> Value {
         value["base"] = row.base.map(|base| summary.rows[base].variant.name.as_str()).into();
         value
     });
-    // serde_json writes what is not a number as null.
+    // serde_json writes NaN and infinity as null.
     json!({
         "name": row.variant.name,
         "variant": row.variant.root,

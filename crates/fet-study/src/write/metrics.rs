@@ -1,6 +1,6 @@
-//! The table of every metric: what each variant reached on the test rows, and how far the main metric may be off.
+//! Table of every metric: the test metrics of each variant, and the bootstrap interval of the main metric.
 //!
-//! The metrics themselves are defined in `fet-eval`; here they are rounded and explained.
+//! The crate `fet-eval` defines the metrics; this module rounds and explains them.
 
 use fet_eval::{Estimate, Metric};
 use serde_json::{Map, Value, json};
@@ -10,11 +10,11 @@ use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::{Row, Summary};
 use super::table::{Table, TableRow, mean_and_deviation};
 
-/// What stands where a metric is undefined.
+/// Text for an undefined metric.
 pub(super) const UNDEFINED: &str = "–";
 
-/// A row for each variant, a column for each metric; beside the main one, if all share it, its interval. Nothing without
-/// results.
+/// Returns the table, with a row for each variant and a column for each metric. If all variants share the
+/// main metric, its interval follows in the next column. Returns `None` without results.
 pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     let metrics = pooled::metrics(summary.results);
     if metrics.is_empty() {
@@ -45,10 +45,11 @@ pub(super) fn table(summary: &Summary<'_>) -> Option<Table> {
     Some(Table { header, rows: summary.rows.iter().map(row).collect() })
 }
 
-/// The column of the interval.
+/// Title of the column with the interval.
 const INTERVAL: &str = "95 % by test rows";
 
-/// A figure of `n` cells; if not all of them define it, with their number.
+/// Formats a figure of `n` cells. If some cells do not define the figure, the field includes the number of
+/// those that do.
 fn field(values: &Values, n: usize, show: impl Fn(&[f64]) -> String) -> String {
     match values.values.len() {
         0 => UNDEFINED.to_string(),
@@ -57,16 +58,16 @@ fn field(values: &Values, n: usize, show: impl Fn(&[f64]) -> String) -> String {
     }
 }
 
-/// What the figures of the table are, and why some are missing.
+/// Returns notes that define the figures of the table, and give the reasons for undefined figures.
 pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
     let metrics = pooled::metrics(summary.results);
     if metrics.is_empty() {
         return Vec::new();
     }
     let mut notes = vec![
-        "Every metric on the test rows, of the epoch that was chosen by the main metric: mean ± standard deviation over seeds. The \
-         deviation says how far another seed may be off: other weights and batches, and another split where that follows \
-         from the seed."
+        "Every metric on the test rows, at the epoch that the main metric selected: mean ± standard deviation over seeds. The \
+         deviation shows the variation with another seed: other weights and batches, and another split if the seed determines \
+         the split."
             .to_string(),
     ];
     if let Some(metric) = summary.metric {
@@ -83,8 +84,8 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
             _ => format!(" from {fewest} to {most} resamples of the test rows"),
         };
         notes.push(format!(
-            "{INTERVAL}: half the width of the 95 % bootstrap interval of the {}{drawn}, mean over the cells. It says how far \
-             other test rows may be off, with the same model; neither figure contains the other.",
+            "{INTERVAL}: half the width of the 95 % bootstrap interval of the {}{drawn}, mean over the cells. It shows the \
+             variation with other test rows, for the same model. Neither figure includes the other.",
             metric.label()
         ));
     }
@@ -100,12 +101,12 @@ pub(super) fn notes(summary: &Summary<'_>) -> Vec<String> {
     }
     if summary.metric.is_some() {
         let own = summary.rows.iter().map(|row| (row, pooled::half_widths(row)));
-        notes.extend(missing(own).map(|why| format!("{UNDEFINED}: there is no interval {why}")));
+        notes.extend(missing(own).map(|why| format!("{UNDEFINED}: the interval is undefined {why}")));
     }
     notes
 }
 
-/// In how many cells a figure is undefined, and why in the first.
+/// Returns the number of cells in which a figure is undefined, with the reason of the first such cell.
 fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<String> {
     let (mut all, mut count, mut first) = (0, 0, None);
     for (row, values) in figures {
@@ -117,7 +118,7 @@ fn missing<'a>(figures: impl Iterator<Item = (&'a Row<'a>, Values)>) -> Option<S
     first.map(|first| format!("in {count} of {all} cells ({first})."))
 }
 
-/// The same for programs, unrounded: the metrics of a row by name.
+/// Returns the metrics of a row by name as JSON, with unrounded numbers.
 pub(super) fn json(summary: &Summary<'_>, row: &Row<'_>) -> Value {
     let metrics = pooled::metrics(summary.results);
     let figures =
@@ -125,7 +126,7 @@ pub(super) fn json(summary: &Summary<'_>, row: &Row<'_>) -> Value {
     Value::Object(figures.collect())
 }
 
-/// The half widths of the main metric's intervals, likewise.
+/// Returns the half widths of the main metric's intervals as JSON, with unrounded numbers.
 pub(super) fn interval_json(row: &Row<'_>) -> Value {
     figures(&pooled::half_widths(row))
 }
@@ -136,7 +137,7 @@ fn figures(values: &Values) -> Value {
         values.values.iter().map(|(seed, value)| (seed.to_string(), json!(value))).collect();
     let undefined: Map<String, Value> =
         values.undefined.iter().map(|(seed, reason)| (seed.to_string(), json!(reason))).collect();
-    // serde_json writes what is not a number as null.
+    // serde_json writes NaN and infinity as null.
     json!({
         "mean": mean(&alone), "std": standard_deviation(&alone), "n": alone.len(), "seeds": seeds, "undefined": undefined,
     })

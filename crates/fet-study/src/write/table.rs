@@ -1,6 +1,6 @@
-//! The table of a study, a row per variant: on the terminal, as Markdown, as LaTeX.
+//! Table of a study, with a row per variant: for the terminal, as Markdown, and as LaTeX.
 //!
-//! It rounds, and only significant differences are bold; unrounded numbers are in `results.json`.
+//! Numbers are rounded, and only significant differences are bold. Unrounded numbers are in `results.json`.
 
 use comfy_table::presets::{ASCII_MARKDOWN, UTF8_FULL_CONDENSED};
 use comfy_table::{Cell as Field, CellAlignment};
@@ -10,33 +10,33 @@ use super::super::statistics::paired::Comparison;
 use super::super::statistics::{mean, standard_deviation};
 use super::super::summary::{Row, Summary};
 
-/// The contents of the table, rounded.
+/// Contents of a table, rounded.
 #[derive(Debug)]
 pub(crate) struct Table {
-    /// What each column is.
+    /// Column titles.
     pub(crate) header: Vec<String>,
-    /// A row for each variant.
+    /// Rows, one for each variant.
     pub(crate) rows: Vec<TableRow>,
 }
 
-/// A variant.
+/// Row of one variant.
 #[derive(Debug)]
 pub(crate) struct TableRow {
-    /// In the order of the header.
+    /// Fields in the order of the header.
     pub(crate) fields: Vec<String>,
-    /// Whether a test shows that it differs from its base.
+    /// True if a test shows a difference from the base.
     pub(crate) differs: bool,
 }
 
-/// The column with the difference from the base, if there is one.
+/// Index of the column with the difference from the base, if the table has one.
 pub(crate) const DIFFERENCE: usize = 3;
 
-/// Zero-width characters that mark bold text until the table is laid out.
+/// Invisible characters that mark bold text until the layout is complete.
 const BOLD: char = '\u{2061}';
 const PLAIN: char = '\u{2062}';
 
 impl Table {
-    /// The table of a summary.
+    /// Creates the main table of a summary.
     pub(crate) fn new(summary: &Summary<'_>) -> Self {
         let metric = summary.metric;
         let most = summary.rows.iter().map(|row| row.tests.len()).max().unwrap_or(0);
@@ -88,7 +88,7 @@ impl Table {
         Self { header, rows: summary.rows.iter().map(row).collect() }
     }
 
-    /// For people: a significant difference is bold on a terminal, and has a `*` elsewhere.
+    /// Formats the table for people. A significant difference is bold on a terminal, and has a `*` elsewhere.
     pub(crate) fn text(&self, is_terminal: bool) -> String {
         let mark =
             |text: &str| if is_terminal { format!("{BOLD}{text}{PLAIN}") } else { format!("* {text}") };
@@ -97,14 +97,14 @@ impl Table {
         table.to_string().replace(BOLD, "\u{1b}[1m").replace(PLAIN, "\u{1b}[0m")
     }
 
-    /// For documents.
+    /// Formats the table as Markdown.
     pub(crate) fn markdown(&self) -> String {
         let mut table = self.lay_out(|text| format!("**{text}**"));
         table.load_style(ASCII_MARKDOWN);
         format!("{table}\n")
     }
 
-    /// For papers: a `tabular` of the package booktabs.
+    /// Formats the table as a LaTeX `tabular` that uses the package booktabs.
     pub(crate) fn latex(&self) -> String {
         let mut text = format!("\\begin{{tabular}}{{l{}}}\n\\toprule\n", "r".repeat(self.header.len() - 1));
         let line = |fields: Vec<String>| format!("{} \\\\\n", fields.join(" & "));
@@ -138,14 +138,14 @@ impl Table {
     }
 }
 
-/// The name of the base, if it is the same for all.
+/// Returns the name of the base if all rows have the same base.
 fn base_name(summary: &Summary<'_>) -> Option<String> {
     let mut bases = summary.rows.iter().filter_map(|row| row.base).map(|base| summary.runs[base]);
     let first = bases.next()?;
     bases.all(|base| base == first).then(|| summary.rows[first].variant.run())
 }
 
-/// The mean of a row with its deviation.
+/// Returns the mean of a row with its standard deviation.
 pub(crate) fn spread(row: &Row<'_>, with_name: bool) -> String {
     let Some(own) = row.results.first() else { return dash() };
     let metric = own.report.metric;
@@ -153,7 +153,7 @@ pub(crate) fn spread(row: &Row<'_>, with_name: bool) -> String {
     format!("{name}{}", mean_and_deviation(&row.tests, |value| metric.show(value)))
 }
 
-/// The mean of values with their deviation; a dash without values.
+/// Returns the mean of `values` with the standard deviation, or a dash without values.
 pub(crate) fn mean_and_deviation(values: &[f64], show: impl Fn(f64) -> String) -> String {
     if values.is_empty() {
         return dash();
@@ -162,22 +162,22 @@ pub(crate) fn mean_and_deviation(values: &[f64], show: impl Fn(f64) -> String) -
     format!("{}{}", show(mean(values)), deviation.unwrap_or_default())
 }
 
-/// A number from 0 to 1: a leakage or a score.
+/// Formats a leakage or a score, from 0 to 1.
 pub(crate) fn share(value: f64) -> String {
     format!("{value:.3}")
 }
 
-/// ε, with δ if it is the same for all.
+/// Returns the title of the ε column, with δ if all rows have the same δ.
 pub(crate) fn epsilon_title(summary: &Summary<'_>) -> String {
     summary.delta().map_or_else(|| "ε".to_string(), |delta| format!("ε (δ = {delta:e})"))
 }
 
-/// The difference from the base with its interval, p, and effect.
+/// Returns the difference from the base with its interval, p, and effect size.
 pub(crate) fn compared(row: &Row<'_>, metric: Option<Metric>) -> [String; 3] {
     against(row.comparison.as_ref(), metric)
 }
 
-/// A difference with its interval, p, and effect.
+/// Returns a difference with its interval, p, and effect size.
 pub(crate) fn against(comparison: Option<&Comparison>, metric: Option<Metric>) -> [String; 3] {
     let (Some(comparison), Some(metric)) = (comparison, metric) else { return [dash(), dash(), dash()] };
     let signed = |value: f64| {
@@ -203,7 +203,7 @@ pub(crate) fn against(comparison: Option<&Comparison>, metric: Option<Metric>) -
     [difference, probability(test.corrected), effect]
 }
 
-/// ε with two digits; a dash if nothing is released.
+/// Formats ε with two decimals, or a dash if the run releases nothing.
 pub(crate) fn privacy_loss(epsilon: Option<f64>) -> String {
     match epsilon {
         None => dash(),
@@ -212,12 +212,12 @@ pub(crate) fn privacy_loss(epsilon: Option<f64>) -> String {
     }
 }
 
-/// A p-value.
+/// Formats a p-value.
 pub(crate) fn probability(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_string() } else { format!("{p:.3}") }
 }
 
-/// A number with the given digits, or a dash if it is NaN.
+/// Formats a number with `digits` decimals, or a dash for NaN.
 pub(crate) fn shown(value: f64, digits: usize) -> String {
     if value.is_nan() { dash() } else { format!("{value:.digits$}") }
 }
@@ -301,7 +301,8 @@ mod tests {
         let table = made(&reports);
         let column = table.header.iter().position(|name| name == "leakage").expect("a column");
         let column: Vec<&str> = table.rows.iter().map(|row| row.fields[column].as_str()).collect();
-        // (0.7 − 0.5) / 0.5 = 0.4 and 0.6, whose deviation is 0.1 √2; below the baseline nothing leaks.
+        // (0.7 − 0.5) / 0.5 = 0.4, and likewise 0.6; their standard deviation is 0.1 √2. Below the baseline
+        // the leakage is 0.
         assert_eq!(column, ["0.500 ± 0.141", "0.000", "—"]);
     }
 
@@ -326,8 +327,8 @@ mod tests {
         assert!(text.lines().all(|line| Some(width(line)) == first), "ragged:\n{text}");
     }
 
-    /// B is above A by 0.10, 0.11 and 0.12: t = 0.11 / (0.01 / √3) = 19.05, of which p = 0.0027 with 2 degrees of
-    /// freedom; the interval is 0.11 ± 4.3027 · 0.01 / √3 = ± 0.0248.
+    /// B exceeds A by 0.10, 0.11 and 0.12: t = 0.11 / (0.01 / √3) = 19.05, which gives p = 0.0027 with 2
+    /// degrees of freedom. The interval is 0.11 ± 4.3027 · 0.01 / √3 = ± 0.0248.
     const CLEAR: Given<'static> = &[
         (0, 0, ACCURACY, 0.5),
         (0, 1, ACCURACY, 0.6),

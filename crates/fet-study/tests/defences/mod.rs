@@ -1,17 +1,17 @@
-//! Studies with attacks from the outside: seeds that not every attack has, attacks that find nothing, and a variant that is
-//! put to none.
+//! End-to-end tests of studies with attacks: attacks that lack seeds, attacks that find nothing, and a
+//! variant without attacks.
 
 use serde_json::{Value, json};
 
 use super::study::{Study, check};
 
-/// Two defences under three attacks, one of which finds nothing.
+/// Two defences under three attacks; one of the attacks finds nothing.
 const ATTACKED: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1, 2]\n\
     [ablation.axes]\n\"attack.kind\" = [\"gradient-norm\", \"reconstruction\", \"blind\"]\n\
     [[ablation.variants]]\nname = \"plain\"\nset = [\"defence.leak=0.5\", \"defence.test=0.9\"]\n\
     [[ablation.variants]]\nname = \"noise\"\nset = [\"defence.leak=0.125\", \"defence.test=0.8\"]\n";
 
-/// A variant without attacks.
+/// Variant without attacks.
 const ALONE: &str =
     "[[ablation.variants]]\nname = \"alone\"\nattacked = false\nset = [\"defence.test=0.7\"]\n";
 
@@ -47,13 +47,13 @@ fn an_attack_on_fewer_seeds_stands_with_their_number() {
         );
     }
 
-    // With the other seeds there is a score, of the two attacks that find something.
+    // After the remaining seeds have run, there is a score for the two attacks that find something.
     let outcome = study.ablate("", &[]);
     assert_eq!((outcome.code, study.calls().len()), (0, 18), "{outcome:?}");
     let table = study.read("runs/tiny/table.md");
     check(&table, &[nothing, "a leakage of 1 without loss of utility scores 0.586"]);
     assert!(!table.contains("(n = ") && !table.contains("No C-DCS"), "{table}");
-    // As computed in `ablate.rs` for these two alone.
+    // `ablate.rs` computes the same score for these two attacks alone.
     check(&table, &["0.841 ± 0.057"]);
     let mean = self::defences(&study)["defences"][1]["c_dcs"]["mean"].as_f64().expect("a score");
     assert!((mean - 0.841_013).abs() < 1e-6, "{mean}");
@@ -70,7 +70,7 @@ fn a_variant_without_attacks_is_a_row_of_dashes() {
     let row = table.lines().rfind(|line| line.starts_with("| alone")).expect("a row");
     let fields: Vec<&str> = row.split('|').map(str::trim).collect();
     assert_eq!(fields[1..fields.len() - 1], ["alone", "71.00 ± 1.00", "—", "—", "—", "—", "—", "—"]);
-    check(&table, &["Put to no attack: alone."]);
+    check(&table, &["Not attacked: alone."]);
     check(&study.read("runs/tiny/report.html"), &["alone is worse than plain by 20.00 points"]);
     assert!(!study.read("runs/tiny/leakage.svg").contains("alone"));
 }

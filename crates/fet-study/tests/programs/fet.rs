@@ -1,20 +1,23 @@
-//! Stands in for `fet` in the tests of the harness: says the same lines and writes the same files, and trains nothing.
-//! Lines and files are made of the records of `fet-eval`, so that the stand-in cannot drift from `fet`.
+//! Stand-in for `fet` in the tests of the harness: prints the same lines and writes the same files, but
+//! trains no model. The lines and files consist of records from `fet-eval`, so that the stand-in cannot
+//! drift from `fet`.
 //!
-//! `show --batch` and `run` resolve to the file's name, the settings, the device and the seed. FAKE_FET steers it:
+//! `show --batch` and `run` resolve an experiment to the file's name, the settings, the device and the seed.
+//! FAKE_FET controls the behaviour:
 //!
-//! - `bad=PATTERN`: `show` refuses a cell that holds PATTERN
-//! - `fail=PATTERN`: `run` fails on one
-//! - `slow=PATTERN`: `run` waits on one until it is interrupted, for 30 seconds at most
-//! - `limited=PATTERN`: `run` is ended from outside after an epoch, and has done six when it is called for the sixth time
+//! - `bad=PATTERN`: `show` refuses a cell whose command line contains PATTERN
+//! - `fail=PATTERN`: `run` fails on such a cell
+//! - `slow=PATTERN`: `run` waits on such a cell until it is interrupted, at most 30 seconds
+//! - `limited=PATTERN`: `run` is ended from outside after each epoch, five times; the sixth call completes
 //! - `stuck=PATTERN`: `run` is ended from outside before its first epoch ends
-//! - `elsewhere=PATTERN`: `run` says that another process works on one
+//! - `elsewhere=PATTERN`: `run` ends with the exit code for another process that works on the cell
 //!
-//! A setting `attack.kind=KIND` is kept apart from the others, and the report has what the attack found: labels for a kind
-//! that begins with "gradient", else features. `defence.leak=L` says how far it comes, L + seed / 8, and `defence.test=T`
-//! what the run reaches, T + 0.01 · seed. The kind "blind" finds nothing.
+//! A setting `attack.kind=KIND` is separate from the other settings, and the report contains the result of
+//! the attack. The target is the labels for a kind that begins with "gradient", otherwise the features.
+//! `defence.leak=L` sets the leakage to L + seed / 8, and `defence.test=T` sets the test metric to T + 0.01 ·
+//! seed. The kind "blind" finds nothing.
 //!
-//! FAKE_DATA is the checksum of the data. Every `run` leaves its command line in FAKE_FET_CALLS.
+//! FAKE_DATA is the checksum of the data. Every `run` records its command line in FAKE_FET_CALLS.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -41,7 +44,7 @@ struct Arguments {
     device: String,
     seed: u64,
     out: PathBuf,
-    /// All of it, as one line.
+    /// Whole command line, as one line.
     line: String,
 }
 
@@ -79,7 +82,7 @@ impl Arguments {
         Ok(parsed)
     }
 
-    /// What `fet` would resolve the experiment to.
+    /// Returns the identity that `fet` would resolve the experiment to.
     fn identity(&self, sets: &[String], seed: u64) -> Result<Identity> {
         let text = std::fs::read_to_string(&self.file)?;
         let name = text.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
@@ -90,7 +93,7 @@ impl Arguments {
         })
     }
 
-    /// Whether FAKE_FET steers this command line so.
+    /// Returns true if FAKE_FET asks for the behaviour `how` on this command line.
     fn is_steered(&self, how: &str) -> bool {
         pattern(how).is_some_and(|pattern| self.line.contains(&pattern))
     }
@@ -109,13 +112,13 @@ fn experiment(name: &str, sets: &[String], device: &str, seed: u64) -> Value {
     experiment
 }
 
-/// The number that the sets give `path`.
+/// Returns the number that `sets` assign to `path`.
 fn number(sets: &[String], path: &str) -> Option<f64> {
     let mut own = sets.iter().filter_map(|set| set.strip_prefix(path)?.strip_prefix('='));
     own.next_back()?.parse().ok()
 }
 
-/// What the attack that the experiment names found.
+/// Returns the result of the experiment's attack, if it has one.
 fn attack(experiment: &Value, sets: &[String], seed: u64) -> Option<AttackRecord> {
     let kind = experiment["attack"]["kind"].as_str()?.to_string();
     let found = number(sets, "defence.leak").unwrap_or(0.0) + seed as f64 / 8.0;
@@ -207,12 +210,12 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
         test: Some(result),
         traffic: Traffic::default(),
     };
-    // A study with neighbours gets a result that varies with them, one with dropout another.
+    // The result varies with the number of neighbours or with the dropout, if the study sets one of them.
     let sets = arguments.sets.join(" ");
     let vary = |byte: u8| f64::from(byte) / 256.0 / 10.0;
     let test = number(&arguments.sets, "defence.test").map(|test| test + 0.01 * seed as f64);
     let varied = if let Some(share) = number(&arguments.sets, "method.dropout") {
-        // Best at 0.25, by whatever epochs.
+        // A dropout of 0.25 is best, for any number of epochs.
         -(share - 0.25).abs()
     } else if sets.contains("neighbours") {
         vary(fet_io::sha256(sets.as_bytes())[0])
@@ -250,8 +253,8 @@ fn report(arguments: &Arguments, rows: Rows) -> Result<Report> {
     })
 }
 
-/// What a model gave for 60 rows that differ with the seed, but for the accuracy, which is `test`, in an interval of 0.1 on
-/// either side.
+/// Evaluates 60 rows that differ with the seed. The accuracy is replaced by `test`, with an interval of 0.1
+/// on either side.
 fn evaluation(seed: u64, test: f64) -> Result<Evaluation> {
     let truth: Vec<f64> = (0..60).map(|row| f64::from(row % 2)).collect();
     let output: Vec<f64> =

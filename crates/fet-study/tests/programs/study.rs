@@ -1,4 +1,4 @@
-//! The harness as a command, as the tests of this crate call it. `cargo xtask ablate` is the command for people.
+//! The harness as a command for the tests of this crate. Users call `cargo xtask ablate`.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ struct Command {
     arguments: Arguments,
 }
 
-/// With `tune` as the last word.
+/// Command line of a search: the arguments of `tune`, and the word `tune` at the end.
 #[derive(Debug, Parser)]
 struct Search {
     #[command(flatten)]

@@ -1,6 +1,6 @@
-//! A study in a folder of its own, run by the harness with a stand-in for `fet`.
+//! A study in a temporary folder, run by the harness with a stand-in for `fet`.
 //!
-//! The harness and the stand-in are programs of `tests/programs`.
+//! The harness and the stand-in are the programs in `tests/programs`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub(crate) const STUDY: &str = "name = \"tiny\"\n[ablation]\nseeds = [0, 1]\n\
     [[ablation.variants]]\nname = \"Full\"\n\
     [[ablation.variants]]\nname = \"No mask\"\nset = [\"encoder.mask=false\"]\n";
 
-/// A folder with `tiny.toml` in it, in which the harness is called.
+/// Working directory of the harness, with the study as `tiny.toml`.
 pub(crate) struct Study(TempDir);
 
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Study {
         fs::read_to_string(self.path(path)).expect(path)
     }
 
-    /// The command lines of every run so far.
+    /// Returns the command lines of all runs so far.
     pub(crate) fn calls(&self) -> Vec<String> {
         let text = fs::read_to_string(self.path("calls")).unwrap_or_default();
         text.lines().map(str::to_string).collect()

@@ -1,5 +1,6 @@
-//! The search over settings from the outside, with a stand-in for `fet`: who goes on, what is told, and that it resumes.
-//! The stand-in's result is best at a dropout of 0.25; without any it has nothing taken off.
+//! End-to-end tests of the search over settings, with a stand-in for `fet`: survivors, output and resuming.
+//! The stand-in's result is best at a dropout of 0.25. Without a dropout setting the stand-in deducts
+//! nothing.
 
 use serde_json::Value;
 
@@ -21,7 +22,8 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
     let study = Study::new(SEARCH);
     let found = tune(&study, "", &["--variant", "Full"]);
     assert_eq!(found.code, 0, "{found:?}");
-    // 9, then 3 (and the experiment as it is, if it is none of them), then 1 and that.
+    // 9 candidates, then 3 (and the unchanged experiment, if it is not one of these), then 1 and the
+    // unchanged experiment.
     let calls = study.calls();
     let with =
         |epochs: &str| calls.iter().filter(|call| call.contains(&format!("train.epochs={epochs} "))).count();
@@ -37,8 +39,8 @@ fn the_best_goes_on_and_is_told_with_the_experiment_as_it_is() {
             "Rung 1 of 3: 9 candidates, 1 epoch",
             "Rung 3 of 3: 2 candidates, 9 epochs",
             "Best: candidate",
-            "on 1 validation rows that selected no epoch",
-            "the experiment as it is has accuracy -15.00 %",
+            "on 1 validation rows that were not used to select an epoch",
+            "the unchanged experiment has accuracy -15.00 %",
             "No test row was used",
             "fet run tiny.toml --set 'method.dropout=0.9' --set 'method.dropout=0.",
         ],
@@ -74,10 +76,10 @@ fn the_mean_over_seeds_counts_and_a_profile_applies() {
         calls.iter().all(|call| call.contains("data.rows=5 --set a.b=1 --set name=tiny-tune-quick")),
         "{calls:?}"
     );
-    // Two candidates in the first rung, the better one alone in two more; two seeds.
+    // With two seeds: two candidates in the first rung, and only the better one in the next two rungs.
     assert_eq!(calls.len(), 8, "{calls:?}");
-    // 0.5 and 0.6 with nothing taken off.
-    check(&found.stdout, &["│ as it is ", "55.00 ± 7.07", "nothing that was drawn is better"]);
+    // The results 0.5 and 0.6, with nothing deducted.
+    check(&found.stdout, &["│ as it is ", "55.00 ± 7.07", "no drawn candidate is better"]);
 }
 
 #[test]
@@ -95,20 +97,20 @@ fn a_candidate_that_fails_or_is_refused_is_left_out() {
     assert_eq!(refused.code, 0, "{refused:?}");
     check(
         &refused.stderr,
-        &["1 of 4 candidates are refused and left out; the first: tiny.toml: encoder.mask"],
+        &["1 of 4 candidates are invalid and left out; the first: tiny.toml: encoder.mask"],
     );
     check(&refused.stdout, &["Rung 1 of 3: 3 candidates"]);
 
     let study = Study::new(SEARCH);
     let failed = tune(&study, &format!("fail={drawn}"), &["--candidates", "4"]);
     assert_eq!(failed.code, 0, "{failed:?}");
-    check(&failed.stderr, &["is out of the search"]);
+    check(&failed.stderr, &["leaves the search"]);
     assert!(!failed.stdout.contains(&drawn), "{}", failed.stdout);
 
     let study = Study::new(SEARCH);
     let none = tune(&study, "fail=train.epochs", &[]);
     assert_eq!(none.code, 1, "{none:?}");
-    check(&none.stderr, &["no candidate could be run; the first problem"]);
+    check(&none.stderr, &["no candidate completed the rung; the first problem"]);
     assert!(!study.path("runs/tiny-tune/tune.json").exists());
 }
 
@@ -121,7 +123,7 @@ fn a_search_at_fault_says_so() {
         check(&outcome.stderr, parts);
         assert!(study.calls().is_empty(), "{outcome:?}");
     };
-    check_fault("name = \"tiny\"\n", &[], &["tiny.toml", "no table `[tune]`"]);
+    check_fault("name = \"tiny\"\n", &[], &["tiny.toml", "table `[tune]`"]);
     check_fault(SEARCH, &["--variant", "Fall"], &["--variant", "\"Fall\"", "[\"Full\", \"Plain\"]"]);
     check_fault(SEARCH, &["--profile", "slow"], &["--profile", "\"slow\"", "quick"]);
     check_fault(SEARCH, &["--candidates", "1"], &["tune.candidates", "from 2"]);
@@ -133,7 +135,7 @@ fn a_search_at_fault_says_so() {
     let study = Study::new(&alike);
     let outcome = tune(&study, "", &[]);
     assert_eq!(outcome.code, 0, "{outcome:?}");
-    check(&outcome.stderr, &["1 of 3 candidates were drawn twice, and run once"]);
+    check(&outcome.stderr, &["1 of 3 candidates are duplicates and run only once"]);
     let empty = "name = \"tiny\"\n[tune]\n";
     check_fault(empty, &[], &["tune.space", "is empty"]);
 }

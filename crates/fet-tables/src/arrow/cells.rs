@@ -1,4 +1,4 @@
-//! The cells of an Arrow array as numbers, as points in time, or as text.
+//! Converts the cells of an Arrow array to numbers, points in time, or text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
@@ -12,22 +12,22 @@ use crate::table::MISSING_DATE;
 
 const DAY: i64 = 86_400_000_000;
 
-/// A cell that cannot stand.
+/// Invalid cell.
 pub(super) struct Bad {
-    /// Its row in the array, from 0.
+    /// Row of the cell in the array, from 0.
     pub(super) row: usize,
     pub(super) value: String,
     pub(super) fault: Fault,
 }
 
-/// What was seen in some cells.
+/// Properties that some cells have.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) rounded: bool,
     pub(super) finer: bool,
 }
 
-/// Adds the cells of an array of numbers; a NaN is a missing one.
+/// Adds the cells of an array of numbers; NaN counts as missing.
 pub(super) fn numbers(array: &dyn Array, values: &mut Vec<f64>, seen: &mut Seen) -> Result<(), Bad> {
     use DataType as T;
     match array.data_type() {
@@ -45,7 +45,7 @@ pub(super) fn numbers(array: &dyn Array, values: &mut Vec<f64>, seen: &mut Seen)
         T::Decimal32(_, scale) => decimals::<Decimal32Type>(array, values, *scale, i128::from),
         T::Decimal64(_, scale) => decimals::<Decimal64Type>(array, values, *scale, i128::from),
         T::Decimal128(_, scale) => decimals::<Decimal128Type>(array, values, *scale, |value| value),
-        // Too wide for a short way: by its digits.
+        // The value exceeds 128 bits, so its digits are parsed instead.
         T::Decimal256(..) => decimals::<Decimal256Type>(array, values, i8::MIN, |_| 0),
         other => Err(unforeseen(other)),
     }
@@ -88,8 +88,9 @@ fn finite<T: ArrowPrimitiveType>(
     Ok(())
 }
 
-/// A decimal is the nearest number to its digits. Up to 2^53 and ten to the 22nd both are exact, so that one division gives
-/// it; else its text is parsed.
+/// Adds the cells of an array of decimals, each as the double nearest to its digits. Up to 2^53, with at most
+/// 22 decimals, the digits and the power of ten are exact, so that one division gives the result. Otherwise
+/// the decimal's text is parsed.
 fn decimals<T: ArrowPrimitiveType + DecimalType>(
     array: &dyn Array,
     values: &mut Vec<f64>,
@@ -106,7 +107,8 @@ fn decimals<T: ArrowPrimitiveType + DecimalType>(
             Some(_) => {
                 let text = cells.value_as_string(row);
                 number::number(&text).filter(|number| number.is_finite()).ok_or_else(|| {
-                    let fault = Fault::new("must be a decimal within double precision", "write it smaller");
+                    let fault =
+                        Fault::new("must be a decimal within double precision", "write a smaller number");
                     Bad { row, value: text, fault }
                 })?
             }
@@ -170,7 +172,7 @@ fn points<T: ArrowPrimitiveType>(
     Ok(())
 }
 
-/// Calls `cell` with each cell as text, none for a missing one.
+/// Calls `cell` with each cell as text, or with `None` for a missing cell.
 pub(super) fn each_text(
     array: &dyn Array,
     mut cell: impl FnMut(Option<&str>) -> Result<(), Fault>,
@@ -254,7 +256,7 @@ fn bytes<'a>(
         let text = bytes.map(std::str::from_utf8).transpose().map_err(|error| {
             let rule = format!("must be valid UTF-8; byte {} of the cell is not", error.valid_up_to() + 1);
             let value = String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned();
-            Bad { row, value, fault: Fault::new(rule, "write the column as text, or name it in `drop`") }
+            Bad { row, value, fault: Fault::new(rule, "write the column as text, or add it to `drop`") }
         })?;
         cell(text).map_err(|fault| Bad { row, value: text.unwrap_or_default().into(), fault })?;
     }
@@ -277,8 +279,8 @@ fn decimal_texts<T: ArrowPrimitiveType + DecimalType>(
     owned((0..cells.len()).map(|row| (!cells.is_null(row)).then(|| cells.value_as_string(row))), cell)
 }
 
-/// A column's type is looked at before its arrays are; an array of another type means a damaged file.
+/// Returns the error for an array whose type differs from the type of its column, which means a damaged file.
 fn unforeseen(found: &DataType) -> Bad {
-    let fault = Fault::new("must be of the column's type", "the file is damaged; write it anew");
+    let fault = Fault::new("must have the column's type", "the file is damaged; write it again");
     Bad { row: 0, value: found.to_string(), fault }
 }

@@ -11,23 +11,23 @@ use crate::number;
 use crate::options::{Kind, Missing, Options};
 use crate::table::{Column, Values};
 
-/// What the file says a column holds.
+/// Kind of a column according to the file.
 #[derive(Clone, Copy, PartialEq)]
 enum Declared {
     Number,
     Date,
     Text,
-    /// Truth values, or strings by number.
+    /// Booleans, or dictionary-encoded values.
     Category,
 }
 
-/// A column that is being filled.
+/// Column that is being filled.
 pub(super) struct ArrowColumn<'a> {
     name: String,
     file: &'a str,
     declared: Declared,
     kind: Option<&'a Kind>,
-    /// The kind as far as marks of missing cells go.
+    /// Kind that decides which marks of missing cells apply.
     marked: Option<&'a Kind>,
     filler: Filler,
     missing: Missing,
@@ -36,8 +36,10 @@ pub(super) struct ArrowColumn<'a> {
 }
 
 impl<'a> ArrowColumn<'a> {
+    /// Creates an empty column.
+    ///
     /// # Errors
-    /// The column's type has no place in a table.
+    /// Fails if a table cannot represent the column's type.
     pub(super) fn new(field: &Field, file: &'a str, options: &'a Options) -> Result<Self, TableError> {
         let name = field.name().clone();
         let declared =
@@ -45,7 +47,7 @@ impl<'a> ArrowColumn<'a> {
         let kind = options.kinds.get(&name);
         let filler = match (declared, kind) {
             (Declared::Number, None) => Filler::new(Some(&Kind::Number), false),
-            // What the file stores as a date needs no form.
+            // A date column of the file needs no format.
             (Declared::Date, None | Some(Kind::Date { .. })) => {
                 Filler::new(Some(&Kind::Date { format: None }), false)
             }
@@ -56,7 +58,7 @@ impl<'a> ArrowColumn<'a> {
         Ok(Self { name, file, declared, kind, marked, filler, missing, rows: 0, seen: Seen::default() })
     }
 
-    /// Whether the caller said what it is.
+    /// Returns true if the caller set the kind.
     pub(super) fn has_given_kind(&self) -> bool {
         self.kind.is_some()
     }
@@ -69,7 +71,7 @@ impl<'a> ArrowColumn<'a> {
         &self.name
     }
 
-    /// Adds the cells of an array, which has the column's type.
+    /// Adds the cells of an array, which must have the column's type.
     pub(super) fn push(&mut self, array: &dyn Array) -> Result<(), TableError> {
         let Self { filler, missing, seen, marked, .. } = self;
         let pushed = match (self.declared, filler) {
@@ -87,7 +89,7 @@ impl<'a> ArrowColumn<'a> {
         Ok(())
     }
 
-    /// The column and what a person may want to know about it.
+    /// Returns the column and the notes about it.
     pub(super) fn finish(self, rows: usize) -> (Column, Vec<String>) {
         let most = match (self.kind, self.declared) {
             (Some(_), _) => usize::MAX,
@@ -98,25 +100,27 @@ impl<'a> ArrowColumn<'a> {
         let mut notes = Vec::new();
         let mut note = |text: &str| notes.push(format!("column `{}`: {text}", self.name));
         if self.seen.rounded {
-            note(
-                "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
-            );
+            note("integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text");
         }
         if self.seen.finer {
             note("times finer than a microsecond are cut off");
         }
         if self.kind.is_none() && self.declared == Declared::Text {
             if all(&values, |cell| number::number(cell).is_some()) {
-                note("the file calls it text, though it looks like numbers; set its kind to number if it is");
+                note(
+                    "the file declares text, but the cells look like numbers; set its kind to number if they are",
+                );
             } else if all(&values, |cell| date::date(cell).is_some()) {
-                note("the file calls it text, though it looks like dates; set its kind to date if it is");
+                note(
+                    "the file declares text, but the cells look like dates; set its kind to date if they are",
+                );
             }
         }
         (Column { name: self.name, values }, notes)
     }
 }
 
-/// Whether the categories, or the first thousand texts, are all so.
+/// Returns true if `is` holds for all categories, or for the first thousand texts.
 fn all(values: &Values, is: impl Fn(&str) -> bool) -> bool {
     match values {
         Values::Category { names, .. } => !names.is_empty() && names.iter().all(|name| is(name)),
@@ -143,17 +147,17 @@ fn declared(data_type: &DataType) -> Result<Declared, String> {
         T::Boolean => Ok(Declared::Category),
         T::Dictionary(_, values) => declared(values).map(|_| Declared::Category),
         T::List(_) | T::LargeList(_) | T::ListView(_) | T::LargeListView(_) | T::FixedSizeList(..) => {
-            Err("holds a list in each row; name it in `drop`, or unnest it into columns of its own".into())
+            Err("contains a list in each row; add it to `drop`, or unnest it into separate columns".into())
         }
         T::Struct(_) | T::Map(..) | T::Union(..) => {
-            Err("holds several values in each row; name it in `drop`, or flatten it into columns of its own"
+            Err("contains several values in each row; add it to `drop`, or flatten it into separate columns"
                 .into())
         }
         T::Time32(_) | T::Time64(_) | T::Duration(_) | T::Interval(_) => Err(format!(
-            "holds times without a date ({data_type}); name it in `drop`, or write it as a number"
+            "contains times without a date ({data_type}); add it to `drop`, or write it as a number"
         )),
-        other => {
-            Err(format!("is of the type {other}, which is not read; name it in `drop`, or write it as text"))
-        }
+        other => Err(format!(
+            "has the type {other}, which is not supported; add it to `drop`, or write it as text"
+        )),
     }
 }

@@ -13,7 +13,7 @@ use crate::error::TableError;
 use crate::options::Options;
 use crate::table::Table;
 
-/// Reads an Arrow file that is in memory.
+/// Reads an Arrow file from memory.
 pub(crate) fn read_file(bytes: &[u8], file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || {
         if !is_within(bytes) {
@@ -24,7 +24,8 @@ pub(crate) fn read_file(bytes: &[u8], file: &str, options: &Options) -> Result<T
     })
 }
 
-/// Whether every part that the file's footer names lies in the file: the reader asks for as much memory as is named there.
+/// Returns true if every block named in the file's footer lies within the file. The check is necessary
+/// because the reader allocates as much memory as the footer says.
 fn is_within(bytes: &[u8]) -> bool {
     let Some((rest, [a, b, c, d, magic @ ..])) = bytes.split_last_chunk::<10>() else { return false };
     let length = u32::from_le_bytes([*a, *b, *c, *d]) as usize;
@@ -44,7 +45,7 @@ fn is_within(bytes: &[u8]) -> bool {
         .all(|blocks| blocks.iter().all(fits))
 }
 
-/// Reads an Arrow stream that is in memory.
+/// Reads an Arrow stream from memory.
 pub(crate) fn read_stream(bytes: &[u8], file: &str, options: &Options) -> Result<Table, TableError> {
     guarded(file, || {
         let reader = StreamReader::try_new(bytes, None).map_err(|error| damaged(file, error))?;

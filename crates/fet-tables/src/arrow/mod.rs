@@ -1,5 +1,5 @@
-//! Parquet and Arrow files. Their columns have types, which are kept: what a file calls text never becomes a number unless
-//! the caller says so. Nested columns are refused by name.
+//! Parquet and Arrow files. The types of their columns are kept: a text column of the file becomes numbers
+//! only if the caller asks for it. Nested columns are refused by name.
 
 mod cells;
 mod column;
@@ -21,20 +21,20 @@ use column::ArrowColumn;
 pub(crate) use ipc::{read_file, read_stream};
 pub(crate) use parquet::{Source, read_parquet};
 
-/// Runs a reader of other authors. They check what they read, but not everywhere: of 6,000 damaged Parquet and Arrow files in
-/// `tests/mutations.rs` some 60 make them panic, most at an offset past the end of an Arrow file. Here that is an error;
-/// the panic's own message still goes to standard error.
+/// Runs a third-party reader and turns its panics into errors. The readers check most input, but not all:
+/// about 60 of the 6,000 damaged Parquet and Arrow files in `tests/mutations.rs` make them panic, mostly at
+/// an offset beyond the end of an Arrow file. The panic's own message still goes to standard error.
 fn guarded<T>(file: &str, read: impl FnOnce() -> Result<T, TableError>) -> Result<T, TableError> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(TableError::file(
             file,
-            "is damaged: its reader stopped at an impossible value (write the file anew)",
+            "is damaged: its reader stopped at an impossible value (write the file again)",
         ))
     })
 }
 
-/// The error of a reader of other authors. Its words are of use where they say what it does not read; of damaged bytes they tell
-/// which of its own types they are not.
+/// Returns the error for a failure of a third-party reader. The message quotes the reader only if it names an
+/// unsupported feature. For damaged bytes, the reader would only mention its internal types.
 fn damaged(file: &str, error: impl std::fmt::Display) -> TableError {
     let error = error.to_string();
     let lower = error.to_lowercase();
@@ -44,11 +44,11 @@ fn damaged(file: &str, error: impl std::fmt::Display) -> TableError {
     let why = if says_what { format!(" ({error})") } else { String::new() };
     TableError::file(
         file,
-        format!("is damaged, cut off, or of a kind that is not read{why}: write the file anew"),
+        format!("is damaged, truncated, or of an unsupported kind{why}: write the file again"),
     )
 }
 
-/// The wanted columns with their places in the file, empty as yet.
+/// Returns the wanted columns, still empty, with their indices in the file.
 fn columns<'a>(
     schema: &SchemaRef,
     file: &'a str,
@@ -57,7 +57,7 @@ fn columns<'a>(
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let mut seen = HashSet::new();
     if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
-        return Err(TableError::column(file, twice, "stands twice in the file (rename one)"));
+        return Err(TableError::column(file, twice, "appears twice in the file (rename one)"));
     }
     wanted(&names, file, options)?
         .into_iter()
@@ -65,17 +65,18 @@ fn columns<'a>(
         .collect()
 }
 
-/// The table of columns that are filled.
+/// Creates the table from filled columns.
 fn table(columns: Vec<ArrowColumn<'_>>, file: &str, options: &Options) -> Result<Table, TableError> {
     let rows = columns.first().map_or(0, ArrowColumn::rows);
     if let Some(other) = columns.iter().find(|column| column.rows() != rows) {
-        let problem = format!("has {} rows where others have {rows}; the file is damaged", other.rows());
+        let problem =
+            format!("has {} rows, but other columns have {rows}; the file is damaged", other.rows());
         return Err(TableError::column(file, other.name(), problem));
     }
     if rows == 0 {
         return Err(TableError::file(file, "has no rows"));
     }
-    // What was a column before stays one in a table where it has no value.
+    // A column whose kind the caller set may be empty in this table.
     let given: Vec<bool> = columns.iter().map(ArrowColumn::has_given_kind).collect();
     let finished: Vec<_> = columns.into_par_iter().map(|column| column.finish(rows)).collect();
     let (mut columns, mut notes) = (Vec::new(), Vec::new());

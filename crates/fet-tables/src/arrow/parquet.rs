@@ -1,4 +1,5 @@
-//! Parquet, each column by a thread of its own, so that a wide file needs no more memory than its table and a few pages.
+//! Parquet reader. It decodes the columns in parallel, so that even a wide file needs only the memory of its
+//! table and a few pages.
 
 use std::path::Path;
 
@@ -17,10 +18,10 @@ use crate::error::TableError;
 use crate::options::Options;
 use crate::table::Table;
 
-/// How many rows are decoded at a time.
+/// Number of rows that are decoded at a time.
 const BATCH: usize = 8192;
 
-/// Where a Parquet file is.
+/// Location of a Parquet file.
 pub(crate) enum Source<'a> {
     Path(&'a Path),
     Bytes(Bytes),
@@ -34,7 +35,7 @@ pub(crate) fn read_parquet(source: &Source<'_>, file: &str, options: &Options) -
     })
 }
 
-/// `open` gives a reader of the file that shares no position with another.
+/// Reads the file. Each call of `open` must return a reader with an independent position.
 fn read<R: ChunkReader + 'static>(
     open: impl Fn() -> std::io::Result<R> + Sync,
     file: &str,

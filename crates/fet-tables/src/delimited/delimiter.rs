@@ -1,18 +1,18 @@
-//! Which byte stands between the cells. It is the one that gives all first rows as many cells as the header, and of these
-//! the one that gives the most.
+//! Detects the delimiter: the byte that gives all first rows as many cells as the header. If several bytes
+//! do, the byte with the most cells wins.
 
 use csv::{ByteRecord, ReaderBuilder};
 
 use crate::error::TableError;
 
-/// What is tried, in this order where two do equally well.
+/// Candidates; the first wins a tie.
 const KNOWN: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// How much of the text is looked at.
+/// Number of bytes of the text that are examined.
 const BYTES: usize = 1 << 16;
 const ROWS: usize = 100;
 
-/// The delimiter, given or detected, and a note that says which was detected.
+/// Returns the given or detected delimiter, with a note if it was detected.
 pub(super) fn choose(bytes: &[u8], file: &str, given: Option<u8>) -> Result<(u8, Vec<String>), TableError> {
     match given {
         Some(b'"' | b'\r' | b'\n' | 0x80..) => {
@@ -28,7 +28,7 @@ pub(super) fn choose(bytes: &[u8], file: &str, given: Option<u8>) -> Result<(u8,
     }
 }
 
-/// For a message.
+/// Formats a delimiter for a message.
 pub(super) fn name(delimiter: u8) -> String {
     match delimiter {
         b'\t' => "tab".into(),
@@ -39,7 +39,7 @@ pub(super) fn name(delimiter: u8) -> String {
 fn detect(bytes: &[u8]) -> u8 {
     let start = &bytes[..bytes.len().min(BYTES)];
     let is_cut = start.len() < bytes.len();
-    // The last is kept of those that do equally well, so they are tried from behind.
+    // `max_by_key` returns the last of several maxima, so the candidates are tried in reverse order.
     let best = KNOWN.into_iter().rev().max_by_key(|delimiter| {
         let cells = cells(start, *delimiter, is_cut);
         let header = cells.first().copied().unwrap_or(0);
@@ -48,7 +48,7 @@ fn detect(bytes: &[u8]) -> u8 {
     best.unwrap_or(b',')
 }
 
-/// The number of cells in each of the first rows.
+/// Returns the number of cells in each of the first rows.
 fn cells(start: &[u8], delimiter: u8, is_cut: bool) -> Vec<usize> {
     let mut reader =
         ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(start);

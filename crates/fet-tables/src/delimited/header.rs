@@ -1,4 +1,4 @@
-//! The names of the columns of a text file.
+//! Header of a text file: the names of the columns.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -9,13 +9,13 @@ use super::BLANK;
 use crate::error::{Place, TableError};
 use crate::number::number;
 
-/// The columns' names, and where in the text the first row may begin.
+/// Names of the columns, and the offset at which the rows begin.
 pub(super) struct Header {
     pub(super) names: Vec<String>,
     pub(super) end: usize,
 }
 
-/// The text without the mark that some programs put before it.
+/// Returns the text without its byte order mark.
 pub(super) fn without_mark<'a>(bytes: &'a [u8], file: &str) -> Result<&'a [u8], TableError> {
     match bytes {
         [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
@@ -26,14 +26,15 @@ pub(super) fn without_mark<'a>(bytes: &'a [u8], file: &str) -> Result<&'a [u8], 
     }
 }
 
-/// The delimiter that a spreadsheet's hint (`sep=;` in a line of its own before the header) names, and where the text goes on.
+/// Returns the delimiter of a spreadsheet's hint (`sep=;` on a separate line before the header), and the
+/// offset of the header.
 pub(super) fn hint(bytes: &[u8]) -> Option<(u8, usize)> {
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
     let line = bytes[..end].trim_ascii_end();
     let line = line.strip_prefix(b"\"").and_then(|line| line.strip_suffix(b"\"")).unwrap_or(line);
     match line {
         [b's' | b'S', b'e' | b'E', b'p' | b'P', b'=', delimiter] => Some((*delimiter, end + 1)),
-        // A tab at the end of the line was trimmed away.
+        // Trimming has removed a tab at the end of the line.
         [b's' | b'S', b'e' | b'E', b'p' | b'P', b'='] if bytes[..end].contains(&b'\t') => {
             Some((b'\t', end + 1))
         }
@@ -41,7 +42,7 @@ pub(super) fn hint(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// The first record. Names are trimmed; an empty one becomes `column_N`, with a note.
+/// Reads the first record. Names are trimmed; an empty name becomes `column_N`, with a note.
 pub(super) fn read(
     bytes: &[u8],
     start: usize,

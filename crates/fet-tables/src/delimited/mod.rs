@@ -1,6 +1,6 @@
-//! Text files with a delimiter (CSV, TSV): a header, then one row per line, cells in quotes where they hold the delimiter or
-//! a line end. The text is in memory; its rows are read twice, in pieces that threads share: once to learn what the
-//! columns are, once to fill them.
+//! Text files with a delimiter (CSV, TSV): a header, then one row per line, with quotes around cells that
+//! contain the delimiter or a line end. The text is in memory. Threads read its rows twice, in pieces: first
+//! to infer the kinds of the columns, then to fill the columns.
 
 mod delimiter;
 mod header;
@@ -25,13 +25,15 @@ use pieces::Quote;
 use survey::Survey;
 use written::WrittenSurvey;
 
-/// About how many bytes a piece has. A piece is small beside the caches' misses and large beside a thread's start.
+/// Approximate size of a piece in bytes: small enough to limit cache misses, and large enough to amortise the
+/// start of a thread.
 pub(crate) const PIECE: usize = 1 << 20;
 
-/// Goes before what is read: the crate `csv` takes U+FEFF off the beginning of what it reads, which would be off the first cell.
+/// Prefix of each piece. The crate `csv` removes a leading U+FEFF from its input; the prefix protects such a
+/// character in the first cell.
 const BLANK: &[u8] = b"\n";
 
-/// The text of a file, and what is known of its rows.
+/// Text of a file, with its header and the settings for reading it.
 struct Text<'a> {
     file: &'a str,
     bytes: &'a [u8],
@@ -41,14 +43,15 @@ struct Text<'a> {
     identifiers: bool,
 }
 
-/// A column that is wanted.
+/// Column to read.
 struct Wanted<'a> {
-    /// Its place among the cells of a row.
+    /// Index of the column among the cells of a row.
     at: usize,
     name: &'a str,
-    /// What the caller says it is.
+    /// Kind that the caller set.
     kind: Option<&'a Kind>,
-    /// The same, unless it was inferred from another table: then marks of missing cells count as in that table.
+    /// Kind that decides which marks of missing cells apply: `kind`, except a category inferred from another
+    /// table, to which the marks of that table apply.
     declared: Option<&'a Kind>,
 }
 
@@ -109,11 +112,10 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
             None => {
                 "set the column's kind to number (for 1.234,5: number:1.234,5; for 1,234.5: number:1,234.5)"
             }
-            Some(_) => "write them with a point",
+            Some(_) => "write decimal points instead",
         };
         let problem = format!(
-            "has commas before three digits in its larger numbers and in no other: if they separate thousands, take them out of \
-             the file; if they stand before decimals, {settle}"
+            "has commas before three digits, but only in its larger numbers: if the commas separate thousands, remove them from the file; if they are decimal commas, {settle}"
         );
         return Err(TableError::column(file, column.name, problem));
     }
@@ -146,7 +148,7 @@ pub(crate) fn read(bytes: &[u8], file: &str, options: &Options, piece: usize) ->
 }
 
 impl Text<'_> {
-    /// The number of rows, and what each wanted column holds.
+    /// Returns the number of rows, and a survey of each wanted column.
     fn survey(
         &self,
         pieces: &[Range<usize>],
@@ -181,7 +183,7 @@ impl Text<'_> {
         Ok(all)
     }
 
-    /// Looks for other forms of dates and numbers in the columns that have none of the plain ones.
+    /// Looks for other formats of dates and numbers in the columns without a plain format.
     fn look_again(
         &self,
         pieces: &[Range<usize>],
@@ -216,7 +218,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// The wanted columns, filled.
+    /// Fills the wanted columns.
     fn fill(
         &self,
         pieces: &[Range<usize>],
@@ -239,7 +241,8 @@ impl Text<'_> {
             Ok(fillers)
         });
         let parts: Vec<Result<Vec<Filler>, TableError>> = parts.collect();
-        // By column, so that a column's pieces are freed as soon as the column is whole.
+        // Group the pieces by column, so that the pieces of a column are freed as soon as the column is
+        // complete.
         let mut by_column: Vec<Vec<Filler>> =
             wanted.iter().map(|_| Vec::with_capacity(parts.len())).collect();
         for part in parts {
@@ -252,7 +255,8 @@ impl Text<'_> {
         Ok(whole.collect())
     }
 
-    /// The first cell of the columns that are nearly of a kind which is not of it.
+    /// Returns an error for the first cell that does not have the kind that nearly all cells of its column
+    /// have.
     fn refuse_wrong_cells(
         &self,
         pieces: &[Range<usize>],
@@ -273,8 +277,8 @@ impl Text<'_> {
                     };
                     if !is {
                         let fault = Fault::new(
-                            format!("must be a {kind} as nearly all cells of this column are"),
-                            "correct it, name it in `missing` if it stands for a missing value, or set the column's kind to \
+                            format!("must be a {kind}, like nearly all cells of this column"),
+                            "correct it, add it to `missing` if it marks a missing value, or set the column's kind to \
                              category or text",
                         );
                         return Err(TableError::cell(self.file, place(self.bytes, offset), column.name, cell, fault));
@@ -286,7 +290,7 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Calls `row` with each record of a piece and where it begins in the file.
+    /// Calls `row` with each record of a piece and its offset in the file.
     fn each(
         &self,
         piece: &Range<usize>,
@@ -327,8 +331,7 @@ impl Text<'_> {
 
     fn ragged(&self, record: &ByteRecord, offset: usize) -> TableError {
         let problem = format!(
-            "has {} cells; the header has {} with the delimiter {} (put a cell that holds the delimiter in quotes, \
-             or give another `delimiter`)",
+            "has {} cells; the header has {} with the delimiter {} (quote cells that contain the delimiter, or set another `delimiter`)",
             record.len(),
             self.header.len(),
             delimiter::name(self.delimiter),
@@ -337,7 +340,8 @@ impl Text<'_> {
     }
 }
 
-/// The line where the record at `offset` begins; a record's position may stand before the line ends that precede it.
+/// Returns the line on which the record at `offset` begins. A record's position may lie before the line ends
+/// that precede the record.
 fn place(bytes: &[u8], offset: usize) -> Place {
     let skipped = bytes[offset..].iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
     let before = &bytes[..offset + skipped];
@@ -349,7 +353,7 @@ fn place(bytes: &[u8], offset: usize) -> Place {
 fn wrong_quote(file: &str, bytes: &[u8], fault: Quote) -> TableError {
     let (at, problem) = match fault {
         Quote::NeverClosed(at) => (at, "opens a quote that is never closed"),
-        Quote::Within(at) => (at, "has a quote within a cell in quotes"),
+        Quote::Within(at) => (at, "has a quote within a quoted cell"),
     };
     let problem = format!("{problem} (close it, or double quotes that belong to the text)");
     TableError::Row { file: file.into(), place: place(bytes, at), problem }

@@ -1,25 +1,26 @@
-//! Where a text can be cut so that no record is cut. The rules of quotes are those of the crate `csv`: a quote opens a cell
-//! only as its first byte, and two quotes within are one. A cell that goes on after its closing quote, but for spaces, is refused.
+//! Cuts a text into pieces without cutting a record. The rules for quotes are those of the crate `csv`: a
+//! quote opens a cell only as its first byte, and two quotes within a quoted cell are one. After its closing
+//! quote a cell may only have spaces or tabs; otherwise it is refused.
 
 use std::ops::Range;
 
-/// Pieces of whole records that together are the rows of the text.
+/// Pieces of whole records, which together contain all rows of the text.
 pub(super) struct Pieces {
     pub(super) pieces: Vec<Range<usize>>,
-    /// Blank lines with a row after them; counted only if asked for.
+    /// Number of blank lines before a row; counted only on request.
     pub(super) blank: usize,
 }
 
-/// A quote that stands where it cannot.
+/// Misplaced quote.
 #[derive(Debug, PartialEq)]
 pub(super) enum Quote {
-    /// One that opens at this byte never closes.
+    /// The quote that opens at this byte is never closed.
     NeverClosed(usize),
-    /// A cell goes on at this byte after its closing quote.
+    /// A cell continues at this byte after its closing quote.
     Within(usize),
 }
 
-/// Cuts `bytes[start..]` after about every `size` bytes.
+/// Cuts `bytes[start..]` into pieces of about `size` bytes.
 pub(super) fn cut(
     bytes: &[u8],
     start: usize,
@@ -41,13 +42,13 @@ pub(super) fn cut(
     Ok(Pieces { pieces, blank: 0 })
 }
 
-/// Where in a cell the scan is.
+/// State of the scan within a cell.
 #[derive(PartialEq)]
 enum At {
     Start,
     Plain,
     Quoted,
-    /// After a quote within quotes, which closes the cell or is doubled.
+    /// After a quote within quotes, which either closes the cell or is the first of two.
     AfterQuote,
     /// After a space behind a closed cell.
     Closed,

@@ -1,4 +1,4 @@
-//! What the cells of a text column could be. Surveys of pieces merge into the survey of the whole, in any order.
+//! Survey of a text column: the kinds that fit its cells. The surveys of pieces can be merged in any order.
 
 use crate::date;
 use crate::error::shortened;
@@ -7,43 +7,45 @@ use crate::options::Kind;
 
 use super::written::WrittenSurvey;
 
-/// The share of cells from which a column is nearly of a kind.
+/// Minimum share of cells of a kind for a column that is nearly of this kind.
 const NEARLY: f64 = 0.9;
 
-/// What holds for every present cell so far, and what was seen in some.
+/// Properties of all present cells so far, and properties of at least one of them.
 #[derive(Clone, Debug)]
 pub(super) struct Survey {
-    /// The present cells.
+    /// Number of present cells.
     present: u64,
-    /// Of these, those that are numbers.
+    /// Number of cells that are numbers.
     numbers: u64,
-    /// And those that are dates in a form that is inferred.
+    /// Number of cells that are dates in a format that is inferred.
     dates: u64,
     commas: bool,
-    /// Every one is a number with a point.
+    /// True if every cell is a number with a decimal point.
     point: bool,
-    /// Every one is a number with a comma, and the delimiter is none.
+    /// True if every cell is a number with a decimal comma, and the delimiter is not a comma.
     comma: bool,
-    /// Every one is a date in a form that is inferred.
+    /// True if every cell is a date in a format that is inferred.
     date: bool,
-    /// Every comma has three digits behind it.
+    /// True if three digits follow every comma.
     thousands: bool,
-    /// Some cell has one comma, with one to three digits before it, the first no zero, and three behind.
+    /// True if some cell has one comma, with one to three digits before it, no leading zero, and three digits
+    /// after it.
     grouped: bool,
-    /// Some cell is a whole number without a comma.
+    /// True if some cell is a whole number without a comma.
     bare: bool,
-    /// Every whole number without a comma has at most three digits.
+    /// True if every whole number without a comma has at most three digits.
     short: bool,
-    /// Every point has three digits behind it and one to three before it, the first no zero, and other numbers have at most three digits.
+    /// True if every point has one to three digits before it, no leading zero, and three digits after it, and
+    /// all other numbers have at most three digits.
     dotted_groups: bool,
-    /// Some cell has a point.
+    /// True if some cell has a point.
     pointed: bool,
-    /// Whether the column holds keys that are compared for equality.
+    /// True if the column contains keys that are compared for equality.
     identifiers: bool,
-    /// The cells that count as missing though they are not empty, and one of them.
+    /// Number of cells that count as missing although they are not empty, and one such cell.
     marks: u64,
     mark: Option<String>,
-    /// What else the cells could be, once that was looked at.
+    /// Survey of other formats, if there was a second look.
     written: Option<WrittenSurvey>,
     leading_zero: bool,
     code: bool,
@@ -55,7 +57,8 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    /// Of no cell. `identifiers`: whether they are keys that are compared for equality; `commas`: whether a comma may stand before decimals.
+    /// Creates an empty survey. `identifiers` is true if the cells are keys that are compared for equality;
+    /// `commas` is true if a comma may be a decimal separator.
     pub(super) fn new(commas: bool, identifiers: bool) -> Self {
         Self {
             present: 0,
@@ -85,7 +88,7 @@ impl Survey {
         }
     }
 
-    /// Counts a cell that is missing though it is not empty.
+    /// Counts a cell that is missing although it is not empty.
     pub(super) fn mark(&mut self, cell: &str) {
         self.marks += 1;
         if self.mark.as_deref().is_none_or(|known| cell < known) {
@@ -93,7 +96,7 @@ impl Survey {
         }
     }
 
-    /// Looks at a cell of a column that the caller says is of `kind`.
+    /// Adds a cell. `kind` is the kind that the caller set for the column.
     pub(super) fn look(&mut self, cell: Option<&str>, kind: Option<&Kind>) {
         let Some(cell) = cell else { return };
         self.present += 1;
@@ -178,7 +181,7 @@ impl Survey {
         self.finer |= other.finer;
     }
 
-    /// Notes whether a number with a point could be one with groups of three digits.
+    /// Records whether a number with a point could have points as thousands separators.
     fn look_at_point(&mut self, cell: &str) {
         let unsigned = cell.trim_start_matches(['-', '+']);
         match unsigned.split_once('.') {
@@ -191,24 +194,25 @@ impl Survey {
         }
     }
 
-    /// Whether its cells could be dates, amounts or times in other forms than plain ones, so that a second look is due.
+    /// Returns true if a second look is necessary, because the cells could be dates, amounts or times in
+    /// other than the plain formats.
     pub(super) fn is_open(&self, given: Option<&Kind>) -> bool {
         let asks = matches!(given, None | Some(Kind::Number | Kind::Date { format: None }));
         asks && self.present > 0 && !self.identifiers && !(self.point || self.comma || self.date)
     }
 
-    /// Sets the result of a second look.
+    /// Sets the result of the second look.
     pub(super) fn set_written(&mut self, written: WrittenSurvey) {
         self.written = Some(written);
     }
 
-    /// Whether a cell is present.
+    /// Returns true if any cell is present.
     pub(super) fn any(&self) -> bool {
         self.present > 0
     }
 
-    /// What nearly all present cells are, but not every one: a column whose kind nobody has given is then no column of names,
-    /// but has cells that are wrong, or marks of missing ones.
+    /// Returns the kind of nearly all, but not all, present cells. If the caller did not set its kind, such a column is
+    /// not a column of names: it has wrong cells, or marks of missing cells.
     pub(super) fn nearly(&self) -> Option<Kind> {
         let most = |count: u64| count < self.present && count as f64 >= NEARLY * self.present as f64;
         if self.point
@@ -224,13 +228,15 @@ impl Survey {
         most(self.dates).then_some(Kind::Date { format: None })
     }
 
-    /// Whether 996 stands beside 1,033 in a column whose kind nobody has given: a comma that stands before three digits in every number
-    /// of more than three and in no other separates thousands, and is not read as one.
+    /// Returns true if the column mixes numbers such as 996 and 1,033: a comma precedes three digits in every
+    /// number of more than three digits, and in no other number. Such commas may separate thousands, so the
+    /// reader does not take them for decimal commas.
     pub(super) fn has_thousands(&self) -> bool {
         self.comma && !self.point && self.grouped && self.bare && self.short
     }
 
-    /// The kind, given or inferred, and whether numbers have a comma. None: categories or texts, by their number.
+    /// Returns the given or inferred kind, and true if numbers have a decimal comma. `None` means strings,
+    /// whose number decides between category and text.
     pub(super) fn kind(&self, given: Option<&Kind>) -> (Option<Kind>, bool) {
         let comma = self.comma && !self.point;
         let written = self.written.as_ref();
@@ -255,7 +261,7 @@ impl Survey {
         }
     }
 
-    /// What a person may want to know about the column.
+    /// Adds notes about the column for the user.
     pub(super) fn notes(&self, name: &str, given: Option<&Kind>, notes: &mut Vec<String>) {
         let (kind, comma) = self.kind(given);
         let mut note = |text: &str| notes.push(format!("column `{name}`: {text}"));
@@ -263,7 +269,7 @@ impl Survey {
             Some(Kind::Number) => {
                 if comma && self.thousands {
                     note(
-                        "read with a decimal comma; every comma has three digits behind it: if it separates thousands, set its kind to \
+                        "read with a decimal comma, although three digits follow every comma; if the commas separate thousands, set its kind to \
                          number:1,234.5",
                     );
                 } else if comma {
@@ -271,18 +277,18 @@ impl Survey {
                 }
                 if !comma && self.point && self.pointed && self.dotted_groups && given.is_none() {
                     note(
-                        "every point has three digits behind it: if it separates thousands, set its kind to number:1.234,5",
+                        "three digits follow every point; if the points separate thousands, set its kind to number:1.234,5",
                     );
                 }
                 if self.leading_zero {
                     note(
-                        "numbers with leading zeros, which are left out: 0123 and 123 are one number; if they are codes, set its kind to \
+                        "leading zeros of numbers are ignored: 0123 and 123 are the same number; if they are codes, set its kind to \
                          category or text (of a key, data.key_kind = \"text\")",
                     );
                 }
                 if self.rounded {
                     note(
-                        "integers of 2^53 and more, which may be rounded; if they are identifiers, set its kind to text",
+                        "integers of 2^53 and more may be rounded; if they are identifiers, set its kind to text",
                     );
                 }
             }
@@ -291,7 +297,7 @@ impl Survey {
                     note("dates read as DD.MM.YYYY");
                 }
                 if self.zoned && self.unzoned {
-                    note("some times have a zone and some have none, which are read as UTC");
+                    note("some times have a zone; times without a zone are read as UTC");
                 }
                 if self.finer {
                     note("times finer than a microsecond are cut off");
@@ -305,7 +311,7 @@ impl Survey {
         }
         if let Some(mark) = self.mark.as_ref().filter(|_| strings && given.is_none()) {
             note(&format!(
-                "{} cells as \"{}\" count as missing; if that is a value, set its kind to category or name other marks in `missing`",
+                "{} cells such as \"{}\" count as missing; if this is a value, set its kind to category or set other marks in `missing`",
                 self.marks,
                 shortened(mark)
             ));

@@ -1,9 +1,9 @@
-//! Where a text is cut changes nothing: neither the table nor the error.
+//! Tests that the boundaries of pieces change neither the table nor the error.
 
 use super::*;
 use crate::table::Values;
 
-/// Numbers that look random and are the same each time (xorshift64*).
+/// Deterministic pseudo-random numbers (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -19,7 +19,7 @@ impl Random {
     }
 }
 
-/// The cells of a text, and the text.
+/// Returns random cells and the text that contains them.
 fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
     let end = random.of(&["\n", "\r\n"]);
     let mut text = random.of(&["", "\u{feff}"]).to_string() + "a,\"b,b\",c" + end;
@@ -32,7 +32,7 @@ fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
         let string = format!("s{string}");
         let number = (row == 0 || random.below(4) > 0).then_some(number);
         let quoted = format!("\"{}\"", string.replace('"', "\"\""));
-        // A quote within a cell that has none at its start is an ordinary character.
+        // In a cell without a leading quote, a quote is an ordinary character.
         let bare = !string.contains([',', '\n', '\r']) && random.below(2) == 0;
         let middle = if bare { &string } else { &quoted };
         let blank = if random.below(6) == 0 { end } else { "" };
@@ -47,7 +47,7 @@ fn random_text(random: &mut Random) -> (Vec<[Option<String>; 3]>, Vec<u8>) {
     (cells, text.into_bytes())
 }
 
-/// The cells of a table, as they would be written.
+/// Returns the cells of a table as text.
 fn cells(table: &Table) -> Vec<[Option<String>; 3]> {
     let cell = |values: &Values, row: usize| match values {
         Values::Number(values) => (!values[row].is_nan()).then(|| format!("{:.1}", values[row])),
@@ -78,7 +78,8 @@ fn a_text_is_read_alike_wherever_it_is_cut() {
 
 #[test]
 fn many_strings_become_texts_wherever_they_are_cut() {
-    // The second column passes 10,000 different strings in the middle of the text, the third never passes 5 %.
+    // The second column exceeds 10,000 different strings in the middle of the text; the third never exceeds 5
+    // %.
     let rows: String = (0..25_000).map(|row| format!("{row};n{};c{}\n", row / 2, row % 1000)).collect();
     let text = format!("id;name;class\n{rows}");
     let whole = read(text.as_bytes(), "t", &Options::default(), usize::MAX).expect("a good table");
@@ -115,7 +116,7 @@ fn a_cell_may_begin_with_a_byte_order_mark_wherever_it_is_cut() {
     for piece in 1..40 {
         let table = read(text.as_bytes(), "x.csv", &Options::default(), piece).expect("a table");
         assert_eq!(table.columns[0].values.texts(), ["\u{feff}x", "\u{feff}y", "z"], "in pieces of {piece}");
-        // The first mark is the file's, the second belongs to the name.
+        // The first byte order mark is the file's; the second belongs to the name.
         assert_eq!(table.columns[0].name, "\u{feff}a");
     }
 }

@@ -1,14 +1,14 @@
-//! What the cells of a column could be beyond plain numbers and ISO dates: dates with day and month first, amounts, times of day.
-//! Surveys of pieces merge into that of the whole, in any order.
+//! Survey of formats other than plain numbers and ISO dates: dates that begin with day or month, amounts, and
+//! times of day. The surveys of pieces can be merged in any order.
 
 use crate::date;
 use crate::options::Kind;
 use crate::written::{DateOrder, Decided, Decimal, Evidence, unit};
 
-/// The share of cells from which a column is nearly of a form.
+/// Minimum share of cells of a format for a column that is nearly of this format.
 const NEARLY: f64 = 0.9;
 
-/// Something that is the same in all cells, or is not.
+/// Property that all cells may share.
 #[derive(Clone, Debug, PartialEq)]
 enum Shared {
     Unseen,
@@ -34,15 +34,15 @@ impl Shared {
     }
 }
 
-/// What was seen in the present cells.
+/// Counts and evidence from the present cells.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenSurvey {
     present: u64,
     dates: u64,
     order: Evidence,
-    /// The form of a date with `%1` and `%2` for what is first and second: `%1/%2/%Y`.
+    /// Format of the dates, with `%1` and `%2` for the first and second number: `%1/%2/%Y`.
     shape: Shared,
-    /// Dates such as 05.03.24.
+    /// Number of dates such as 05.03.24.
     short: u64,
     amounts: u64,
     decimal: Evidence,
@@ -71,7 +71,7 @@ impl WrittenSurvey {
         self.present += 1;
         let Some(first) = cell.chars().next() else { return };
         self.formulas += u64::from(first == '=');
-        // Most texts begin with a letter, and are none of these.
+        // Most texts begin with a letter and have none of these formats.
         if first.is_ascii_digit() {
             if let Some(shape) = shape(cell)
                 && DateOrder::look(cell, &mut self.order)
@@ -103,7 +103,7 @@ impl WrittenSurvey {
         self.formulas += other.formulas;
     }
 
-    /// Whether every cell is a date, an amount or a time, in whatever form.
+    /// Returns true if every cell is a date, every cell is an amount, or every cell is a time, in any format.
     pub(super) fn is_known(&self) -> bool {
         [self.dates, self.short, self.times, self.amounts].into_iter().any(|count| self.all(count))
     }
@@ -112,7 +112,7 @@ impl WrittenSurvey {
         self.present > 0 && count == self.present
     }
 
-    /// The kind that every cell has in one form alone.
+    /// Returns the kind that fits every cell in exactly one format.
     pub(super) fn kind(&self) -> Option<Kind> {
         self.date().or_else(|| self.amount())
     }
@@ -138,11 +138,11 @@ impl WrittenSurvey {
         (self.all(self.amounts) && self.unit != Shared::Different).then_some(Kind::Amount(form))
     }
 
-    /// What a person should know of a column that is read as `kind`, or as strings.
+    /// Returns a note for the user about a column that is read as `kind`, or as strings without one.
     pub(super) fn note(&self, kind: Option<&Kind>) -> Option<String> {
         match kind {
             Some(Kind::Date { format: Some(format) }) => Some(format!(
-                "dates read as date:{format}, the only form that fits all cells; set its kind if it is another"
+                "dates read as date:{format}, the only format that fits all cells; set its kind if the format is wrong"
             )),
             Some(Kind::Amount(_)) => {
                 let unit = match &self.unit {
@@ -151,7 +151,7 @@ impl WrittenSurvey {
                     _ => "",
                 };
                 Some(format!(
-                    "amounts read as numbers{unit}, in the form {}; set its kind if it is another",
+                    "amounts read as numbers{unit}, in the format {}; set its kind if the format is wrong",
                     kind?
                 ))
             }
@@ -160,7 +160,7 @@ impl WrittenSurvey {
         }
     }
 
-    /// Why a column that could be dates, amounts or times is read as strings.
+    /// Returns the reason for which a column that could be dates, amounts or times is read as strings.
     fn unread(&self) -> Option<String> {
         let nearly = |count: u64| count > 0 && count as f64 >= NEARLY * self.present as f64;
         let formats = |shape: &str| {
@@ -171,7 +171,7 @@ impl WrittenSurvey {
             let orders = self.order.decided([DateOrder::DayFirst, DateOrder::MonthFirst]);
             return Some(match (&self.shape, orders) {
                 (_, Decided::Both) => {
-                    "some dates have the day first and others the month; correct them".to_string()
+                    "some dates begin with the day and others with the month; correct them".to_string()
                 }
                 (Shared::Same(shape), _) => {
                     let [one, two] = formats(shape);
@@ -182,37 +182,36 @@ impl WrittenSurvey {
                             .replace("%Y", "YYYY")
                     };
                     format!(
-                        "dates as {} or {}, which are not told apart; set its kind to {one} or {two}",
+                        "dates could be {} or {}; set its kind to {one} or {two}",
                         shown(&one),
                         shown(&two)
                     )
                 }
-                _ => "dates in more than one form; write them in one, as 2024-03-05".to_string(),
+                _ => "dates in more than one format; use a single format, such as 2024-03-05".to_string(),
             });
         }
         if self.all(self.short) {
             return Some(
-                "dates with two digits of the year, of which the century is not known; set its kind, as date:%d.%m.%y or date:%m/%d/%y"
+                "dates with two-digit years, whose century is unknown; set its kind, such as date:%d.%m.%y or date:%m/%d/%y"
                     .to_string(),
             );
         }
         if self.all(self.times) {
             return Some(
-                "times of day, or durations, which are read as names; set its kind to time to read hours"
-                    .to_string(),
+                "times of day or durations, read as names; set its kind to time to read hours".to_string(),
             );
         }
         if self.all(self.amounts) {
             return Some(match self.decimal.decided([Decimal::Point, Decimal::Comma]) {
-                Decided::Both => "numbers, some with a point before decimals and others with a comma; write them in one form".to_string(),
-                Decided::Open => "numbers with commas before three digits, which may stand before decimals or thousands; set its kind to \
+                Decided::Both => "some numbers have a decimal point and others a decimal comma; use a single format".to_string(),
+                Decided::Open => "numbers with commas before three digits, which may be decimal commas or thousands separators; set its kind to \
                                   number:1,234.5 or number:1.234,5"
                     .to_string(),
-                _ => "amounts with different units, or with and without one; write them in one unit".to_string(),
+                _ => "amounts with different units, or only some with a unit; use a single unit".to_string(),
             });
         }
         if self.all(self.formulas) {
-            return Some("formulas of a spreadsheet, which are read as names; save their values".to_string());
+            return Some("spreadsheet formulas, read as names; save their values instead".to_string());
         }
         let counts = [
             (self.dates, "dates"),
@@ -222,14 +221,13 @@ impl WrittenSurvey {
         ];
         let (count, what) = counts.into_iter().find(|(count, _)| nearly(*count))?;
         Some(format!(
-            "{count} of {} cells are {what}, and the others are not: the column is read as names; correct the others, or name them in `missing` \
-             if they stand for missing values",
+            "{count} of {} cells are {what}, but the others are not, so the column is read as names; correct the other cells, or add them to `missing` if they mark missing values",
             self.present
         ))
     }
 }
 
-/// The form of a date with day and month first, and of the time behind it.
+/// Returns the format of a date that begins with day or month, including a time after it.
 fn shape(cell: &str) -> Option<String> {
     let (date, time) = cell.find([' ', 'T']).map_or((cell, ""), |at| cell.split_at(at));
     let sign = date.chars().find(|sign| !sign.is_ascii_digit()).filter(|sign| "/-.".contains(*sign))?;
@@ -253,7 +251,7 @@ fn shape(cell: &str) -> Option<String> {
     Some(format!("%1{sign}%2{sign}%Y{time}"))
 }
 
-/// Three pairs of one or two digits, as in 05.03.24.
+/// Returns true for three numbers of one or two digits, as in 05.03.24.
 fn is_short(cell: &str) -> bool {
     let Some(sign) = cell.chars().find(|sign| !sign.is_ascii_digit()).filter(|sign| "/-.".contains(*sign))
     else {

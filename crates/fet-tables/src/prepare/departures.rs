@@ -1,85 +1,85 @@
-//! Cells that differ from all that a preparation was fitted on: counted by column, for a warning.
+//! Counts, for each column, the cells that differ from all fitted cells, for a warning.
 //!
-//! The preparation bounds the effect of such cells, and a row has none on other rows. What a model makes of the row itself is a
-//! guess, which somebody should know.
+//! The preparation bounds the effect of such cells, and a row has no effect on other rows. The model's
+//! prediction for the row itself is a guess, so the user needs a warning.
 
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 
 use super::{FittedRange, How, Preparation, Prepared, words};
 
-/// A column in which some rows differ from all that a preparation was fitted on.
+/// Column with rows that differ from all fitted rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Departure {
-    /// The column as a warning names it: "column `size`", "key column 1".
+    /// Name of the column in a warning: "column `size`", "key column 1".
     pub column: String,
-    /// The difference.
+    /// Kind of difference.
     pub change: Change,
-    /// The number of rows that differ.
+    /// Number of rows that differ.
     pub rows: usize,
-    /// The number of rows that were looked at.
+    /// Number of rows that were checked.
     pub of: usize,
-    /// Whether no row with a value in the column is as the fitted ones.
+    /// True if all rows with a value in the column differ.
     pub all: bool,
-    /// The first row that differs.
+    /// First row that differs.
     pub first: usize,
 }
 
-/// The difference of a cell from the fitted ones.
+/// Difference between a cell and the fitted cells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// Another value than the only one.
+    /// A value other than the only fitted value.
     Constant {
-        /// The only value as text, where it is kept.
+        /// Only fitted value as text, if the preparation stores it.
         was: Option<String>,
     },
     /// A number or date outside the range.
     Range {
-        /// The ends of the range, as text.
+        /// Ends of the range, as text.
         ends: [String; 2],
-        /// Whether the owner declared the range.
+        /// True if the owner declared the range.
         declared: bool,
     },
-    /// A category's value that is new.
+    /// A new value of a category.
     Value {
-        /// Whether the owner declared the values.
+        /// True if the owner declared the values.
         declared: bool,
     },
-    /// A text of which half the words or more are new.
+    /// A text with at least half of its words new.
     Words,
-    /// A missing value, where none was missing.
+    /// A missing value in a column without missing fitted values.
     Missing {
-        /// Whether the mean takes its place.
+        /// True if the mean replaces the value.
         filled: bool,
     },
 }
 
-/// The nouns of a warning.
+/// Nouns for a warning.
 #[derive(Debug, Clone, Copy)]
 pub struct Nouns {
-    /// The rows that the preparation was fitted on, in the singular: "training row".
+    /// Noun for a fitted row, in the singular: "training row".
     pub fitted: &'static str,
-    /// The rows that were looked at, in the plural: "rows".
+    /// Noun for the checked rows, in the plural: "rows".
     pub rows: &'static str,
 }
 
 impl Departure {
-    /// The warning, in which `first` is the number of the first row that differs.
+    /// Returns the warning. `first` is the number of the first row that differs.
     pub fn warning(&self, Nouns { fitted, rows }: Nouns, first: usize) -> String {
         let Self { column, change, rows: count, of, all, .. } = self;
         let counted = |what: &str| format!("{count} of {of} {rows} {what} (the first is row {first})");
         let text = match change {
             Change::Constant { was } => format!(
-                "is constant in every {fitted}{}, and {}: the model takes no account of this column",
+                "is constant in every {fitted}{}, and {}: the model ignores this column",
                 was.as_ref().map(|was| format!(" ({was})")).unwrap_or_default(),
                 counted("have another value")
             ),
             Change::Range { ends: [low, high], declared: true } if *all => {
                 format!(
-                    "no value is within the declared range [{low}, {high}]; is it declared as the file has it?"
+                    "no value is within the declared range [{low}, {high}]; does the declaration match the file?"
                 )
             }
             Change::Value { declared: true } if *all => {
-                "no value is within the declared categories; is it declared as the file has it?".to_string()
+                "no value is within the declared categories; does the declaration match the file?".to_string()
             }
             Change::Range { ends: [low, high], declared: true } => format!(
                 "{}: the model sees the nearer end of the range",
@@ -105,7 +105,7 @@ impl Departure {
             Change::Missing { filled } => format!(
                 "{}: {}",
                 counted(&format!("lack a value, which every {fitted} has")),
-                if *filled { "the mean takes its place" } else { "the model sees none of its values" }
+                if *filled { "the mean replaces it" } else { "the model sees none of its values" }
             ),
         };
         format!("{column}: {text}")
@@ -113,8 +113,8 @@ impl Departure {
 }
 
 impl Preparation {
-    /// Returns the columns in which some of these rows of a table differ from all fitted rows, or from the declaration.
-    /// It skips a column that the table lacks: [`Preparation::apply`] refuses it.
+    /// Returns the columns with values in these rows that differ from all fitted rows, or from the declaration.
+    /// Columns that `table` lacks are skipped; [`Preparation::apply`] refuses them.
     pub fn departures(&self, table: &Table, rows: &[usize]) -> Vec<Departure> {
         let column = |prepared: &Prepared| {
             table
@@ -124,18 +124,20 @@ impl Preparation {
         self.columns.iter().flat_map(column).collect()
     }
 
-    /// The columns that have the same value in all fitted rows that have any, with that value where it is known.
+    /// Returns the columns with a single value in the fitted rows, not counting missing cells, each with that
+    /// value if it is known.
     pub fn constants(&self) -> Vec<(&str, Option<String>)> {
         let fitted = self.columns.iter().filter(|column| !column.declared);
         fitted.filter_map(|column| Some((column.name.as_str(), column.constant()?))).collect()
     }
 }
 
-/// A question about a row.
+/// Predicate on a row number.
 type RowTest<'a> = Box<dyn Fn(usize) -> bool + 'a>;
 
 impl Prepared {
-    /// The only fitted value, if there is only one, where the preparation knows it.
+    /// Returns the only fitted value if there is only one. The inner `None` means that the preparation does
+    /// not store it.
     fn constant(&self) -> Option<Option<String>> {
         match &self.how {
             How::Number(numbers) => {
@@ -183,8 +185,8 @@ impl Prepared {
         found
     }
 
-    /// The difference that a value of this column can have from the fitted ones, and whether that of a row has it; nothing
-    /// for values of another kind, or where the preparation knows of no values.
+    /// Returns the kind of difference that values of this column can have, and a predicate for rows with this
+    /// difference. Returns `None` for values of another kind, or if the preparation stores no values.
     fn new_values<'a>(&'a self, values: &'a Values) -> Option<(Change, RowTest<'a>)> {
         let declared = self.declared;
         let constant = if declared { None } else { self.constant() };

@@ -1,4 +1,4 @@
-//! Fitting one column: by its cells in some rows, or by what is declared of it.
+//! Fits one column, either to its cells in some rows or to its declaration.
 
 use super::date::Dates;
 use super::known::Known;
@@ -21,7 +21,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
             _ => "categories = [..]",
         };
         return refuse(format!(
-            "has a {} of which nothing is declared, and nothing may follow from its records: declare `{what}` from public \
+            "has a {} without a declaration, and the preparation must not depend on its records: declare `{what}` from public \
              knowledge, or drop it",
             column.values.kind()
         ));
@@ -85,7 +85,7 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
         }
         (values, Some(declared)) => {
             let kind = values.kind();
-            return refuse(format!("has a {kind}, of which this was declared: {declared:?}"));
+            return refuse(format!("has a {kind}, which does not match its declaration: {declared:?}"));
         }
     };
     let missing = |row: &usize| match &column.values {
@@ -94,7 +94,8 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
         Values::Date(values) => values[*row] == MISSING_DATE,
         Values::Text(texts) => texts.get(*row).is_none(),
     };
-    // Whether a cell is missing follows from a record, too.
+    // With `only_declared` there is always an indicator, because the presence of missing cells also depends
+    // on records.
     let indicator = rules.only_declared || rows.iter().any(missing);
     let declared = declared.is_some();
     let mut prepared = Prepared { name, indicator, declared, how, outputs: Vec::new() };
@@ -104,7 +105,8 @@ pub(super) fn fit(column: &Column, rows: &[usize], rules: &Rules) -> Result<Prep
     Ok(prepared)
 }
 
-/// The range of each number that a column becomes in those of these rows that have a value; the indicator has none.
+/// Returns the range of each output of a column, over those of these rows that have a value. The indicator
+/// has no range.
 fn outputs(prepared: &Prepared, column: &Column, rows: &[usize]) -> Result<Vec<FittedRange>, TableError> {
     let cells = Cells::of(prepared, column)?;
     let mut out = vec![0.0; prepared.width()];

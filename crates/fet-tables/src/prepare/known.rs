@@ -1,14 +1,14 @@
-//! The values of a hashed column that a preparation was fitted on, kept as hashes, to recognise values that are new.
+//! Fitted values of a hashed column, stored as hashes, to recognise new values.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The largest number of values that are kept. In a column with more of them, a new value is the rule.
+/// Largest number of stored values. In a column with more values, new values are common.
 const MOST: usize = 1 << 20;
 
-/// Hashes of values, ascending. Two values share one with a probability of 2⁻³².
+/// Hashes of values, in ascending order. Two values share a hash with probability 2⁻³².
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(super) struct Known {
@@ -16,7 +16,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// The hashes of these values; nothing where they are more than can be kept.
+    /// Returns the hashes of these values, or `None` if there are too many values.
     pub(super) fn fit<'a>(values: impl Iterator<Item = std::borrow::Cow<'a, str>>) -> Option<Self> {
         let mut all = HashSet::new();
         for value in values {
@@ -30,23 +30,23 @@ impl Known {
         Some(Self { hashes })
     }
 
-    /// Returns true if the value is a fitted one.
+    /// Returns true if the value is a fitted value.
     pub(super) fn has(&self, value: &str) -> bool {
         self.hashes.binary_search(&hash(value)).is_ok()
     }
 
-    /// The number of values.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.hashes.len()
     }
 }
 
-/// Other bits than those that choose a bucket.
+/// Hashes a value. The bits differ from the bits that choose a bucket.
 fn hash(value: &str) -> u32 {
     (xxh3_64(value.as_bytes()) >> 32) as u32
 }
 
-/// Eight hexadecimal digits for each hash.
+/// Encodes each hash as eight hexadecimal digits.
 impl From<Known> for String {
     fn from(known: Known) -> Self {
         known.hashes.iter().map(|hash| format!("{hash:08x}")).collect()

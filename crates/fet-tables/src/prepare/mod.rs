@@ -1,15 +1,19 @@
-//! From typed columns to numbers for a model: fitted once, on the rows that may be looked at, and the same ever after.
+//! Converts typed columns to numbers for a model. A preparation is fitted once, on the permitted rows, and
+//! does not change afterwards.
 //!
-//! A number is filled in where it is missing, scaled, and has an indicator of missing cells beside it; a category becomes one
-//! column for each of its values, or hashed ones where there are many; a date becomes an age and its place in year, week and
-//! day; a text becomes hashed words. All is computed in double precision and rounded once.
+//! A number is scaled, with the mean for missing cells and an indicator column for them. A category becomes
+//! one column for each of its values, or hashed columns if it has many values. A date becomes an age and a
+//! position in year, week and day. A text becomes hashed words. All computations use double precision, with
+//! one rounding at the end.
 //!
-//! A model has learned nothing of values that no fitted row had. A column of a single value becomes zeros, whatever value
-//! comes later; other values become at most one standard deviation less than the least fitted one, or more than the greatest
-//! ([`FittedRange`]). [`Preparation::departures`] counts such cells.
+//! A model has learned nothing about values that no fitted row had. A column with a single fitted value
+//! becomes zeros, whatever its later values are. Other values are clamped to at most one standard deviation
+//! below the least or above the greatest fitted value ([`FittedRange`]). [`Preparation::departures`] counts
+//! such cells.
 //!
-//! Whatever is fitted follows from records: one of them has a say in every row. A party that must not let it ([`Rules`]'
-//! `declared`) prepares by what its owner declares from public knowledge, and each row follows from its own record alone.
+//! Fitted statistics depend on records, so that one record can affect every row. A party that must prevent
+//! this ([`Rules::only_declared`]) prepares columns by its owner's declarations from public knowledge. Each
+//! prepared row then depends only on its own record.
 
 mod date;
 mod departures;
@@ -36,46 +40,49 @@ use self::known::Known;
 use self::number::Numbers;
 pub use self::range::FittedRange;
 
-/// How columns are prepared.
+/// Rules for preparing columns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Rules {
-    /// How numbers are scaled.
+    /// Scaling of numbers.
     pub scaling: Scaling,
-    /// Columns of numbers or dates that are clipped as with [`Scaling::Robust`], where others are not.
+    /// Columns of numbers or dates to clip as [`Scaling::Robust`] does, while other columns are not clipped.
     pub clip: Vec<String>,
-    /// A category of at most so many values has a column for each.
+    /// Maximum number of values of a category that gets a column for each value.
     pub one_hot: usize,
-    /// One of more values, or a text, is hashed into so many columns.
+    /// Number of columns into which larger categories and texts are hashed.
     pub buckets: usize,
-    /// What an owner declares of columns, by name. If [`Rules::only_declared`], of every column but hashed ones.
+    /// Declarations of the owner by column name. With [`Rules::only_declared`], every column that is not
+    /// hashed needs one.
     pub declared: BTreeMap<String, Declared>,
-    /// Whether nothing may follow from the records.
+    /// True if the preparation must not depend on the records.
     pub only_declared: bool,
 }
 
-/// How numbers are scaled.
+/// Scaling of numbers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scaling {
-    /// To mean 0 and deviation 1.
+    /// To mean 0 and standard deviation 1.
     #[default]
     Standard,
-    /// The same, once values are clipped to the quantiles of 1 % and 99 %: one wild value does not press all others together.
+    /// To mean 0 and standard deviation 1, after clipping to the quantiles of 1 % and 99 %, so that an
+    /// outlier does not compress all other values.
     Robust,
-    /// As they are.
+    /// No scaling.
     None,
 }
 
-/// What an owner declares of a column from public knowledge.
+/// Declaration of a column by its owner, from public knowledge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Declared {
-    /// The range of numbers: they are clipped to it, and scaled to mean 0 and deviation 1 as if they were uniform in it.
+    /// Range of numbers. Values are clipped to the range, and scaled to mean 0 and standard deviation 1 as if
+    /// they were uniform in it.
     Range([f64; 2]),
-    /// The range of dates, ISO 8601.
+    /// Range of dates, ISO 8601.
     Dates([String; 2]),
-    /// The values of a category.
+    /// Values of a category.
     Categories(Vec<String>),
 }
 
@@ -92,32 +99,34 @@ impl Default for Rules {
     }
 }
 
-/// Columns as they are prepared; it can be saved, and prepares other tables as the one that it was fitted on.
+/// Fitted preparation of columns. It can be saved, and prepares other tables in the same way as the table
+/// that it was fitted on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preparation {
     columns: Vec<Prepared>,
-    /// The forms in which the reader found dates and amounts, by column: cells of other tables are read in the same.
+    /// Formats of dates and amounts that the reader found, by column. Other tables are read with the same
+    /// formats.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     forms: BTreeMap<String, Kind>,
 }
 
-/// One column.
+/// Preparation of one column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Prepared {
     name: String,
-    /// Whether a column says where it is missing: it is in some fitted row, or may be.
+    /// True if an indicator column marks missing cells, because some fitted row has one or later rows may.
     indicator: bool,
-    /// Whether its owner declared it: then nothing in `how` follows from records.
+    /// True if the owner declared the column. Then `how` does not depend on records.
     declared: bool,
     how: How,
-    /// The range of each of its numbers in the fitted rows; empty for numbers, which have theirs in `how`, and where nothing may
-    /// follow from records.
+    /// Range of each output in the fitted rows. Empty for numbers, whose range is in `how`, and if the
+    /// preparation must not depend on records.
     outputs: Vec<FittedRange>,
 }
 
-/// What a column becomes.
+/// Representation of a column for the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 enum How {
@@ -128,22 +137,24 @@ enum How {
     Hashed {
         buckets: usize,
         words: bool,
-        /// The fitted values or words; nothing where nothing may follow from records, or they are too many.
+        /// Fitted values or words; `None` if the preparation must not depend on records, or if there are too
+        /// many.
         known: Option<Known>,
     },
     Date(Dates),
 }
 
 impl Preparation {
-    /// Fits the columns of `table` on these of its rows.
+    /// Fits the columns of `table` to the given rows.
     ///
     /// # Errors
-    /// A row past the last; a column without a value in these rows; a declaration that does not fit its column; without a declaration a number, date or
-    /// category, where nothing may follow from the records.
+    /// Fails if a row exceeds the last row, if a column has no value in these rows, or if a declaration does
+    /// not match its column. Also fails if the preparation must not depend on records and a number, date or
+    /// category has no declaration.
     pub fn fit(table: &Table, rows: &[usize], rules: &Rules) -> Result<Self, TableError> {
         if let Some(past) = rows.iter().find(|row| **row >= table.rows) {
             return Err(TableError::Absent(format!(
-                "has {} rows; row {past} (from 0) is past them",
+                "has {} rows; row {past} (from 0) does not exist",
                 table.rows
             )));
         }
@@ -153,18 +164,18 @@ impl Preparation {
         for name in &rules.clip {
             let problem = match rules.scaling {
                 _ if rules.declared.contains_key(name) => "has a declared range, which clips it",
-                Scaling::Robust => "is clipped as every column is with the scaling `robust`",
-                Scaling::None => "is not scaled (`scaling = \"none\"`) and so not clipped",
+                Scaling::Robust => "is clipped already by the scaling `robust`",
+                Scaling::None => "is not scaled (`scaling = \"none\"`) and therefore not clipped",
                 Scaling::Standard => "",
             };
             if !problem.is_empty() {
                 return Err(TableError::Absent(format!(
-                    "cannot clip `{name}`: it {problem}; take it out of `clip`"
+                    "cannot clip `{name}`: it {problem}; remove it from `clip`"
                 )));
             }
             if !matches!(table.column(name)?.values, Values::Number(_) | Values::Date(_)) {
                 return Err(TableError::Absent(format!(
-                    "has no numbers or dates in `{name}`, which is to be clipped"
+                    "has no numbers or dates in `{name}`, which `clip` names"
                 )));
             }
         }
@@ -173,7 +184,8 @@ impl Preparation {
         Ok(Self { columns: columns.into_iter().collect::<Result<_, _>>()?, forms: table.forms.clone() })
     }
 
-    /// The kinds of the columns, for the reader of another table: what was a category stays one, whatever its new cells are.
+    /// Returns the kinds of the columns, for reading another table. A category stays a category, whatever its
+    /// new cells are.
     pub fn kinds(&self) -> BTreeMap<String, Kind> {
         let kind = |how: &How| match how {
             How::Number(_) => Kind::Number,
@@ -186,25 +198,26 @@ impl Preparation {
         self.columns.iter().map(|column| (column.name.clone(), kind(column))).collect()
     }
 
-    /// The columns by name, each with the names of what it becomes.
+    /// Returns the columns by name, each with the names of its outputs.
     pub fn parts(&self) -> impl Iterator<Item = (&str, Vec<String>)> {
         self.columns.iter().map(|column| (column.name.as_str(), column.names()))
     }
 
-    /// The names of the prepared columns, in their order.
+    /// Returns the names of the prepared columns, in order.
     pub fn names(&self) -> Vec<String> {
         self.columns.iter().flat_map(Prepared::names).collect()
     }
 
-    /// How many columns the model sees.
+    /// Returns the number of columns that the model sees.
     pub fn width(&self) -> usize {
         self.columns.iter().map(Prepared::width).sum()
     }
 
-    /// The rows of a table, [n, width], row by row. It may have more columns, in any order.
+    /// Prepares the rows of a table, [n, width], row by row. The table may have additional columns, in any
+    /// order.
     ///
     /// # Errors
-    /// A column that is missing or of another kind.
+    /// Fails if a column is missing or has another kind.
     pub fn apply(&self, table: &Table) -> Result<Vec<f32>, TableError> {
         let columns: Vec<(&Prepared, Cells<'_>)> = self
             .columns
@@ -226,7 +239,7 @@ impl Preparation {
         }
     }
 
-    /// An error that names the cell behind a number that 32 bits do not hold.
+    /// Returns an error that names the cell whose prepared number exceeds 32 bits.
     fn beyond(&self, table: &Table, row: usize, mut place: usize) -> TableError {
         let column = self.columns.iter().find(|column| match place.checked_sub(column.width()) {
             Some(rest) => {
@@ -241,20 +254,20 @@ impl Preparation {
             _ => "another".to_string(),
         };
         TableError::Absent(format!(
-            "has {value} in row {row} (from 0) column `{name}`, which is beyond what the model can take (±3.4e38 once it is scaled): \
-             correct the cell or leave it empty, or train with `scaling = \"robust\"`"
+            "has {value} in row {row} (from 0) column `{name}`, which exceeds the range of the model (±3.4e38 after scaling): correct the cell or leave it empty, or train with `scaling = \"robust\"`"
         ))
     }
 }
 
-/// The largest number of a cell: sums of squares of such numbers are numbers too, in 64 bits.
+/// Largest number in a cell: sums of squares of such numbers are finite in 64 bits.
 const LARGEST: f64 = 1e38;
 
-/// The cells of a column, as its preparation reads them.
+/// Cells of a column, in the form that its preparation reads.
 enum Cells<'a> {
     Number(&'a [f64]),
     Date(&'a [i64]),
-    /// For each code of the table what is written: the place of the value, or its buckets.
+    /// Codes of the rows, and the output index for each code of the table: the position of the value, or its
+    /// bucket.
     Codes(&'a [u32], Vec<Option<usize>>),
     Texts(&'a crate::texts::Texts),
 }
@@ -289,7 +302,7 @@ impl<'a> Cells<'a> {
             _ => "category",
         };
         Err(TableError::Absent(format!(
-            "has a {} in `{}`, which was a {wanted} when it was prepared; read it with that kind",
+            "has a {} in `{}`, which was a {wanted} when the preparation was fitted; read it with that kind",
             column.values.kind(),
             column.name
         )))
@@ -319,7 +332,7 @@ impl Prepared {
         all
     }
 
-    /// Writes a row; `out` holds zeros.
+    /// Writes a row. `out` must contain zeros.
     fn write(&self, cells: &Cells<'_>, row: usize, out: &mut [f32]) {
         let missing = self.write_unbounded(cells, row, out);
         if !missing {
@@ -332,7 +345,7 @@ impl Prepared {
         }
     }
 
-    /// Writes the numbers of a row before they are bounded; returns whether its value is missing.
+    /// Writes the numbers of a row without clamping them. Returns true if the row's value is missing.
     fn write_unbounded(&self, cells: &Cells<'_>, row: usize, out: &mut [f32]) -> bool {
         match (&self.how, cells) {
             (How::Number(numbers), Cells::Number(values)) => {
@@ -354,7 +367,7 @@ impl Prepared {
                     out[bucket(&word, *buckets)] += 1.0;
                     count += 1.0;
                 }
-                // A long text is no larger than a short one.
+                // Normalise, so that a long text is not larger than a short text.
                 out[..*buckets].iter_mut().for_each(|value| *value /= count.max(1.0).sqrt());
                 texts.get(row).is_none()
             }
@@ -363,13 +376,13 @@ impl Prepared {
     }
 }
 
-/// The words of a text, without regard to case and marks.
+/// Returns the words of a text in lower case, without punctuation.
 fn words(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
     let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     words.map(|word| Cow::Owned(word.to_lowercase()))
 }
 
-/// The bucket of a value: it follows from the value alone.
+/// Returns the bucket of a value, which depends only on the value.
 fn bucket(value: &str, buckets: usize) -> usize {
     (xxh3_64(value.as_bytes()) % buckets.max(1) as u64) as usize
 }

@@ -1,12 +1,12 @@
-//! The range of the values that a preparation was fitted on, and the bound on the effect of values outside it.
+//! Range of the fitted values, which bounds the effect of later values outside it.
 
 use serde::{Deserialize, Serialize};
 
-/// The least and the greatest fitted value, and the margin around them.
+/// Least and greatest fitted value, with a margin around them.
 ///
-/// Values within the margin are taken as they are; values beyond it become the nearer end of the margin. The margin of a
-/// fitted range is one standard deviation of the fitted values, so that each of them is left as it is; the margin of a
-/// declared range is 0.
+/// Values within the margin are unchanged; values beyond it are clamped to the nearer end of the margin. The
+/// margin of a fitted range is one standard deviation of the fitted values, so that no fitted value changes.
+/// The margin of a declared range is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FittedRange {
@@ -16,49 +16,50 @@ pub struct FittedRange {
 }
 
 impl FittedRange {
-    /// Returns the range of these values, which must not be NaN; 0 to 0 without any.
+    /// Returns the range of these values, which must not be NaN. Without values the range is 0 to 0.
     pub fn fit(values: impl IntoIterator<Item = f64>) -> Self {
         let mut fitting = Fitting::default();
         values.into_iter().for_each(|value| fitting.add(value));
         fitting.range()
     }
 
-    /// A declared range: nothing about it follows from values.
+    /// Creates a declared range, which does not depend on values.
     pub fn declared([low, high]: [f64; 2]) -> Self {
         Self { low, high, margin: 0.0 }
     }
 
-    /// Least and greatest.
+    /// Returns the least and the greatest value.
     pub fn ends(&self) -> [f64; 2] {
         [self.low, self.high]
     }
 
-    /// Returns true if all fitted values are the same: a model learns nothing from them.
+    /// Returns true if all fitted values are equal, so that a model learns nothing from them.
     pub fn is_constant(&self) -> bool {
         self.low == self.high
     }
 
-    /// Returns true for a declared range: only a range of different fitted values has a margin.
+    /// Returns true for a declared range. A fitted range of different values always has a margin.
     pub fn is_declared(&self) -> bool {
         self.low < self.high && self.margin == 0.0
     }
 
-    /// Returns true if the value is taken as it is.
+    /// Returns true if the value is within the margin.
     pub fn has(&self, value: f64) -> bool {
         (self.low - self.margin..=self.high + self.margin).contains(&value)
     }
 
-    /// The nearest value that is taken as it is.
+    /// Clamps a value to the range and its margin.
     pub fn clamp(&self, value: f64) -> f64 {
         value.max(self.low - self.margin).min(self.high + self.margin)
     }
 }
 
-/// Moments of values, which give their range.
+/// Accumulated moments of values, for their range.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fitting {
     count: f64,
-    /// Values count from the first on, so that large numbers that differ little keep their digits.
+    /// First value, subtracted from all values, so that large numbers with small differences keep their
+    /// digits.
     first: f64,
     low: f64,
     high: f64,

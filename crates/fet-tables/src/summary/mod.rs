@@ -1,5 +1,5 @@
-//! What a table holds, for the person who holds it: kinds, missing cells, ranges, frequent values. It shows cells, so it is
-//! printed where the table lies and never sent.
+//! Summary of a table for its holder: kinds, missing cells, ranges and frequent values. The summary quotes
+//! cells, so it is printed on the holder's machine and never sent.
 
 mod show;
 
@@ -13,85 +13,86 @@ use crate::date;
 use crate::error::shortened;
 use crate::table::{Column, MISSING_CODE, MISSING_DATE, Table, Values};
 
-/// Distinct values are counted up to this many.
+/// Largest number of distinct values that are counted.
 const MOST_DISTINCT: usize = 10_000;
-/// How many of the most frequent categories are named.
+/// Number of most frequent categories in a summary.
 const TOP: usize = 5;
 
-/// What a table holds.
+/// Summary of a table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// The number of rows.
+    /// Number of rows.
     pub rows: usize,
-    /// The columns in their order.
+    /// Columns, in the table's order.
     pub columns: Vec<ColumnSummary>,
-    /// The notes of the table.
+    /// Notes of the table.
     pub notes: Vec<String>,
 }
 
-/// What a column holds.
+/// Summary of a column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ColumnSummary {
-    /// The column's name.
+    /// Name of the column.
     pub name: String,
     /// "number", "category", "date" or "text".
     pub kind: String,
-    /// How many cells are missing.
+    /// Number of missing cells.
     pub missing: usize,
-    /// Their share of all rows, from 0 to 1; 0 if there are no rows.
+    /// Share of missing cells, from 0 to 1; 0 without rows.
     pub missing_share: f64,
-    /// How many different values there are among the present cells; at most 10,000 are counted.
+    /// Number of distinct values among the present cells, at most 10,000.
     pub distinct: usize,
-    /// There are more different values than were counted.
+    /// True if there are more distinct values than were counted.
     pub distinct_more: bool,
-    /// The first present cell, shortened to 40 characters.
+    /// First present cell, shortened to 40 characters.
     pub example: Option<String>,
-    /// What there is to say of the kind; none if no cell is present.
+    /// Figures specific to the kind; `None` if no cell is present.
     pub figures: Option<Figures>,
 }
 
-/// What there is to say of the present cells of a column. Of an even number of cells, the median is the mean of the middle
-/// two.
+/// Figures of the present cells of a column, by kind. For an even number of cells, the median is the mean of
+/// the middle two.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figures {
-    /// Of numbers, in their own unit.
+    /// Figures of numbers, in the column's unit.
     Number {
-        /// The least.
+        /// Smallest number.
         min: f64,
-        /// Their sum by their number.
+        /// Mean.
         mean: f64,
-        /// The middle one.
+        /// Median.
         median: f64,
-        /// The greatest.
+        /// Largest number.
         max: f64,
     },
-    /// Of dates, in ISO 8601, UTC.
+    /// Figures of dates, in ISO 8601, UTC.
     Date {
-        /// The earliest.
+        /// Earliest date.
         min: String,
-        /// The mean, to the microsecond.
+        /// Mean, to the microsecond.
         mean: String,
-        /// The middle one.
+        /// Median.
         median: String,
-        /// The latest.
+        /// Latest date.
         max: String,
     },
-    /// Of categories.
+    /// Figures of categories.
     Category {
-        /// The most frequent five with their numbers of rows, equally frequent ones by name.
+        /// The five most frequent categories with their numbers of rows; equally frequent categories are
+        /// ordered by name.
         top: Vec<(String, usize)>,
     },
-    /// Of texts.
+    /// Figures of texts.
     Text {
-        /// The characters of the shortest.
+        /// Length of the shortest text in characters.
         shortest: usize,
-        /// The characters of the longest.
+        /// Length of the longest text in characters.
         longest: usize,
     },
 }
 
-/// Describes a table.
+/// Summarises a table.
 pub fn summary(table: &Table) -> Summary {
     let columns = table.columns.par_iter().map(of_column).collect();
     Summary { rows: table.rows, columns, notes: table.notes.clone() }
@@ -103,7 +104,7 @@ fn of_column(column: &Column) -> ColumnSummary {
         Values::Number(values) => {
             let present: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
             let example = present.first().map(|value| crate::number::text(*value));
-            // Both zeros are one value.
+            // 0 and -0 count as one value.
             (distinct(present.iter().map(|value| (value + 0.0).to_bits())), example, numbers(present))
         }
         Values::Date(values) => {
@@ -135,7 +136,7 @@ fn of_column(column: &Column) -> ColumnSummary {
     }
 }
 
-/// The number of different values, and whether there are more than were counted.
+/// Returns the number of distinct values, and true if there are more than were counted.
 fn distinct<T: Eq + Hash>(values: impl Iterator<Item = T>) -> (usize, bool) {
     let mut seen = HashSet::new();
     for value in values {
@@ -152,7 +153,7 @@ fn distinct<T: Eq + Hash>(values: impl Iterator<Item = T>) -> (usize, bool) {
 fn numbers(mut present: Vec<f64>) -> Option<Figures> {
     let min = present.iter().copied().min_by(f64::total_cmp)?;
     let max = present.iter().copied().max_by(f64::total_cmp)?;
-    // Each by its share, so that the sum of large numbers stays finite.
+    // Divide each value before summing, so that the sum of large numbers stays finite.
     let count = present.len() as f64;
     let sum: f64 = present.iter().sum();
     let mean = if sum.is_finite() { sum / count } else { present.iter().map(|value| value / count).sum() };
@@ -182,7 +183,7 @@ fn dates(mut present: Vec<i64>) -> Option<Figures> {
     Some(Figures::Date { min: text(min), mean: text(mean), median: text(median), max: text(max) })
 }
 
-/// The number of categories that occur, and the most frequent.
+/// Returns the number of categories that occur, and the most frequent categories.
 fn categories(codes: &[u32], names: &[String]) -> (usize, Option<Figures>) {
     let mut counts = vec![0_usize; names.len()];
     for code in codes.iter().filter(|code| **code != MISSING_CODE) {

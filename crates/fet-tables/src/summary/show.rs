@@ -1,4 +1,4 @@
-//! A summary as a plain table of text.
+//! Formats a summary as a plain text table.
 
 use std::fmt;
 
@@ -34,7 +34,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// How many, and the share in per cent; none is said as "0".
+/// Formats the number of missing cells with their share in per cent, or "0".
 fn missing(column: &ColumnSummary, rows: usize) -> String {
     match column.missing {
         0 => "0".into(),
@@ -62,7 +62,7 @@ fn values(figures: &Figures) -> String {
     }
 }
 
-/// Six significant digits.
+/// Formats a number with six significant digits.
 fn digits(value: f64) -> String {
     let exponent = if value == 0.0 { 0 } else { value.abs().log10().floor() as i32 };
     if !(-4..9).contains(&exponent) {

@@ -1,4 +1,4 @@
-//! Figures that were computed by hand.
+//! Tests with figures computed by hand.
 
 use super::*;
 use crate::texts::Texts;

@@ -1,8 +1,9 @@
-//! What stands in the place of Parquet and Arrow in a build without the feature `columnar`.
+//! Stand-in for writing Parquet and Arrow in a build without the feature `columnar`.
 
 use crate::table::Table;
 
-const ABSENT: &str = "this build writes no Parquet or Arrow: write CSV, or build with `--features columnar`";
+const ABSENT: &str =
+    "this build cannot write Parquet or Arrow: write CSV, or build with `--features columnar`";
 
 pub(super) fn parquet(_: &Table) -> Result<Vec<u8>, &'static str> {
     Err(ABSENT)

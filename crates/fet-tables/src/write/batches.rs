@@ -1,5 +1,5 @@
-//! A table as Arrow batches, and these as Parquet or Arrow. Categories are dictionaries, so that they are read as
-//! categories whatever their number.
+//! Converts a table to Arrow batches, and writes them as Parquet or Arrow. Categories become dictionaries, so
+//! that they are read back as categories whatever their number.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use parquet::file::properties::WriterProperties;
 
 use crate::table::{MISSING_CODE, MISSING_DATE, Table, Values};
 
-/// How many rows a batch has.
+/// Number of rows in a batch.
 const BATCH: usize = 1 << 16;
 
-/// The bytes of a Parquet file.
+/// Returns the bytes of a Parquet file.
 pub(super) fn parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     let properties =
         WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?)).build();
@@ -33,7 +33,7 @@ pub(super) fn parquet(table: &Table) -> Result<Vec<u8>, ParquetError> {
     writer.into_inner()
 }
 
-/// The bytes of an Arrow file.
+/// Returns the bytes of an Arrow file.
 pub(super) fn arrow(table: &Table) -> Result<Vec<u8>, ArrowError> {
     let schema = Arc::new(schema(table));
     let mut writer = FileWriter::try_new(Vec::new(), &schema)?;

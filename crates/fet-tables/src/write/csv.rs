@@ -1,4 +1,4 @@
-//! Cells with a delimiter; in quotes where they need them.
+//! Writes cells with a delimiter, in quotes where necessary.
 
 use std::io::{self, Write};
 

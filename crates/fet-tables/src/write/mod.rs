@@ -1,5 +1,6 @@
-//! A table as a file that is whole or absent. What [`read`](crate::read()) makes of it is the same table, but for kinds that
-//! a text does not carry (a category of numerals), categories that no row has, and texts that stand for missing cells.
+//! Writes a table atomically to a file. [`read`](crate::read()) gives back the same table, with three
+//! exceptions: kinds that text cannot express (a category of numerals), categories that no row has, and texts
+//! that are marks of missing cells.
 
 #[cfg(feature = "columnar")]
 mod batches;
@@ -18,13 +19,15 @@ use flate2::write::GzEncoder;
 use crate::error::{Fault, Place, TableError};
 use crate::table::{Column, Table, Values};
 
-/// Writes `table` to `path` by the ending of its name: `.csv`, `.tsv`, either with `.gz`, `.parquet` (zstd), or `.arrow` and
-/// `.feather`. Missing cells are empty; numbers read back to the same number. A reader sees the old file or the new one.
+/// Writes `table` to `path`. The extension decides on the format: `.csv`, `.tsv`, either with `.gz`,
+/// `.parquet` (zstd), or `.arrow` and `.feather`. Missing cells are empty, and numbers read back to the same
+/// number. A concurrent reader sees either the old file or the new file.
 ///
 /// Parquet and Arrow are built in memory before they are written.
 ///
 /// # Errors
-/// Another ending, a table whose columns do not fit together, an infinite number, or a disk that refuses.
+/// Fails for another extension, for a table with inconsistent columns or an infinite number, and if the disk
+/// refuses the file.
 pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
     let file = path.display().to_string();
     check(&file, table)?;
@@ -36,10 +39,10 @@ pub fn write(path: &Path, table: &Table) -> Result<(), TableError> {
     }
 }
 
-/// Refuses a name that [`write()`] could write no table to, whatever it holds.
+/// Refuses a file name whose extension [`write()`] does not support.
 ///
 /// # Errors
-/// As [`write()`].
+/// Same as [`write()`].
 pub fn check_name(path: &Path) -> Result<(), TableError> {
     let column = Column { name: "x".into(), values: Values::Number(Vec::new()) };
     encode(path, &path.display().to_string(), &Table::new(vec![column])?).map(|_| ())
@@ -48,20 +51,20 @@ pub fn check_name(path: &Path) -> Result<(), TableError> {
 /// Writes `table` as CSV.
 ///
 /// # Errors
-/// Columns that do not fit together, an infinite number, or a writer that refuses.
+/// Fails for inconsistent columns, for an infinite number, and if `out` fails.
 pub fn write_csv(out: &mut dyn Write, table: &Table) -> Result<(), TableError> {
     let file = "standard output";
     check(file, table)?;
     csv::write(out, table, b',').map_err(|error| unwritten(file, &error))
 }
 
-/// How a table is written.
+/// Encoding of a table.
 enum Encoded {
     Text { delimiter: u8, compressed: bool },
     Bytes(Vec<u8>),
 }
 
-/// By the ending of the name.
+/// Encodes a table according to the extension of the name.
 fn encode(path: &Path, file: &str, table: &Table) -> Result<Encoded, TableError> {
     let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
     let (stem, compressed) = match name.strip_suffix(".gz") {
@@ -74,12 +77,12 @@ fn encode(path: &Path, file: &str, table: &Table) -> Result<Encoded, TableError>
         (Some("parquet"), false) => batches::parquet(table).map_err(|error| error.to_string()),
         (Some("arrow" | "feather"), false) => batches::arrow(table).map_err(|error| error.to_string()),
         _ => {
-            let problem = "is no name to write a table to; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
+            let problem = "is not a supported name for a table; it must end in .csv, .tsv, .csv.gz, .tsv.gz, .parquet, \
                            .arrow or .feather";
             return Err(TableError::file(file, problem));
         }
     }
-    .map_err(|error| TableError::file(file, format!("cannot be made: {error}")))?;
+    .map_err(|error| TableError::file(file, format!("cannot be encoded: {error}")))?;
     Ok(Encoded::Bytes(bytes))
 }
 
@@ -99,7 +102,7 @@ fn unwritten(file: &str, error: &io::Error) -> TableError {
     TableError::file(file, format!("cannot be written: {error}"))
 }
 
-/// A table's fields are open, so that what they must keep is checked here.
+/// Checks the invariants of a table, whose fields are public.
 fn check(file: &str, table: &Table) -> Result<(), TableError> {
     let mut names = HashSet::new();
     for column in &table.columns {
@@ -108,7 +111,7 @@ fn check(file: &str, table: &Table) -> Result<(), TableError> {
             return refuse(format!("has {} rows; the table has {}", column.values.len(), table.rows));
         }
         if !names.insert(&column.name) {
-            return refuse("stands twice in the table (rename one)".into());
+            return refuse("appears twice in the table (rename one)".into());
         }
         if let Values::Number(values) = &column.values
             && let Some(row) = values.iter().position(|value| value.is_infinite())

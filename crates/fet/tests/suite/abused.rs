@@ -275,5 +275,9 @@ fn a_wrong_delimiter_is_looked_for() {
     let folder = folder();
     let link = ["link", "bars.csv", "streets.csv", "--keys=lon,lat", "--linker=nearest", "--out=l.csv"];
     fs::write(folder.path().join("bars.csv"), SHOPS.replace(',', ":")).expect("written");
-    refused(folder.path(), &link, &["bars.csv: has no column", "one name \"lon:lat:name\"", "`delimiter`"]);
+    refused(
+        folder.path(),
+        &link,
+        &["bars.csv: has no column", "single name, \"lon:lat:name\"", "`delimiter`"],
+    );
 }

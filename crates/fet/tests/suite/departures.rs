@@ -91,14 +91,14 @@ fn predicted(folder: &Path, rows: &str) -> (String, Vec<u64>) {
 /// A kind of preparation, a difference, the column, the rows and the cell that has it, and the warning.
 type Case = (&'static str, &'static str, &'static str, &'static [usize], &'static str, &'static str);
 
-const IGNORED: &str = "the model takes no account of this column";
+const IGNORED: &str = "the model ignores this column";
 const FAR: &str = "the model sees a value near the end of that range";
 
 #[rustfmt::skip]
 const CASES: [Case; 16] = [
     ("number", "constant changed", "period", &[1], "202412", "column `period`: is constant in every training row (202312), and 1 of 6 rows have another value (the first is row 1): "),
     ("number", "far value", "x", &[1], "1e7", "column `x`: 1 of 6 rows are far outside"),
-    ("number", "missing where none was", "x", &[2], "", "column `x`: 1 of 6 rows lack a value, which every training row has (the first is row 2): the mean takes its place"),
+    ("number", "missing where none was", "x", &[2], "", "column `x`: 1 of 6 rows lack a value, which every training row has (the first is row 2): the mean replaces it"),
     ("number", "other unit", "x", &[0, 1, 2, 3, 4, 5], "431.7", "is the column in another unit or form?"),
     ("number", "missing where some were", "gap", &[1], "", ""),
     ("date", "constant changed", "extract", &[1], "2024-12-31", "column `extract`: is constant in every training row (2023-12-31), and 1 of 6 rows have another value"),

@@ -391,7 +391,7 @@ const FINDINGS: &[Finding] = &[
         "a quote within a cell in quotes was taken off",
         "sed -i '5s/,bar,/,\"b\"ar,/;5s/,cafe,/,\"c\"afe,/;5s/,shop,/,\"s\"hop,/' shops.csv; $FET run linked.toml --out r",
         2,
-        &["shops.csv line 5", "quote within a cell"],
+        &["shops.csv line 5", "quote within a quoted cell"],
     ),
     (
         "declared bounds of another unit made a column constant",

@@ -212,7 +212,7 @@ fn kinds_and_missing_marks_are_the_owners_to_say() {
     assert_eq!(columns.table.columns[0].values.missing(), 0, "marks are not for texts");
     for (settings, part) in [
         (", columns = { typ = 'text' }", "has no column `typ`"),
-        (", columns = { type = 'texts' }", "is no kind"),
+        (", columns = { type = 'texts' }", "is not a kind"),
         (", columns = { built = 'number' }", "line 2 column `built`: must be a number; it is \"1990-05-01\""),
         (", one_hot = 70000", "one_hot` must be at least 0 and at most 65536"),
         (", buckets = 0", "buckets` must be at least 1 and at most 65536"),

@@ -1,7 +1,7 @@
-//! Slurm's commands: their calls, what they print, and their failures.
+//! Slurm's commands: their calls, their output and their failures.
 //!
-//! Sites put banners around the output of `sbatch` and `squeue`, so every reader here skips the lines that it does not know. A
-//! busy controller lets any command fail for a while; [`Trouble`] decides when that has taken too long.
+//! Sites put banners around the output of `sbatch` and `squeue`, so every parser here skips unknown lines.
+//! With a busy controller, any command may fail for a while; [`Trouble`] gives up after a time limit.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,50 +16,51 @@ use anyhow::{Result, bail};
 
 use crate::output::Failed;
 
-/// Time after which a command that does not end is killed. `sbatch` itself tries again for two minutes.
+/// Time after which a running command is killed. `sbatch` itself retries for two minutes.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Time for which a command may fail before the study gives up.
+/// Time after which the study gives up on a failing command.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Interval between two messages about a command that keeps failing.
+/// Interval between two messages about a failing command.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// The number of tasks in an array where Slurm does not say it: Slurm's default `MaxArraySize` is one more than the last index.
+/// Number of tasks in an array if Slurm does not report a limit. Slurm's default `MaxArraySize` is one more
+/// than the largest index.
 const DEFAULT_ARRAY: usize = 1001;
 
-/// A task of a job array; text as in `17_3`, or `17_3;CLUSTER`.
+/// Task of a job array. Its text form is `17_3`, or `17_3;CLUSTER`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Task {
     pub(super) job: Job,
     pub(super) index: usize,
 }
 
-/// A job as `sbatch` names it; text as in `17`, or `17;CLUSTER`.
+/// Job as `sbatch` names it. Its text form is `17`, or `17;CLUSTER`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Job {
     pub(super) id: u64,
-    /// The cluster that has the job, if it is not the one of this machine.
+    /// Cluster of the job, if it is not the cluster of this machine.
     pub(super) cluster: Option<String>,
 }
 
-/// Why a command of Slurm gave no answer.
+/// Failure of a Slurm command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CallError {
-    /// The program does not exist here.
+    /// This program does not exist here.
     Missing(String),
-    /// It failed; the text names the program and its message.
+    /// The program failed. The text names the program and quotes its message.
     Failed(String),
 }
 
-/// The tasks that wait or run on one cluster.
+/// Waiting and running tasks of one cluster.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     tasks: HashSet<(u64, usize)>,
     jobs: HashSet<u64>,
 }
 
-/// A command that fails again and again.
+/// Repeated failures of one command.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
     since: Option<Instant>,
@@ -109,17 +110,17 @@ impl FromStr for Job {
     }
 }
 
-/// A number of digits alone: neither a sign nor a space.
+/// Parses a number that consists of digits only, without a sign or spaces.
 fn number<T: FromStr>(text: &str) -> Option<T> {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// The job that `sbatch` has submitted, from its standard output: the last line that names one.
+/// Parses the submitted job from the standard output of `sbatch`: the last line that names a job counts.
 pub(super) fn submitted(text: &str) -> Option<Job> {
     text.lines().rev().find_map(|line| {
         let line = line.trim();
-        // Without `--parsable`, which a site's wrapper may drop.
+        // Output without `--parsable`, which a site's wrapper may drop.
         if let Some(rest) = line.strip_prefix("Submitted batch job ") {
             let (id, cluster) = match rest.split_once(" on cluster ") {
                 Some((id, cluster)) => (id, Some(cluster.trim().to_string())),
@@ -131,7 +132,7 @@ pub(super) fn submitted(text: &str) -> Option<Job> {
     })
 }
 
-/// The greatest number of tasks of one array, from `scontrol show config`.
+/// Returns the maximum number of tasks in one array, from the output of `scontrol show config`.
 pub(super) fn array_size(config: &str) -> Option<usize> {
     let value = |line: &str, key: &str| {
         let (name, value) = line.split_once('=')?;
@@ -144,7 +145,8 @@ pub(super) fn array_size(config: &str) -> Option<usize> {
     Some(tasks.map_or(size, |tasks: usize| size.min(tasks)))
 }
 
-/// The number of tasks that an array may have on each of `clusters` (of this machine's, if none is named).
+/// Returns the number of tasks that each of `clusters` allows in one array. Without names, this is the
+/// cluster of this machine.
 pub(super) fn largest_array(clusters: &[String]) -> usize {
     let size = |cluster: Option<&String>| {
         let mut command = Command::new("scontrol");
@@ -160,7 +162,7 @@ pub(super) fn largest_array(clusters: &[String]) -> usize {
     clusters.iter().map(|cluster| size(Some(cluster))).min().unwrap_or(DEFAULT_ARRAY)
 }
 
-/// The clusters that the user's options for `sbatch` name.
+/// Returns the clusters named in the user's options for `sbatch`.
 pub(super) fn clusters(options: &[String]) -> Vec<String> {
     let mut found = "";
     for (place, option) in options.iter().enumerate() {
@@ -176,19 +178,20 @@ pub(super) fn clusters(options: &[String]) -> Vec<String> {
 }
 
 impl Queue {
-    /// Asks for the tasks of `user` on `cluster`; `None` is the cluster of this machine.
+    /// Asks `squeue` for the tasks of `user` on `cluster`; `None` is the cluster of this machine.
     pub(super) fn ask(cluster: Option<&str>, user: &str) -> Result<Self, CallError> {
         let mut command = Command::new("squeue");
         if !user.is_empty() {
             command.args(["--user", user]);
         }
         command.args(cluster.map(|cluster| format!("--clusters={cluster}")));
-        // One line for each task of an array, as in `17_3 RUNNING`. Without `--states` squeue leaves states out.
+        // One line for each task of an array, as in `17_3 RUNNING`. Without `--states`, squeue omits tasks in
+        // some states.
         let text = answer(command.args(["--noheader", "--array", "--states=all", "--format", "%i %T"]))?;
         Ok(Self::read(&text))
     }
 
-    /// The tasks in the output of squeue that have not ended.
+    /// Parses the output of squeue and keeps the tasks that have not ended.
     fn read(text: &str) -> Self {
         let mut queue = Self::default();
         for line in text.lines() {
@@ -202,7 +205,8 @@ impl Queue {
             match (number(tasks), ranges(tasks)) {
                 (Some(task), _) => drop(queue.tasks.insert((job, task))),
                 (None, Some(tasks)) => queue.tasks.extend(tasks.into_iter().map(|task| (job, task))),
-                // A long list of waiting tasks is cut off, as in `17_[1,3,...]`: all of the job may be among them.
+                // squeue truncates a long list of waiting tasks, as in `17_[1,3,...]`. Any task of the job
+                // may be in the missing part.
                 (None, None) if tasks.starts_with('[') => drop(queue.jobs.insert(job)),
                 (None, None) => {}
             }
@@ -210,13 +214,13 @@ impl Queue {
         queue
     }
 
-    /// Tells if `task` waits or runs.
+    /// Returns true if `task` waits or runs.
     pub(super) fn has(&self, task: &Task) -> bool {
         self.tasks.contains(&(task.job.id, task.index)) || self.jobs.contains(&task.job.id)
     }
 }
 
-/// Tells if a task in this state has ended. A state that is not known here is taken for one that has not.
+/// Returns true if a task in this state has ended. An unknown state counts as not ended.
 fn is_over(state: &str) -> bool {
     const OVER: [&str; 11] = [
         "BOOT_FAIL",
@@ -234,7 +238,7 @@ fn is_over(state: &str) -> bool {
     OVER.contains(&state.trim_end_matches('+'))
 }
 
-/// The tasks in `[0-3,5,7-9:2%4]`; none where the text is cut off or something else.
+/// Parses the tasks in `[0-3,5,7-9:2%4]`. Returns `None` if the text is truncated or has another form.
 fn ranges(text: &str) -> Option<Vec<usize>> {
     let text = text.strip_prefix('[')?.strip_suffix(']')?;
     let text = text.split('%').next()?;
@@ -250,17 +254,23 @@ fn ranges(text: &str) -> Option<Vec<usize>> {
 }
 
 impl Trouble {
-    /// The command has answered.
+    /// Records that the command has succeeded.
     pub(super) fn end(&mut self) {
         *self = Self::default();
     }
 
-    /// Notes at `now` that a command failed with `problem`: the message for the user, if it is time for one. An error where the
-    /// command has failed for too long.
+    /// Records that a command failed at `now` with `problem`. Returns a message for the user if one is due.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the command has been failing for too long.
     pub(super) fn add(&mut self, problem: &str, now: Instant) -> Result<Option<String>> {
         let since = *self.since.get_or_insert(now);
         if now - since >= PATIENCE {
-            bail!(Failed(format!("{problem}; it failed for {} minutes", PATIENCE.as_secs() / 60)));
+            bail!(Failed(format!(
+                "{problem}; giving up after {} minutes of failures",
+                PATIENCE.as_secs() / 60
+            )));
         }
         if self.told.is_some_and(|told| now - told < REMINDER) {
             return Ok(None);
@@ -269,7 +279,7 @@ impl Trouble {
         Ok(Some(format!("{problem}; trying again for up to {} minutes", PATIENCE.as_secs() / 60)))
     }
 
-    /// How long to wait before the next try: longer, the longer the command has failed.
+    /// Returns the pause before the next attempt, which grows with the time since the first failure.
     pub(super) fn pause(&self, now: Instant) -> Duration {
         let failing = self.since.map_or(Duration::ZERO, |since| now - since);
         failing.clamp(Duration::from_secs(1), Duration::from_secs(30))
@@ -281,14 +291,14 @@ impl fmt::Display for CallError {
         match self {
             Self::Missing(program) => write!(
                 f,
-                "--engine slurm: there is no `{program}` in PATH; run this where Slurm's commands are"
+                "--engine slurm: `{program}` is not in PATH. Run the command on a machine with Slurm's commands"
             ),
             Self::Failed(problem) => f.write_str(problem),
         }
     }
 }
 
-/// Calls a program of Slurm and returns its standard output.
+/// Runs a Slurm command and returns its standard output.
 pub(super) fn answer(command: &mut Command) -> Result<String, CallError> {
     answer_within(command, LIMIT)
 }
@@ -301,15 +311,15 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Err(CallError::Missing(program));
         }
-        child => child.map_err(|error| failed(format!("cannot be run: {error}")))?,
+        child => child.map_err(|error| failed(format!("could not be started: {error}")))?,
     };
     let until = Instant::now() + limit;
     let (output, message) = (read(child.stdout.take()), read(child.stderr.take()));
-    let status = wait(&mut child, until).map_err(|error| failed(format!("cannot be waited for: {error}")))?;
+    let status = wait(&mut child, until).map_err(|error| failed(format!("could not be awaited: {error}")))?;
     let Some(status) = status else {
-        return Err(failed(format!("gave no answer in {} s and was killed", limit.as_secs())));
+        return Err(failed(format!("did not end within {} s and was killed", limit.as_secs())));
     };
-    // A process that the command left behind may keep its output open.
+    // A process that the command started and left running may keep the output open.
     let text = |lines: mpsc::Receiver<Vec<u8>>| {
         let left = until.saturating_duration_since(Instant::now()).min(Duration::from_secs(5));
         lines.recv_timeout(left).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).ok()
@@ -318,16 +328,16 @@ fn answer_within(command: &mut Command, limit: Duration) -> Result<String, CallE
         let message = text(message).unwrap_or_default();
         return Err(failed(format!("ended with {status}: {}", message.trim())));
     }
-    text(output).ok_or_else(|| failed("ended, but something still holds its output open".to_string()))
+    text(output).ok_or_else(|| failed("ended, but another process still holds its output open".to_string()))
 }
 
-/// Reads a stream on a thread, so that a command never waits for its reader.
+/// Reads a stream on a separate thread, so that the command never waits for its reader.
 fn read<R: Read + Send + 'static>(stream: Option<R>) -> mpsc::Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut stream) = stream {
-            // Output that breaks off is read as far as it goes.
+            // If reading fails, the bytes read so far are used.
             let _ = stream.read_to_end(&mut bytes);
         }
         let _ = sender.send(bytes);
@@ -335,7 +345,7 @@ fn read<R: Read + Send + 'static>(stream: Option<R>) -> mpsc::Receiver<Vec<u8>> 
     receiver
 }
 
-/// Waits for a child until `until`, and kills it then.
+/// Waits for a child until the time `until`, then kills it.
 fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -350,21 +360,21 @@ fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>
     }
 }
 
-/// A reason for which `sbatch` refuses jobs.
+/// Reason for which `sbatch` refuses jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The array has more tasks than the cluster takes in one.
+    /// The array has more tasks than the cluster allows in one array.
     ArrayTooLong,
-    /// The user may have no more jobs at present.
+    /// The user has reached the limit of jobs.
     TooManyJobs,
-    /// The request is wrong, and will be refused again.
+    /// The request is invalid, so that another attempt would fail too.
     Lasting,
-    /// Anything else: the controller is busy or down.
+    /// Any other reason, such as a controller that is busy or down.
     Passing,
 }
 
 impl Refusal {
-    /// The kind of refusal that a message of `sbatch` tells.
+    /// Classifies a message of `sbatch`.
     pub(super) fn of(problem: &str) -> Self {
         let problem = problem.to_lowercase();
         let has = |phrases: &[&str]| phrases.iter().any(|phrase| problem.contains(phrase));
@@ -475,7 +485,8 @@ mod tests {
         assert!(at(599).expect("goes on").is_some());
         let error = at(600).expect_err("too long");
         assert!(
-            error.is::<Failed>() && error.to_string().contains("`squeue` failed; it failed for 10 minutes")
+            error.is::<Failed>()
+                && error.to_string().contains("`squeue` failed; giving up after 10 minutes of failures")
         );
         trouble.end();
         assert!(trouble.add("again", start + Duration::from_secs(700)).expect("goes on").is_some());
@@ -487,7 +498,7 @@ mod tests {
         let shell = |line: &str| answer_within(Command::new("sh").args(["-c", line]), Duration::from_secs(1));
         assert_eq!(shell("echo 17"), Ok("17\n".to_string()));
         let hangs = shell("exec sleep 60").expect_err("hangs").to_string();
-        assert!(hangs.contains("`sh` gave no answer in 1 s"), "{hangs}");
+        assert!(hangs.contains("`sh` did not end within 1 s"), "{hangs}");
         let fails = shell("echo no >&2; exit 3").expect_err("fails").to_string();
         assert!(fails.contains("exit status: 3: no"), "{fails}");
     }

@@ -1,10 +1,11 @@
-//! Tests of the table of defences: what stands in it, and what is said of what does not.
+//! Tests of the table of defences: its fields, and the notes on missing figures.
 
 use super::super::super::defences::tests::{GIVEN, GRID, Given, look_without, with_alone};
 use super::super::html;
 use super::*;
 
-/// The table's fields by column, the notes, and the caption, of a study where some cells have no result.
+/// Returns the columns of the table, the notes and the caption for a study without the results of the
+/// cells in `missing`.
 fn written(
     grid: &str,
     given: &[Given<'_>],
@@ -24,7 +25,7 @@ fn written(
     found.expect("looked at")
 }
 
-/// The fields of the column with this title.
+/// Returns the fields of the column with this title.
 fn column<'a>(columns: &'a [Vec<String>], title: &str) -> &'a [String] {
     let column = columns.iter().find(|column| column[0] == title);
     &column.unwrap_or_else(|| panic!("{title} is not in {columns:?}"))[1..]
@@ -47,7 +48,7 @@ fn numbers_of_seeds_stand_where_they_differ() {
     assert_eq!(
         notes,
         [
-            "n: the number of seeds of a figure; it is not the same everywhere.",
+            "n: number of seeds of a figure, which differs between figures.",
             "No C-DCS for none, noise: attacks do not all have the same seeds (cosine lacks seed 1)."
         ]
     );
@@ -83,7 +84,7 @@ fn attacks_that_find_nothing_are_named() {
 #[test]
 fn the_scale_is_said() {
     let (_, _, caption) = written(GRID, &GIVEN, &[]);
-    // 1 / (1 + √0.5) and 1 / (1 + 1).
+    // The values are 1 / (1 + √0.5) and 1 / (1 + 1).
     assert!(caption.contains("a leakage of 1 without loss of utility scores 0.586, and the least is 0.500"));
 }
 
@@ -95,13 +96,13 @@ fn a_run_that_is_put_to_no_attack_has_dashes() {
     let attacked = columns.iter().filter(|column| column[0].contains("leakage") || column[0].contains("DCS"));
     let alone: Vec<&str> = attacked.map(|column| column[3].as_str()).collect();
     assert_eq!(alone, ["—"; 6]);
-    assert_eq!(notes, ["Put to no attack: alone."]);
+    assert_eq!(notes, ["Not attacked: alone."]);
     look_without(&grid, &given, &[], |summary| {
         let file = super::super::figures::leakage_file(summary, summary.defences.as_ref().expect("attacked"));
         let file = file.expect("a metric");
         assert!(file.contains("noise") && !file.contains("alone"), "it is nowhere in the picture: {file}");
     });
-    // One that has no result yet may still be put to one.
+    // A defence without any result gets no note, because its attack may still run.
     let (_, notes, _) = written(&grid, &given, &[(6, 0), (6, 1)]);
     assert_eq!(notes, Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! What is drawn for which task.
+//! Tests of the charts and tables for each task.
 
 use fet_eval::records::Report;
 use fet_eval::{Group, Groups};
@@ -27,19 +27,19 @@ fn each_task_has_its_charts() {
         "B has no result"
     );
     assert_eq!(titles(&classes[0]), ["Confusion matrix", "Calibration"]);
-    // Each of two seeds: of class no one row is right and one taken for yes.
+    // With each of two seeds, one row of class "no" is predicted correctly and one is predicted as "yes".
     for part in ["no → yes: 2<", "yes → yes: 4<", "predicted class", "true class"] {
         assert!(classes[0].charts[0].wide.contains(part), "{part} in {}", classes[0].charts[0].wide);
     }
     assert!(classes[0].charts[0].caption.contains("the sum over 2 seeds"));
     assert!(classes[1].charts[0].caption.contains("of one seed"));
-    // 0.5 is predicted of two rows of each seed, and one of two is of class 1.
+    // For each seed, two rows have the prediction 0.5, and one of them belongs to class 1.
     assert!(classes[0].charts[1].wide.contains("predicted 0.500, observed 0.500, 4 rows"));
     assert!(classes[0].charts[1].wide.contains("thin") && !classes[1].charts[1].wide.contains("thin"));
 
     let numbers = made(RMSE, |_| {});
     assert_eq!(titles(&numbers[0]), ["Residuals"]);
-    // Residuals 0.5, 0, -1 and 0.
+    // The residuals are 0.5, 0, -1 and 0.
     let caption = &numbers[0].charts[0].caption;
     assert!(caption.contains("the mean over 2 seeds") && caption.contains("50 %: 0.000"), "{caption}");
     assert!(caption.contains("25.00 % below and 25.00 % above"), "{caption}");

@@ -1,4 +1,4 @@
-//! What stands in the table, and what is said of it.
+//! Tests of the table of metrics and of its notes.
 
 use fet_eval::Evaluation;
 use fet_eval::records::Report;
@@ -37,8 +37,9 @@ fn every_metric_is_a_column_and_the_main_one_has_an_interval() {
             "calibration error, %"
         ]
     );
-    // The half width is 0.25 in each cell; 0.5 and 0.75 deviate by 0.25 / √2. Of the four rows (0, 0, 1, 1) with (1/4, 1/2,
-    // 1/2, 1) three are right; AUC 3.5 of 4 pairs; Brier (1/16 + 1/4 + 1/4) / 4.
+    // The half width is 0.25 in each cell; 0.5 and 0.75 have standard deviation 0.25 / √2. Of the four rows
+    // (0, 0, 1, 1) with predictions (1/4, 1/2, 1/2, 1), three are correct. The AUC is 3.5 of 4 pairs; the
+    // Brier score is (1/16 + 1/4 + 1/4) / 4.
     let row = &table.rows[0].fields;
     assert_eq!(row[..4], ["A", "62.50 ± 17.68", "± 25.00", "75.00 ± 0.00"]);
     assert_eq!((row[5].as_str(), row[8].as_str()), ("0.8750 ± 0.0000", "0.1406 ± 0.0000"));
@@ -65,7 +66,7 @@ fn what_is_undefined_is_said_to_be() {
     for part in [
         "–: accuracy is undefined in 2 of 3 cells (A, seed 1: the model diverged).",
         "–: AUC PR is undefined in 2 of 3 cells",
-        "–: there is no interval in 2 of 3 cells",
+        "–: the interval is undefined in 2 of 3 cells",
     ] {
         assert!(notes.contains(part), "{part:?} is not in {notes}");
     }
