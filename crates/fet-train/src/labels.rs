@@ -1,4 +1,4 @@
-//! The protections of labels. To add one, copy `none.rs` and add one `mod` line.
+//! Protections of training labels. To add one, copy `none.rs` and add one `mod` line.
 
 mod compressed_gradients;
 mod laplace;
@@ -18,7 +18,7 @@ use fet_core::labels::Exposure;
 use fet_core::registry::Violation;
 use fet_privacy::labels::LabelError;
 
-/// What no protection of training labels covers, in words.
+/// Returns the text on leaks that no protection of training labels covers.
 fn not_covered(exposure: &Exposure) -> String {
     let steps = if exposure.steps_follow_metric { " and the step sizes" } else { "" };
     format!(
@@ -27,7 +27,7 @@ fn not_covered(exposure: &Exposure) -> String {
     )
 }
 
-/// What a randomised label guarantees.
+/// Returns the text on the guarantee of a randomised label.
 fn randomised_once(exposure: &Exposure, mechanism: &str) -> String {
     format!(
         "each training label was randomised once, before training, by {mechanism}: all that is sent is computed \

@@ -1,11 +1,11 @@
 //! Training over parties: model, plug-ins that compute on tensors, the parties themselves, and the trainer.
 //!
-//! The contracts of the slots are in `fet-core`. Here are the paper's method (`methods/`), encoders, aggregators and
-//! privacy mechanisms, the layers they are made of (`model/`), a secondary party ([`secondary`]), the group of them as
-//! the primary sees it ([`federation`]) and the primary's loop ([`trainer`]). Tensor backends are in `fet-backends`,
-//! data files in `fet-data`.
+//! The contracts of the slots are in `fet-core`. This crate holds the paper's method (`methods/`), encoders,
+//! aggregators, privacy mechanisms, and the layers they consist of (`model/`). It also holds a secondary
+//! party ([`secondary`]), the group of secondaries as the primary sees it ([`federation`]) and the primary's
+//! loop ([`trainer`]). Tensor backends are in `fet-backends`, data files in `fet-data`.
 //!
-//! A binary that uses these plug-ins must reference the crate: inventory drops a crate that nothing references.
+//! A binary that uses these plug-ins must reference the crate: inventory drops a crate without references.
 
 pub mod aggregators;
 pub mod checkpoint;

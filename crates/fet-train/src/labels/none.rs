@@ -1,4 +1,4 @@
-//! `none`: labels and gradients stay as they are. Labels are not protected, and the report says so.
+//! `none`: labels and gradients stay unchanged. The report states that labels are not protected.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::labels::{Exposure, LabelPrivacy, LabelProtection};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `none`: there are none.
+/// Settings of `none`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OpenSettings {}

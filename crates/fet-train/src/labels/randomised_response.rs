@@ -1,5 +1,5 @@
-//! `randomised-response`: each training label is replaced once by an answer drawn at random, by plain randomised response
-//! or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
+//! `randomised-response`: replaces each training label once by an answer drawn at random, by plain randomised
+//! response or with a prior (Ghazi et al. 2021, LP-1ST). For classes; `laplace` is for numbers.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,8 @@ pub struct RandomisedResponseSettings {
     /// ε, the privacy loss of one training label over the whole run.
     #[schemars(range(min = EPSILON_RANGE.0, max = EPSILON_RANGE.1))]
     pub epsilon: f64,
-    /// The probability of each class, from knowledge that is not the training labels; empty if all classes are equally likely
-    /// (Ghazi et al. 2021, algorithm 2).
+    /// Probability of each class, from knowledge other than the training labels; empty if all classes are
+    /// equally likely (Ghazi et al. 2021, algorithm 2).
     #[schemars(inner(range(min = 0, max = 1)), extend("x-rule" = "empty, or at least two probabilities that add up to 1"))]
     pub prior: Vec<f64>,
 }
@@ -64,7 +64,7 @@ inventory::submit! {
 
 struct Randomised {
     settings: RandomisedResponseSettings,
-    /// For the classes of the data, once they are known.
+    /// Response for the number of classes in the data, once that number is known.
     response: RandomisedResponse,
 }
 

@@ -1,4 +1,4 @@
-//! `none`: representations leave unchanged. There is no privacy guarantee, and the report says so.
+//! `none`: releases representations unchanged. The report states that there is no privacy guarantee.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use fet_core::privacy::{Form, PrivacyMechanism, Release, Releases, Selection, Share, Spent, Tally};
 use fet_core::registry::{Plugin, Recipe, Violation};
 
-/// Settings of `none`: there are none.
+/// Settings of `none`, which has none.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoneSettings {}

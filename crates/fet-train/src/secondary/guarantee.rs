@@ -9,21 +9,22 @@ use serde::Serialize;
 
 use super::SecondaryError;
 
-/// A term of the guarantee, and the rule of the policy about it.
+/// A term of the guarantee, and the policy's rule about it.
 struct Term {
-    /// The setting of the run, and its value.
+    /// Setting of the run, followed by its value.
     setting: &'static str,
     value: String,
-    /// The list of the policy that may name the value, as it is written.
+    /// Name of the policy's list that may contain the value, followed by the list as text.
     field: &'static str,
     list: String,
     is_empty: bool,
     is_named: bool,
-    /// The reason why ε promises less with this value, if it does.
+    /// Reason why ε promises less with this value, if it does.
     weakness: Option<&'static str>,
 }
 
-/// Refuses terms that the policy does not accept. Returns warnings about terms that weaken an ε that nothing limits.
+/// Refuses terms that the policy does not accept. Returns warnings about terms that weaken ε if the policy
+/// does not limit ε.
 pub(super) fn check(
     policy: &Policy,
     kind: &str,
@@ -76,7 +77,7 @@ pub(super) fn check(
     Ok(warnings)
 }
 
-/// The setting that limits ε, and its value.
+/// Returns the setting that limits ε, and its value.
 fn limits(policy: &Policy) -> Option<(&'static str, f64)> {
     let limits = [("most_epsilon", policy.most_epsilon), ("lifetime_epsilon", policy.lifetime_epsilon)];
     limits.into_iter().find(|(_, most)| *most > 0.0)
@@ -108,7 +109,7 @@ impl Term {
         Err(SecondaryError::Policy { field, rule, value: self.list.clone() })
     }
 
-    /// The warning for a weakness that the policy does not name.
+    /// Returns the warning about a weakness that the policy does not name.
     fn warning(&self) -> Option<String> {
         let Self { setting, value, field, .. } = self;
         let weakness = self.weakness.filter(|_| !self.is_named)?;
@@ -119,7 +120,7 @@ impl Term {
     }
 }
 
-/// A value as a settings file has it.
+/// Returns a value as a settings file would contain it.
 fn word(value: &impl Serialize) -> String {
     toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }
