@@ -55,7 +55,8 @@ fn reader(experiment: &Experiment, folders: &Folders) -> Result<Box<dyn Dataset>
     let by_position = experiment.linker.build(&())?.about().by_position;
     if dataset.draws_records() && by_position && experiment.method.build(&())?.plan().secondaries {
         let rule = format!(
-            "must be 0 with the linker \"{}\": records that are drawn no longer stand at the places of the secondaries' records",
+            "must be 0 with the linker \"{}\", which links by row number: a sample of the rows no \
+             longer matches the secondaries' rows",
             experiment.linker.kind()
         );
         let rows = experiment.data.settings().get("rows").map_or_else(String::new, ToString::to_string);
@@ -120,7 +121,8 @@ fn part_of(file: &str, folders: &Folders, data: &VerticalData) -> Result<Column,
         && let Some(at) = (0..table.rows).find(|&at| ![at as f64, at as f64 + 1.0].contains(&numbers[at]))
     {
         let problem = format!(
-            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {at} (from 0): sort the file by it",
+            "must have its rows in the order of the primary's table; `{ROW}` is {} in row {at} (from 0): sort the \
+             file by it",
             numbers[at]
         );
         return Err(DataError::new(place(), problem));
@@ -209,8 +211,8 @@ fn table_in_numbers(party: PartyTable) -> Result<PartyTable, DataError> {
             let found = if values.missing() > 0 { "missing values" } else { values.kind() };
             let name = &column.name;
             Err(refuse(format!(
-                "column `{name}` must hold a number in every record for an attack or an audit, which change single numbers; it \
-                 has {found} (drop it)"
+                "column `{name}` must hold a number in every record for an attack or an audit; it has \
+                 {found}. Drop the column"
             )))
         }
     };

@@ -71,7 +71,7 @@ pub enum Problem {
     Gone,
     /// The party's program was restarted and has lost its state of the run: the run must return to its last
     /// checkpoint.
-    #[error("its program was started again")]
+    #[error("its program was restarted")]
     Restarted,
     /// The party cannot be reached.
     #[error("{0}")]
@@ -80,7 +80,7 @@ pub enum Problem {
     #[error(transparent)]
     Unreadable(CodecError),
     /// The reply has the wrong kind.
-    #[error("it answered with {found}")]
+    #[error("it sent the reply {found}")]
     Unexpected {
         /// Name of the reply.
         found: &'static str,

@@ -124,12 +124,13 @@ impl Lifetime {
             struct Version {
                 version: u32,
             }
-            let unknown =
-                |error| failed(format!("is damaged: line {} is not of this program ({error})", index + 1));
+            let unknown = |error| {
+                failed(format!("is damaged: this program did not write line {} ({error})", index + 1))
+            };
             let Version { version } = serde_json::from_str(object).map_err(unknown)?;
             if version > VERSION {
                 let rule = format!(
-                    "has lines of version {version}, and this program knows version {VERSION}: use the newer program"
+                    "has lines of version {version}, but this program knows version {VERSION}: use the newer program"
                 );
                 return Err(failed(rule));
             }

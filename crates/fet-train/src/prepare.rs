@@ -229,7 +229,7 @@ pub(crate) fn missing_classes(
     if missing.is_empty() {
         return Vec::new();
     }
-    vec![format!("no training row is of class {}: it will never be predicted", missing.join(", "))]
+    vec![format!("no training row has class {}: the model will never predict it", missing.join(", "))]
 }
 
 /// Number of columns that a model sees of a text key; see [`for_model`].
@@ -263,8 +263,7 @@ pub fn for_model(keys: &Keys) -> Option<Matrix<f64>> {
 
 fn own_keys(table: &PartyTable) -> Result<Matrix<f64>, DataError> {
     let sealed = || {
-        let problem =
-            "keys must be numbers or texts; these are sealed by a linker, as only messages have them";
+        let problem = "keys must be numbers or texts; a linker sealed these keys, as only messages have them";
         DataError::new(format!("data of {}", table.name), problem)
     };
     for_model(&table.keys).ok_or_else(sealed)

@@ -93,8 +93,8 @@ fn check_sums(sum: SecureSum, privacy: &dyn PrivacyMechanism, releases: &Release
     let colluding = privacy.colluding();
     if colluding > tolerated {
         let rule = format!(
-            "must be above `privacy.colluding` ({colluding}), and more than {colluding} other parties must take part in \
-             a step, in which {fewest} parties take part"
+            "must be above `privacy.colluding` ({colluding}), and each step needs more than {colluding} \
+             other parties; {fewest} parties take part in a step"
         );
         return Err(Violation::new("aggregator.degree", rule, sum.degree));
     }

@@ -34,18 +34,20 @@ pub enum StateError {
     Damaged(String),
     /// The state belongs to another run.
     #[error(
-        "the state belongs to another run or another party, or to keys that came otherwise: a private run whose linker \
-         conceals its keys anew in each session cannot be continued"
+        "the state belongs to another run, another party or other keys. A run with a privacy mechanism \
+         cannot be continued if its linker encodes keys differently in each session"
     )]
     OtherRun,
     /// There is no state of that epoch.
-    #[error("there is no saved state of epoch {epoch}; start the run anew")]
+    #[error("there is no saved state of epoch {epoch}. Start the run again")]
     Missing {
         /// The epoch, from 1.
         epoch: u32,
     },
     /// The state of that epoch does not belong to the primary's checkpoint.
-    #[error("the saved state of epoch {epoch} is not that of the primary's checkpoint; start the run anew")]
+    #[error(
+        "the saved state of epoch {epoch} does not belong to the primary's checkpoint. Start the run again"
+    )]
     OtherContent {
         /// The epoch, from 1.
         epoch: u32,
@@ -73,8 +75,9 @@ pub enum StateError {
     },
     /// The ledger of a party's releases cannot be used.
     #[error(
-        "{path} {rule}. It says what this party has released in this run, and without it nothing more leaves: put back a sound \
-         copy, or, if nobody is to rely on a guarantee for this run, move the party's folder away and start the run anew"
+        "{path} {rule}. This ledger records the party's releases in this run; without the ledger, the \
+         party releases nothing more. Restore a valid copy. If this run needs no privacy guarantee, \
+         you may instead move the party's folder away and start the run again"
     )]
     Ledger {
         /// Path of the file.
@@ -84,8 +87,9 @@ pub enum StateError {
     },
     /// A party's lifetime account cannot be used.
     #[error(
-        "{path} {rule}. It says what this party has released in all its runs, and without it nothing more leaves: put back a sound \
-         copy, and add what was released since with `fet ledger add`"
+        "{path} {rule}. This account records the party's releases in all its runs; without the account, \
+         the party releases nothing more. Restore a valid copy, and add later releases with `fet \
+         ledger add`"
     )]
     Lifetime {
         /// Path of the file.
@@ -94,7 +98,10 @@ pub enum StateError {
         rule: String,
     },
     /// The count of the records that were linked for predictions cannot be used.
-    #[error("{path} {rule}. It counts the records that were linked for predictions: put back a sound copy")]
+    #[error(
+        "{path} {rule}. This file counts the records that were linked for predictions. Restore a \
+        valid copy"
+    )]
     Predictions {
         /// Path of the file.
         path: String,
@@ -103,8 +110,9 @@ pub enum StateError {
     },
     /// The party's own seed is not in its place.
     #[error(
-        "{path} {rule}. The run's noise follows from this secret seed, and with another one what was released before would be \
-         released again under other noise: put back a sound copy, or move the folder of the run away and start the run anew"
+        "{path} {rule}. The run's noise is derived from this secret seed; another seed would repeat \
+         earlier releases with other noise. Restore a valid copy, or move the folder of the run away \
+         and start the run again"
     )]
     Seed {
         /// Path of the file.
@@ -113,7 +121,7 @@ pub enum StateError {
         rule: String,
     },
     /// The operating system gave no randomness for a seed or a tag.
-    #[error("the operating system gave no randomness: {0}")]
+    #[error("the operating system returned no randomness: {0}")]
     NoRandomness(String),
     /// The state's parameters do not fit the model.
     #[error(transparent)]
@@ -168,17 +176,17 @@ impl StateFile {
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged(&header))?;
         let entry = metadata.metadata().as_ref().and_then(|map| map.get(ENTRY));
         let entry = entry.ok_or_else(|| damaged(&"it has no header of this program"))?;
-        let no_entry = "its header is not one of this program";
+        let no_entry = "this program did not write its header";
         let Entry { sha256, header } = serde_json::from_str(entry).map_err(|_| damaged(&no_entry))?;
-        let tensors = SafeTensors::deserialize(bytes)
-            .map_err(|_| damaged(&"its header and its tensors do not fit each other"))?;
+        let tensors =
+            SafeTensors::deserialize(bytes).map_err(|_| damaged(&"its header does not match its tensors"))?;
         let mut names = tensors.names();
         names.sort_unstable();
         let views = names.into_iter().map(|name| Ok((name, tensors.tensor(name).map_err(|e| damaged(&e))?)));
         let views = views.collect::<Result<Vec<_>, StateError>>()?;
         let parts = views.iter().map(|(name, view)| (*name, view.shape(), view.data()));
         if checksum(&header, parts) != sha256 {
-            return Err(damaged(&"it is not as it was written"));
+            return Err(damaged(&"its checksum does not match its content"));
         }
         let mut file = Self { header, parameters: Parameters::default() };
         for (name, view) in views {
@@ -188,11 +196,11 @@ impl StateFile {
                     let values: Vec<f32> = words.iter().map(|word| f32::from_le_bytes(*word)).collect();
                     file.parameters.push(name, view.shape(), &values);
                 }
-                _ => return Err(damaged(&format!("`{name}` holds other numbers than 32-bit floats"))),
+                _ => return Err(damaged(&format!("`{name}` does not hold 32-bit floats"))),
             }
         }
         let header = serde_json::from_value(file.header.clone()).map_err(|_| {
-            damaged(&"its header is of another kind of file, or of another version of this program")
+            damaged(&"its header belongs to another kind of file, or to another version of this program")
         })?;
         Ok((header, file))
     }

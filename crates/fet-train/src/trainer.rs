@@ -349,7 +349,7 @@ impl Trainer {
     /// Skips a training step: too few parties are left for secure aggregation, and none of the step was
     /// unmasked.
     fn skip(&mut self, round: Round, few: &CollectError) {
-        let warning = "training steps are left out from here on where too few of their parties are left";
+        let warning = "from here on, training steps are left out if too few of their parties are active";
         if !self.progress.warnings.iter().any(|said| said.contains(warning)) {
             let warning = format!("{round}: {few}; {warning}");
             self.warnings.push(warning.clone());

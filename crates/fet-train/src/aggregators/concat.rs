@@ -23,7 +23,7 @@ impl Recipe<dyn Aggregator> for ConcatSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Aggregator>::new::<ConcatSettings>("concat", "all parties side by side, in the clear (SplitNN)")
+    Plugin::<dyn Aggregator>::new::<ConcatSettings>("concat", "all parties concatenated, in the clear (SplitNN)")
 }
 
 struct Concat;

@@ -44,7 +44,7 @@ impl Recipe<dyn Aggregator> for SecureAverageSettings {
 inventory::submit! {
     Plugin::<dyn Aggregator>::new::<SecureAverageSettings>(
         "secure-average",
-        "the mean of the active parties, of which the primary sees the sum alone (SplitAvg)",
+        "the mean of the active parties; the primary sees only their sum (SplitAvg)",
     )
 }
 

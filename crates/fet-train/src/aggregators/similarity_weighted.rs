@@ -36,7 +36,7 @@ impl Recipe<dyn Aggregator> for SimilarityWeightedSettings {
 inventory::submit! {
     Plugin::<dyn Aggregator>::new::<SimilarityWeightedSettings>(
         "similarity-weighted",
-        "a mean weighted by the neighbours' similarities, which the parties then reveal",
+        "a mean weighted by the neighbours' similarities, which the parties reveal",
     )
 }
 

@@ -36,7 +36,7 @@ impl Recipe<dyn Encoder> for MlpSettings {
 }
 
 inventory::submit! {
-    Plugin::<dyn Encoder>::new::<MlpSettings>("mlp", "a multi-layer perceptron on each neighbour by itself")
+    Plugin::<dyn Encoder>::new::<MlpSettings>("mlp", "a multi-layer perceptron on each neighbour separately")
 }
 
 #[derive(Module, Debug)]

@@ -35,7 +35,8 @@ impl Default for TransformerSettings {
 impl Recipe<dyn Encoder> for TransformerSettings {
     fn build(&self, context: &EncoderContext<'_>) -> Result<Box<dyn Encoder>, Violation> {
         if context.key_columns == 0 {
-            let rule = "must be one that works without keys, such as \"mlp\": the method keeps keys out";
+            let rule =
+                "must be one that works without keys, such as \"mlp\": the method does not pass keys to it";
             return Err(Violation::new("kind", rule, "\"transformer\""));
         }
         let module = Transformer::new(self, context);

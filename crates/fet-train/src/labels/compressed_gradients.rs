@@ -64,7 +64,7 @@ impl LabelProtection for CompressedGradients {
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = format!(
-            "of each gradient {} of the values are sent, the largest; that bounds nothing; {}",
+            "a share of {} of each gradient's values is sent, the largest ones; this gives no bound; {}",
             self.0.share,
             not_covered(exposure)
         );

@@ -52,7 +52,7 @@ impl Recipe<dyn LabelProtection> for LaplaceSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<LaplaceSettings>(
         "laplace",
-        "training labels get Laplace noise once, within declared bounds: numbers",
+        "for numbers: training labels get Laplace noise once, within declared bounds",
     )
 }
 
@@ -82,7 +82,7 @@ impl LabelProtection for Laplace {
             mechanism: "laplace".into(),
             statement: randomised_once(
                 exposure,
-                "discrete Laplace noise within bounds that are not of the training labels",
+                "discrete Laplace noise within bounds that do not depend on the training labels",
             ),
         }
     }

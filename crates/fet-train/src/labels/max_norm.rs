@@ -28,7 +28,7 @@ impl Recipe<dyn LabelProtection> for MaxNormSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<MaxNormSettings>(
         "max-norm",
-        "each row's gradient gets noise along itself, up to the longest of the batch; no guarantee",
+        "each row's gradient gets noise along itself, up to the largest norm of the batch; no guarantee",
     )
 }
 
@@ -55,7 +55,8 @@ impl LabelProtection for MaxNorm {
 
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = format!(
-            "each gradient has noise along itself that hides its length; its direction is as it was, and nothing is bounded; {}",
+            "each gradient has noise along itself that hides its length; its direction is unchanged; \
+             this gives no bound; {}",
             not_covered(exposure)
         );
         LabelPrivacy { epsilon: None, delta: 0.0, mechanism: "max-norm".into(), statement }

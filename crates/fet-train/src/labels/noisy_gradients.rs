@@ -131,7 +131,8 @@ impl LabelProtection for NoisyGradients {
         let epsilon = gaussian::epsilon(self.mu(exposure), delta);
         let counted = match learning {
             Account::Counted => {
-                "a label may through the primary's model change the gradient of every row, and all are counted"
+                "a label may change the gradient of every row through the primary's model, and all \
+                 these gradients are counted"
             }
             Account::Assumed => {
                 "NOT COUNTED: the primary's model learns from true labels, and through its weights a label changes the \
@@ -139,9 +140,10 @@ impl LabelProtection for NoisyGradients {
             }
         };
         let statement = format!(
-            "{} gradients of at most {clip}, each value with noise of {:.4}; neighbouring data sets differ in one training \
-             label; {counted}; noise in floats stands for real numbers; the primary's own seed is its secret; the choice \
-             of the best epoch depends on training labels too, through the model, and is not counted; {}",
+            "{} gradients of at most {clip}, each value with noise of {:.4}; neighbouring data sets \
+             differ in one training label; {counted}; noise in floats approximates real numbers; the \
+             primary's own seed is secret; the choice of the best epoch also depends on training \
+             labels, through the model, and is not counted; {}",
             self.moved(exposure),
             noise * clip,
             not_covered(exposure)

@@ -26,8 +26,9 @@ struct Open;
 impl LabelProtection for Open {
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let statement = if exposure.rows == 0 {
-            "secondaries do not learn and receive no gradient: labels are not exposed through gradients; the choice of the \
-             best epoch follows from validation labels, and all parties are told"
+            "secondaries do not learn and receive no gradient: labels are not exposed through \
+             gradients; the choice of the best epoch depends on validation labels, and all parties \
+             learn it"
         } else {
             "labels are not protected: a secondary can read them from the gradients that it receives"
         };

@@ -34,7 +34,8 @@ impl Default for RandomisedResponseSettings {
 impl RandomisedResponseSettings {
     fn response(&self, classes: usize) -> Result<RandomisedResponse, Violation> {
         if !self.prior.is_empty() && self.prior.iter().filter(|share| **share > 0.0).count() < 2 {
-            let rule = "must leave at least two classes a probability: else every answer is the same";
+            let rule =
+                "must give at least two classes a positive probability: otherwise every answer is the same";
             return Err(Violation::new("prior", rule, format!("{:?}", self.prior)));
         }
         let response = match self.prior.as_slice() {
@@ -58,7 +59,7 @@ impl Recipe<dyn LabelProtection> for RandomisedResponseSettings {
 inventory::submit! {
     Plugin::<dyn LabelProtection>::new::<RandomisedResponseSettings>(
         "randomised-response",
-        "training labels are replaced once by randomised answers: classes",
+        "for classes: randomised answers replace the training labels once",
     )
 }
 
@@ -72,7 +73,7 @@ impl LabelProtection for Randomised {
     fn prepare(&mut self, exposure: &Exposure) -> Result<(), Violation> {
         if exposure.task == Task::Regression {
             let rule =
-                "must be \"laplace\" or \"noisy-gradients\" for a regression, whose labels are no classes";
+                "must be \"laplace\" or \"noisy-gradients\" for a regression, whose labels are not classes";
             return Err(Violation::new("kind", rule, "\"randomised-response\""));
         }
         let (found, classes) = (self.settings.prior.len(), exposure.classes);
@@ -91,7 +92,7 @@ impl LabelProtection for Randomised {
     fn spent(&self, exposure: &Exposure) -> LabelPrivacy {
         let mechanism = match self.settings.prior.is_empty() {
             true => "randomised response over all classes",
-            false => "randomised response with a prior that is not of the training labels",
+            false => "randomised response with a prior that does not depend on the training labels",
         };
         LabelPrivacy {
             epsilon: Some(self.response.epsilon()),

@@ -18,8 +18,9 @@ pub struct Known {
 /// Error: a lifetime account is younger than it was before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its lifetime account has {found} records, and had {known} before: its state folder is an old copy, which has forgotten \
-     releases. Its operator must put back the newest copy, or add what was released since with `fet ledger add --age {known}` (see its `--help`)"
+    "its lifetime account has {found} records, but had {known} before: its state folder is an old copy \
+     without the latest releases. Its operator must restore the newest copy, or add the missing \
+     releases with `fet ledger add --age {known}` (see its `--help`)"
 )]
 pub struct Older {
     /// Number of records when the party was about to join.

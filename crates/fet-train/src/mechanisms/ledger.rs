@@ -178,13 +178,13 @@ impl Ledger<'_> {
             self.settings;
         let mut all = vec![match neighbouring {
             Neighbouring::Replace => {
-                "protected is one record replaced in every secondary at once".to_string()
+                "the guarantee protects one record, replaced in every secondary at once".to_string()
             }
             Neighbouring::AddRemove => {
-                "protected is one record of one secondary, added or removed".to_string()
+                "the guarantee protects one record of one secondary, added or removed".to_string()
             }
             Neighbouring::Record => {
-                "protected is one record of one secondary, added, removed or replaced".to_string()
+                "the guarantee protects one record of one secondary, added, removed or replaced".to_string()
             }
         }];
         let rows = self.occurrences();
@@ -194,8 +194,8 @@ impl Ledger<'_> {
             ),
             (_, 0) => format!("a record may be a neighbour of all {rows} rows of a release"),
             (_, limit) => format!(
-                "a record is a neighbour of at most {limit} rows of a release, since each offers itself to its nearest rows \
-                 alone; {rows} rows are counted{}",
+                "a record is a neighbour of at most {limit} rows of a release, since it offers itself \
+                 only to its nearest rows; {rows} rows are counted{}",
                 if *neighbouring == Neighbouring::AddRemove {
                     ""
                 } else {
@@ -205,11 +205,11 @@ impl Ledger<'_> {
         });
         all.push(match learning {
             Learning::Counted => {
-                "the secondaries' models learn, and what a record taught them is counted".to_string()
+                "the secondaries' models learn, and their learning from a record is counted".to_string()
             }
             Learning::Assumed => {
-                "NOT COUNTED: what the secondaries' models learned from the record; the figure treats their \
-                weights as known, as the paper does"
+                "NOT COUNTED: the learning of the secondaries' models from the record; ε treats their \
+                 weights as known, as the paper does"
                     .to_string()
             }
             Learning::Frozen => {
@@ -219,7 +219,8 @@ impl Ledger<'_> {
         });
         if *amplification {
             all.push(format!(
-                "each secondary draws each record with probability {sample_rate} anew for every release, and keeps secret which"
+                "each secondary draws each record with probability {sample_rate}, independently for \
+                 every release, and keeps the draw secret"
             ));
         }
         let figure = |epsilon: f64| {
@@ -227,8 +228,9 @@ impl Ledger<'_> {
         };
         all.push(match if_sum_fails {
             Some(epsilon) => format!(
-                "the primary sees sums alone and tells the truth about who vanished; up to {colluding} secondaries collude with \
-                 it (with {}; if the sums failed and it saw every party's share by itself, ε would be {})",
+                "the primary sees only sums and reports truthfully which parties dropped out; up to \
+                 {colluding} secondaries collude with it (with {}; if the sums failed and it saw every \
+                 party's share separately, ε would be {})",
                 by_colluding
                     .iter()
                     .enumerate()
@@ -237,31 +239,34 @@ impl Ledger<'_> {
                     .join("; with "),
                 figure(epsilon)
             ),
-            None => "every party's representation is seen by itself and bears the whole noise".to_string(),
+            None => "the primary sees every party's representation separately, each with the full noise"
+                .to_string(),
         });
         all.push(if self.integer {
             format!(
-                "the noise is a sum of discrete Gaussians; that they are drawn from tables, and where the sum ends, {REACH} \
-                 deviations out, is within the figures"
+                "the noise is a sum of discrete Gaussians; ε accounts for the sampling from tables and \
+                 for the end of the sum, {REACH} deviations out"
             )
         } else {
-            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` where the figure counts".to_string()
+            "the noise is a Gaussian in 32-bit floats, an idealisation: use `discrete-gaussian` for a proved ε"
+                .to_string()
         });
         if self.schedule.randomness == Randomness::Experiment {
             all.push(
-                "in a simulation each party's noise follows from the experiment's seed so that the run repeats: someone who \
-                 knows the seed can subtract it; a deployment draws each party's seed from the operating system"
+                "in a simulation each party's noise is derived from the experiment's seed so that the \
+                 run repeats: anyone who knows the seed can subtract it; a deployment draws each \
+                 party's seed from the operating system"
                     .to_string(),
             );
         }
         all.push(
-            "a secondary scales its columns by ranges that its owner declares from public knowledge, and clamps values into \
-             them; no record has a say in how another is scaled"
+            "a secondary scales its columns by ranges that its owner declares from public knowledge, \
+             and clamps values to them; no record influences the scaling of another"
                 .to_string(),
         );
         all.push(
-            "not protected: how many records there are, the declared ranges, the secondaries' models themselves, and the \
-             primary's keys, rows and labels"
+            "not protected: the number of records, the declared ranges, the secondaries' models \
+             themselves, and the primary's keys, rows and labels"
                 .to_string(),
         );
         all

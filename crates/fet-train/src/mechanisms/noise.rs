@@ -128,7 +128,7 @@ impl PrivacyMechanism for Noise {
         // sample. The smallest possible deviation then replaces it, with more noise than the account counts.
         // `check_parties` has refused a deviation that is too large.
         let units = (deviation * scale).max(LEAST_DEVIATION);
-        let sampler = DiscreteGaussian::new(units).expect("`check_parties` lets pass no larger deviation");
+        let sampler = DiscreteGaussian::new(units).expect("`check_parties` refuses a larger deviation");
         let mut units = vec![0i32; values.len()];
         sampler.fill(&mut units, *noise);
         units.par_chunks_mut(*block).zip(values.par_chunks(*block)).for_each(|(units, values)| {
@@ -172,7 +172,8 @@ impl PrivacyMechanism for Noise {
         let colluding = self.settings.colluding;
         let fewest = schedule.train_active.min(schedule.active);
         if colluding >= fewest {
-            let rule = format!("must leave an honest party of the {fewest} that take part in a step");
+            let rule =
+                format!("must leave at least one honest party among the {fewest} that take part in a step");
             return Err(Violation::new("colluding", rule, colluding));
         }
         let target = self.settings.target_epsilon;
@@ -238,8 +239,7 @@ impl PrivacyMechanism for Noise {
         };
         if !epsilon.is_finite() {
             // From an ε of about 20 on, e^ε times the probability outside the sampling tables exceeds δ.
-            let statement =
-                "no guarantee: the noise is too small for an ε that would mean anything".to_string();
+            let statement = "no guarantee: the noise is too small for a meaningful ε".to_string();
             return Spent { epsilon: None, delta, statement, guarantee: Some(guarantee) };
         }
         let statement = format!("(ε = {epsilon:.4}, δ = {delta:e}): {}", guarantee.assumptions.join("; "));

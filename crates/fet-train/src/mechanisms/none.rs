@@ -52,10 +52,10 @@ impl PrivacyMechanism for NoProtection {
     fn spent(&self, schedule: &Releases, tallies: &[Tally]) -> Spent {
         let statement = match schedule.summed {
             true => {
-                "sums of representations are sent as they are: no differential-privacy guarantee; a primary computes a party's \
-                 part from sums that differ in that party alone"
+                "sums of representations are sent unchanged: no differential-privacy guarantee; a \
+                 primary can compute a party's part from sums that differ only in that party"
             }
-            false => "representations are sent as they are: no differential-privacy guarantee",
+            false => "representations are sent unchanged: no differential-privacy guarantee",
         }
         .to_string();
         Spent { epsilon: tallies.is_empty().then_some(0.0), delta: 0.0, statement, guarantee: None }

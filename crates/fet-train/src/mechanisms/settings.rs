@@ -67,8 +67,8 @@ impl NoiseSettings {
             return Err(Violation::new("target_epsilon", "must be at least 0.001 unless it is 0", target));
         }
         if self.learning == Learning::Counted && self.max_occurrences > 0 {
-            let rule = "must be 0 where `learning` is \"counted\": a record acts on every row through the weights it \
-                        trained; \"frozen\" makes a limit count";
+            let rule = "must be 0 if `learning` is \"counted\": a record affects every row through the \
+                weights it trained. A limit needs \"frozen\"";
             return Err(Violation::new("max_occurrences", rule, self.max_occurrences));
         }
         if !self.amplification {
@@ -77,8 +77,8 @@ impl NoiseSettings {
         let refuse = |rule: &str| Err(Violation::new("amplification", rule, true));
         match (self.learning, self.neighbouring) {
             (Learning::Counted, _) => refuse(
-                "must be false where `learning` is \"counted\": a record that is not drawn still acts through the \
-                 weights it trained",
+                "must be false if `learning` is \"counted\": a record that is not drawn still affects \
+                 rows through the weights it trained",
             ),
             // A replaced record is drawn or not under either key. The pair of mixtures that the accountant
             // composes does not dominate this case (Lebeda, Regehr, Kamath, Steinke 2024).

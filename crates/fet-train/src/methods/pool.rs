@@ -32,7 +32,7 @@ pub struct PoolSettings {
     /// difference is the contribution of the other parties.
     pub others: bool,
     /// Width of a party's answer.
-    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even where keys are encoded"))]
+    #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even if keys are encoded"))]
     pub width: usize,
     /// Widths of the hidden layers of the primary's model of its own record, in order.
     #[schemars(inner(range(min = 1, max = MOST_WIDTH)), length(min = 1))]
@@ -81,10 +81,10 @@ impl Default for PoolSettings {
 impl Recipe<dyn Method> for PoolSettings {
     fn check(&self) -> Result<(), Violation> {
         if self.hidden.is_empty() {
-            return Err(Violation::new("hidden", "must have a layer", "[]"));
+            return Err(Violation::new("hidden", "must have at least one layer", "[]"));
         }
         if self.key_encoding.width > 0 && !self.width.is_multiple_of(2) {
-            let rule = "must be even where keys are encoded: the encoding of a secondary's key is as wide";
+            let rule = "must be even if keys are encoded: the encoding of a secondary's key has this width";
             return Err(Violation::new("width", rule, self.width));
         }
         self.key_encoding.check()
@@ -98,7 +98,8 @@ impl Recipe<dyn Method> for PoolSettings {
 inventory::submit! {
     Plugin::<dyn Method>::new::<PoolSettings>(
         "fet-pool",
-        "one vector of each party for a row: its neighbours weighed by how likely they are the right one",
+        "one vector of each party for a row: its neighbours weighted by the probability that each is \
+         the right record",
     )
 }
 

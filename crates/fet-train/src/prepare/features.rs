@@ -186,10 +186,10 @@ impl FeaturePreparation {
                 Ok(Matrix::new(preparation.width(), values))
             }
             (Self::Columns(_), Features::Numbers(_)) => {
-                Err(DataError::new(place(party), "must have typed columns, as the records before"))
+                Err(DataError::new(place(party), "must have typed columns, like the earlier records"))
             }
             (_, Features::Columns(_)) => {
-                Err(DataError::new(place(party), "must have numbers alone, as the records before"))
+                Err(DataError::new(place(party), "must have only numbers, like the earlier records"))
             }
         }
     }

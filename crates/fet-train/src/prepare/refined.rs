@@ -33,12 +33,12 @@ impl RefinedKeys {
     ) -> Result<Self, DataError> {
         let refuse = |problem: String| Err(DataError::new(format!("data of {party}"), problem));
         let Keys::Numbers(keys) = keys else {
-            return refuse("must have keys that are numbers where `train.refine_keys` is true".into());
+            return refuse("must have numeric keys if `train.refine_keys` is true".into());
         };
         let columns = features.columns() + 1;
         if columns > MOST_COLUMNS {
             let problem = format!(
-                "must have fewer than {MOST_COLUMNS} columns where `train.refine_keys` is true; it has {}",
+                "must have fewer than {MOST_COLUMNS} columns if `train.refine_keys` is true; it has {}",
                 columns - 1
             );
             return refuse(problem);
@@ -62,9 +62,7 @@ impl RefinedKeys {
         factorise(&mut products, columns);
         targets.iter_mut().for_each(|target| solve(&products, target));
         if targets.iter().flatten().any(|weight| !weight.is_finite()) {
-            return refuse(
-                "must have keys that its columns can tell where `train.refine_keys` is true".into(),
-            );
+            return refuse("must have columns that predict its keys if `train.refine_keys` is true".into());
         }
         let mut ranges = vec![[f64::INFINITY, f64::NEG_INFINITY]; keys.columns()];
         for &row in rows {

@@ -36,7 +36,7 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
         Parts::Given(parts) => {
             if parts.len() != rows {
                 let problem =
-                    format!("must name the part of each of {rows} records, but names {}", parts.len());
+                    format!("must name the split of each of {rows} records, but names {}", parts.len());
                 return Err(DataError::new("split", problem));
             }
             let part = |part: &u8| match *part {
@@ -47,7 +47,8 @@ pub fn split(parts: &Parts, rows: usize, seed: u64) -> Result<Split, DataError> 
                 _ => None,
             };
             let parts: Option<Vec<Option<Part>>> = parts.iter().map(part).collect();
-            let parts = parts.ok_or_else(|| DataError::new("split", "must name parts by 0, 1, 2 and 3"))?;
+            let parts =
+                parts.ok_or_else(|| DataError::new("split", "must number splits by 0, 1, 2 and 3"))?;
             Split::given(&parts).map_err(|error| unusable(&error))
         }
     }
@@ -78,7 +79,7 @@ pub fn parts(settings: &SplitSettings, known: &Known<'_>, seed: u64) -> Result<P
             let column = named(known)?;
             if column.values.missing() > 0 {
                 let problem = format!(
-                    "must have a value in every record for a split by group; {} have none, and would be one group",
+                    "must have a value in every record for a split by group; {} have none and would form one group",
                     column.values.missing()
                 );
                 return Err(DataError::new(format!("`split.column` `{}`", column.name), problem));
@@ -123,8 +124,8 @@ fn given(split: &Split, rows: usize) -> Result<Parts, DataError> {
     }
     let parts: Option<Vec<u8>> = parts.into_iter().collect();
     parts.map(Parts::Given).ok_or_else(|| {
-        let problem = "leaves records out of every part: a cross-validation by time is not offered; use `split.kind = \"time\"` \
-                       with other shares, or folds by group";
+        let problem = "leaves records out of every split: a cross-validation by time is not available. \
+            Use `split.kind = \"time\"` with other shares, or folds by group";
         DataError::new("split", problem)
     })
 }
@@ -180,7 +181,9 @@ fn parse(column: &Column) -> Result<Vec<Part>, DataError> {
         return Err(refuse(format!("must hold \"train\", \"validation\" and \"test\"; it is a {kind}")));
     };
     if let Some(row) = codes.iter().position(|code| *code == MISSING_CODE) {
-        return Err(refuse(format!("must name a part in every record; in row {row} (from 0) it is missing")));
+        return Err(refuse(format!(
+            "must name a split in every record; it is missing in row {row} (from 0)"
+        )));
     }
     Part::parse_column(codes.iter().map(|&code| names[code as usize].as_str()))
         .map_err(|error| refuse(error.to_string()))

@@ -118,15 +118,15 @@ impl Account {
             return Ok(());
         }
         if self.counting.sampled {
-            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved for no others";
+            let why = "must be those planned, with no fewer parties: `privacy.amplification` is proved only for these";
             return Err(self.unplanned(why, &made, active));
         }
         if let Some(delta) = self.limited_by_plan.take() {
             self.limits.push(self.limit_of_plan(privacy, delta));
         }
         if self.limits.iter().any(|limit| limit.epsilon.is_infinite()) {
-            let why = "must be those planned, with no fewer parties: the ε of the planned run is unbounded, and limits no \
-                       others";
+            let why = "must be those planned, with no fewer parties: the ε of the planned run is \
+                unbounded and cannot limit other releases";
             return Err(self.unplanned(why, &made, active));
         }
         self.limits.iter().try_for_each(|limit| limit.check(privacy, &self.releases, &made))?;
@@ -282,7 +282,7 @@ impl Session {
         if earlier && !account.told {
             account.told = true;
             (self.tell)(format!(
-                "{} is not what an earlier session of this run released: both are counted",
+                "{} differs from the release of an earlier session of this run: both are counted",
                 message.round
             ));
         }

@@ -22,8 +22,8 @@ pub enum SecondaryError {
     AlreadyJoined,
     /// The model with which training was to begin belongs to another party.
     #[error(
-        "the model that it is to begin with is of the party \"{party}\", number {number}: the parties must be those of the earlier \
-         run, in the same order"
+        "the model that it should begin with belongs to the party \"{party}\", number {number}: the \
+         parties must be those of the earlier run, in the same order"
     )]
     OtherModel {
         /// Name of the model's party.
@@ -50,10 +50,11 @@ pub enum SecondaryError {
     /// The party would scale its columns by statistics of its records, so that each record would move every
     /// row.
     #[error(
-        "the {part} of \"{name}\" must have declared ranges where `privacy.kind` is \"{kind}\", since one record would move \
-         every row through their mean and deviation: set `bounds` in `data` (dataset \"split\") or in the table's entry of \
-         `data.secondaries` (\"linked\"), a range for each column that is public knowledge, not computed from the records, \
-         `dates` for dates and `categories` for categories"
+        "the {part} of \"{name}\" must have declared ranges if `privacy.kind` is \"{kind}\": otherwise \
+         one record would move every row through the mean and deviation. Set `bounds` in `data` \
+         (dataset \"split\") or in the table's entry of `data.secondaries` (\"linked\"): for each \
+         column a range from public knowledge, not computed from the records, `dates` for dates and \
+         `categories` for categories"
     )]
     NoBounds {
         /// `keys` or `features`.
@@ -83,28 +84,28 @@ pub enum SecondaryError {
     #[error(transparent)]
     Link(#[from] LinkError),
     /// The party's own keys cannot be linked; only its operator learns the reason.
-    #[error("a key of its own cannot be used by the linker; its operator was told which, and why")]
+    #[error("the linker cannot use one of its own keys; its operator has the details")]
     UnusableKeys,
     /// The party's records cannot be prepared; only its operator learns the reason.
-    #[error("its own records cannot be prepared for a model; its operator was told why")]
+    #[error("its own records cannot be prepared for a model; its operator has the details")]
     UnusableRecords,
     /// The party serves a finished model.
-    #[error("it serves a finished model: it answers requests for predictions, and no others")]
+    #[error("it serves a finished model: it answers only requests for predictions")]
     OnlyPredictions,
     /// Parameters do not fit the party's model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
     /// The primary requested similarities, but the linker returns none.
-    #[error("similarities were asked for, but the linker gives none")]
+    #[error("the primary requested similarities, but the linker returns none")]
     NoSimilarities,
     /// Keys were sent a second time, after successful or failed linking.
     #[error("it has linked already, or tried to; a run links once")]
     LinkedAlready,
     /// An answer arrived without a challenge.
-    #[error("an answer came to a challenge that was not posed")]
+    #[error("an answer arrived without a challenge")]
     NoChallenge,
     /// The primary requested a representation before the keys were linked.
-    #[error("a representation was asked for before the keys were linked")]
+    #[error("the primary requested a representation before the keys were linked")]
     NotLinked,
     /// Predictions are releases, and no account covers them.
     #[error(
@@ -113,9 +114,10 @@ pub enum SecondaryError {
     UncountedPrediction,
     /// The linker would link new rows to the records of the run's rows.
     #[error(
-        "the linker \"{linker}\" goes by the order of rows, and the party has only the records of the run's own rows: new rows need \
-         records of their own, in the same order. Give the party a table of these (`fet predict --data FOLDER`, or `data.file` \
-         of a party elsewhere), or train with a linker that compares keys"
+        "the linker \"{linker}\" links by the order of rows, and the party has only the records of the \
+         run's own rows: new rows need their own records, in the same order. Give the party a table of \
+         these records (`fet predict --data FOLDER`, or `data.file` of a remote party), or train with \
+         a linker that compares keys"
     )]
     NoNewRecords {
         /// Kind of the linker.
@@ -123,8 +125,8 @@ pub enum SecondaryError {
     },
     /// A value is outside the range of secure aggregation.
     #[error(
-        "a {what} holds a value outside the range of sums, ±{range}: bound it by a privacy mechanism, or \
-         raise `aggregator.range`"
+        "a {what} holds a value outside the range of sums, ±{range}: clip it with a privacy mechanism, \
+         or raise `aggregator.range`"
     )]
     OutOfRange {
         /// Kind of the values.
@@ -136,22 +138,22 @@ pub enum SecondaryError {
     #[error(transparent)]
     Budget(#[from] BudgetError),
     /// The operating system returned no randomness for keys.
-    #[error("the operating system gave no randomness for keys: {0}")]
+    #[error("the operating system returned no randomness for keys: {0}")]
     NoRandomness(String),
     /// Neighbours must be chosen for each batch, but the linker encodes keys.
     #[error(
-        "`linker.kind` must be one that sends keys in the clear where `privacy.sample_rate` or \
+        "`linker.kind` must be one that sends keys in the clear if `privacy.sample_rate` or \
          `privacy.max_occurrences` requires new neighbours for each batch"
     )]
     SealedSelection,
     /// The primary requested secure aggregation over one party.
-    #[error("a secret sum over one party was asked for: the sum would be its value")]
+    #[error("the primary requested a secure sum over one party: the sum would be that party's value")]
     Alone,
     /// The party's secure aggregation refused.
     #[error(transparent)]
     Sum(#[from] SumError),
     /// A prediction would need its own secure aggregation.
-    #[error("predictions are not made by secure sums yet: `aggregator.kind` must be one that sees the parts")]
+    #[error("predictions do not support secure sums yet: `aggregator.kind` must be one that sees the parts")]
     SummedPrediction,
     /// The party's policy forbids the settings.
     #[error("its policy forbids the run: `policy.{field}` {rule}; it is {value}")]
@@ -175,9 +177,9 @@ pub enum SecondaryError {
     },
     /// A sample of records would leave with other values than before.
     #[error(
-        "an earlier session released {round} with the same sample of records and other values, as another processor or \
-         device computes them: `privacy.amplification` counts one release of a sample. Resume the run on the machine that \
-         began it, or begin a run with another `seed`"
+        "an earlier session released {round} with the same sample of records but other values, as \
+         another processor or device computes them: `privacy.amplification` counts one release of a \
+         sample. Resume the run on the machine that began it, or begin a run with another `seed`"
     )]
     SampledAlready {
         /// The round of the release.
@@ -192,19 +194,19 @@ pub enum SecondaryError {
         source: Older,
     },
     /// A state cannot be restored after a release.
-    #[error("a saved state can only be restored before anything is released in a session")]
+    #[error("a saved state can only be restored before the first release of a session")]
     LoadedLate,
     /// The rows cannot be split.
     #[error(transparent)]
     Data(#[from] fet_core::data::DataError),
     /// A gradient arrived for a round without a training representation.
-    #[error("a gradient for {round} came, but no training representation of that round was sent")]
+    #[error("a gradient for {round} arrived, but the party sent no training representation of that round")]
     NothingToLearn {
         /// The round of the gradient.
         round: Round,
     },
     /// The method averages no parameters.
-    #[error("averaged parameters were asked for, but the method averages none")]
+    #[error("the primary requested averaged parameters, but the method averages none")]
     NothingShared,
     /// The party's state cannot be saved or restored.
     #[error(transparent)]

@@ -45,20 +45,19 @@ pub(super) fn check(
     let (relation, learning) = (guarantee.neighbouring, guarantee.learning);
     let terms = [
         Term {
-            weakness: (relation == Neighbouring::AddRemove).then_some(
-                "does not cover a record that is replaced by another, which can cost up to twice as much",
-            ),
+            weakness: (relation == Neighbouring::AddRemove)
+                .then_some("does not cover the replacement of a record, which can cost up to twice as much"),
             ..Term::new("privacy.neighbouring", "neighbouring", &relation, &policy.neighbouring)
         },
         Term {
             weakness: (learning == Learning::Assumed)
-                .then_some("leaves out what the models learn from the records"),
+                .then_some("does not count the models' learning from the records"),
             ..Term::new("privacy.learning", "learning", &learning, &policy.learning)
         },
         Term {
-            weakness: privacy.is_idealised().then_some(
-                "is that of noise in real numbers, while the noise that leaves is in 32-bit floats",
-            ),
+            weakness: privacy
+                .is_idealised()
+                .then_some("assumes noise in real numbers, but the released noise is in 32-bit floats"),
             ..Term::new("privacy.kind", "mechanisms", &kind.to_string(), &policy.mechanisms)
         },
     ];

@@ -146,9 +146,10 @@ impl Guard {
         }
         if self.frozen != matches!(round, Round::Once { .. }) && !matches!(round, Round::Probe { .. }) {
             let rule = if self.frozen {
-                "must be of the single release: `privacy.learning` is \"frozen\""
+                "must belong to the single release: `privacy.learning` is \"frozen\""
             } else {
-                "must be of training or evaluation: rows are released once only if `privacy.learning` is \"frozen\""
+                "must belong to training or evaluation: rows are released once only if \
+                 `privacy.learning` is \"frozen\""
             };
             return Err(wrong("round", rule, round));
         }
@@ -175,7 +176,8 @@ impl Guard {
         })?;
         let again = self.attempt.as_ref().is_some_and(|(last, ..)| *last == round);
         if !again && self.at.is_some_and(|at| position <= at) {
-            let rule = "must come after the last that was answered: a round is answered once, in the schedule's order";
+            let rule =
+                "must follow the last answered round: each round is answered once, in the schedule's order";
             return Err(wrong("round", rule, round));
         }
         Ok(())
@@ -200,7 +202,7 @@ impl Guard {
             let due = |every: usize, epoch: u32| (epoch as usize + 1).is_multiple_of(every);
             return match (round, self.averaged_every) {
                 (Round::Average { epoch }, Some(every)) if due(every, epoch) => Ok(()),
-                _ => Err(wrong("round", "must be an averaging that the method's settings have", round)),
+                _ => Err(wrong("round", "must be an averaging that the method's settings require", round)),
             };
         };
         let schedule = &self.schedule;
@@ -242,7 +244,8 @@ impl Guard {
         if let Some((.., before)) = last {
             let fewer = active.len() < before.len();
             if !fewer || !active.iter().all(|party| before.binary_search(party).is_ok()) {
-                let rule = format!("must be fewer than in the attempt before ({before:?})");
+                let rule =
+                    format!("must be fewer than in the previous attempt, and among its parties ({before:?})");
                 return Err(wrong("active", rule, format!("{active:?}")));
             }
         }
@@ -258,7 +261,7 @@ impl Guard {
                 return Err(wrong("active", rule, format!("{active:?}")));
             }
             if scheduled.binary_search(&party).is_err() {
-                let rule = format!("must name only parties that the schedule has in {round}");
+                let rule = format!("must name only parties scheduled in {round}");
                 return Err(wrong("active", rule, format!("{party} among them")));
             }
         }
@@ -269,7 +272,8 @@ impl Guard {
         }
         if self.whole_sums && active.len() < scheduled.len() {
             let rule = format!(
-                "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that differ by one party tell its part",
+                "must be true for a sum over {} of {} parties: without a privacy mechanism, sums that \
+                 differ by one party disclose its part",
                 active.len(),
                 scheduled.len()
             );
@@ -316,7 +320,11 @@ impl Guard {
         if self.averaging.take_if(|of| *of == round).is_some() {
             return Ok(());
         }
-        Err(wrong("round", "must be that of the parameters that this party sent last, once", round))
+        Err(wrong(
+            "round",
+            "must be the round of the parameters that this party sent last, and only once",
+            round,
+        ))
     }
 
     pub(super) fn check_load(&self) -> Result<(), SecondaryError> {
@@ -348,7 +356,7 @@ impl Guard {
 }
 
 fn unscheduled(round: Round, rows: &[usize]) -> SecondaryError {
-    let rule = format!("must be those that the schedule has for {round}, in its order");
+    let rule = format!("must be those scheduled for {round}, in the schedule's order");
     wrong("rows", rule, format!("{} others", rows.len()))
 }
 
@@ -403,13 +411,13 @@ pub(super) fn check_policy(
         return refuse("least_noise", rule, policy.least_noise.to_string());
     }
     if sum.is_none() && policy.least_summed > 2 {
-        let rule = "must be 2 where `aggregator.kind` shows the primary every part".to_string();
+        let rule = "must be 2 if `aggregator.kind` shows the primary every part".to_string();
         return refuse("least_summed", rule, policy.least_summed.to_string());
     }
     if needs_whole_sums(policy, privacy, sum)
         && let Some(problem) = solvable_sums(privacy, releases)
     {
-        return refuse("differing_sums", format!("must be true where {problem}"), "false".into());
+        return refuse("differing_sums", format!("must be true for this run: {problem}"), "false".into());
     }
     if let Some(sum) = sum {
         let fewest = releases.train_active.min(releases.active);

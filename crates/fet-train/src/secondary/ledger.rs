@@ -101,8 +101,7 @@ impl Ledger {
         let mut booted = None;
         let mut reserved = None;
         for (index, record) in records.iter().enumerate() {
-            let unknown =
-                || self.damaged(format!("is damaged: record {index} is none that this program writes"));
+            let unknown = || self.damaged(format!("is damaged: this program did not write record {index}"));
             match Record::of_bytes(record).ok_or_else(unknown)? {
                 Record::Start { boot, run } if run == own => {
                     (booted, reserved) = (Some(boot), None);

@@ -87,14 +87,15 @@ impl Spending {
         let unknown = account.unknown_ledgers();
         if !unknown.is_empty() {
             tell(format!(
-                "{}: the lifetime account does not know the releases of {} ledgers of former versions (ledger-{}). Add them with \
-                 `fet ledger add`, by `noise_multiplier` and `releases` in the reports of their runs",
+                "{}: the lifetime account does not know the releases of {} ledgers of former versions \
+                 (ledger-{}). Add them with `fet ledger add`: `noise_multiplier` and `releases` are in \
+                 the reports of their runs",
                 folder.display(),
                 unknown.len(),
                 unknown.join(", ledger-")
             ));
             if limit > 0.0 {
-                let rule = "needs the releases of former versions in the account; the party's log names them";
+                let rule = "needs the releases of former versions in the account; the party's log names their ledgers";
                 return refuse(rule.to_string());
             }
         }

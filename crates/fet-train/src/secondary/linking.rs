@@ -102,8 +102,9 @@ impl Session {
         let none = (0..links.rows()).filter(unlinked).count();
         if none > 0 {
             (self.tell)(format!(
-                "{}: {none} of the primary's {} records have no link with it; what the model sees there are other records of it \
-                 (`fet data show` and `fet link` tell how keys are written)",
+                "{}: {none} of the primary's {} records have no link with it; the model sees unrelated \
+                 records of this party instead. `fet data show` and `fet link` show how keys are \
+                 written",
                 self.records.scaled.name,
                 links.rows()
             ));

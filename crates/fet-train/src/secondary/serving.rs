@@ -43,7 +43,8 @@ impl PredictionRules {
         }
         let all = before.saturating_add(rows as u64);
         if self.most > 0 && all > self.most {
-            let rule = format!("must be at least the number of records in all, {rows} after {before} before");
+            let rule =
+                format!("must be at least the total number of records, {rows} after {before} earlier ones");
             return Err(SecondaryError::Policy {
                 field: "most_predictions",
                 rule,

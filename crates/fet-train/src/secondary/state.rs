@@ -192,7 +192,7 @@ impl Store {
         match fet_files::read(&path).map(Zeroizing::new) {
             Ok(found) if *found == *bytes => Ok(()),
             Ok(_) => {
-                let rule = "holds another seed than this session began with".to_string();
+                let rule = "does not hold the seed that this session began with".to_string();
                 Err(StateError::Seed { path: path.display().to_string(), rule })
             }
             Err(_) => fet_files::write_private(&path, &bytes).map_err(|error| StateError::io(&path, error)),

@@ -48,7 +48,7 @@ pub enum RunError {
     #[error(transparent)]
     Sum(#[from] CollectError),
     /// The mask of a party that dropped out cannot be reconstructed.
-    #[error("a party vanished while a secret sum was opened, and the sum is lost: {0}")]
+    #[error("a party dropped out while a secure sum was unmasked, and the sum is lost: {0}")]
     Backup(#[from] BackupError),
     /// A value is outside the range of secure aggregation.
     #[error(transparent)]

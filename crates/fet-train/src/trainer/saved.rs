@@ -142,7 +142,7 @@ impl SavedModel {
     pub(super) fn load(&self, learner: &mut dyn Learner) -> Result<(), Violation> {
         let rule = "must be a run of a model with the same parameters (`method`, `encoder`, `aggregator` and their sizes)";
         load_all(learner, &self.parameters)
-            .map_err(|error| Violation::new("from", rule, format!("one of another: {error}")))
+            .map_err(|error| Violation::new("from", rule, format!("one of another model: {error}")))
     }
 
     /// Returns the bound of intervals and sets of classes.

@@ -76,7 +76,7 @@ impl Trainer {
         if let Some(model) = &model {
             model.check_beginning(data.task, classes, &class_names)?;
             if model.preparing().refined.is_some() != settings.refine_keys {
-                let rule = "must be what it is in the run that is gone on from";
+                let rule = "must have the value that it has in the earlier run";
                 return Err(Violation::new("train.refine_keys", rule, settings.refine_keys).into());
             }
         }
@@ -399,8 +399,9 @@ fn lifetime_warning(party: &str, standing: Standing) -> Option<String> {
     let epsilon = epsilon.map_or_else(|| "unbounded".to_string(), |epsilon| format!("{epsilon:.4}"));
     (earlier > 0).then(|| {
         format!(
-            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this report does not include; with \
-             this run as planned they come to ε = {epsilon} at δ = {delta:e}"
+            "party \"{party}\": its lifetime account has {earlier} earlier runs, which the ε of this \
+             report does not include; together with this run as planned they have ε = {epsilon} at δ = \
+             {delta:e}"
         )
     })
 }

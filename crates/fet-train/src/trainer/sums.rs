@@ -184,8 +184,9 @@ impl Trainer {
         for party in gone.into_iter().filter(|_| self.privacy.is_identity()) {
             let name = self.federation.name(party);
             let warning = format!(
-                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over the same rows with it and \
-                 without it differ by its part, which the primary can compute",
+                "party {} (\"{name}\") dropped out, and `privacy.kind` is \"none\": secure sums over \
+                 the same rows with and without this party differ by its part, which the primary can \
+                 compute",
                 party + 1
             );
             self.warnings.push(warning.clone());
@@ -200,8 +201,8 @@ impl Trainer {
         for &party in wrong {
             let name = self.federation.name(party);
             let warning = format!(
-                "party {} (\"{name}\") sent an opening of the secure sum of {round}, or a share of one, that does not fit; the \
-                 sum is right without it",
+                "party {} (\"{name}\") sent an invalid mask or key share for the secure sum of {round}; \
+                 the sum is correct without it",
                 party + 1
             );
             self.warnings.push(warning.clone());

@@ -56,8 +56,8 @@ impl Trainer {
         if next.releases() > 0 {
             self.progress.stopped = true;
             warnings.push(format!(
-                "the run stopped after {done} of {all} epochs: it lost {lost}, and with the parties that are left another \
-                 epoch would cost more than `privacy.target_epsilon`"
+                "the run stopped after {done} of {all} epochs: it lost {lost}, and another epoch with \
+                 the remaining parties would cost more than `privacy.target_epsilon`"
             ));
         }
         warnings.retain(|warning| !self.progress.warnings.contains(warning));
@@ -96,8 +96,8 @@ impl Trainer {
         }
         self.progress.lost.extend(std::iter::repeat_n(epoch, more as usize));
         let warning = format!(
-            "{more} earlier {} of this run ended without a checkpoint of all that was released: what may have been released \
-             is counted besides",
+            "{more} earlier {} of this run ended without a checkpoint of all releases: the releases \
+             that may be missing are counted too",
             if more == 1 { "session" } else { "sessions" }
         );
         self.warnings.push(warning.clone());
@@ -109,7 +109,8 @@ impl Trainer {
     pub(super) fn end_within_epoch(&mut self, refused: &RunError) {
         self.progress.stopped = true;
         let (done, all) = (self.progress.epochs.len(), self.epochs());
-        let warning = format!("the run stopped after {done} of {all} epochs, within the next: {refused}");
+        let warning =
+            format!("the run stopped after {done} of {all} epochs, within the next epoch: {refused}");
         self.warnings.push(warning.clone());
         self.progress.warnings.push(warning);
     }
