@@ -129,7 +129,7 @@ impl Federation {
         self.parties.len()
     }
 
-    /// Returns true if there is no party.
+    /// Returns true if the federation is empty.
     pub fn is_empty(&self) -> bool {
         self.parties.is_empty()
     }
@@ -195,7 +195,8 @@ impl Federation {
         asked.into_iter().zip(answers).map(|(asked, answer)| (asked, answer.map_err(problem))).collect()
     }
 
-    /// Sends each of the parties its request. A party that dropped out has no reply; a refusal is an error.
+    /// Sends each of the parties its request. The reply of a party that dropped out is `None`; a refusal is
+    /// an error.
     pub fn exchange(&mut self, to: &[usize], requests: Vec<Request>) -> Result<Vec<Answered>, PartyError> {
         let answers = self.ask_each(to, requests).into_iter();
         let answered = answers.map(|(asked, answer)| match answer {
@@ -223,7 +224,7 @@ impl Federation {
     /// Sends one party a request and returns its reply.
     pub fn exchange_one(&mut self, to: usize, request: Request) -> Result<(Asked, Reply), PartyError> {
         let mut answered = self.exchange_all(&[to], vec![request])?;
-        Ok(answered.pop().expect("one party was asked"))
+        Ok(answered.pop().expect("one party got a request"))
     }
 
     /// Sends each of the parties numbered `to` a request whose only valid reply is [`Reply::Done`].
@@ -271,5 +272,5 @@ fn on_threads(work: Vec<Task<'_>>, threads: usize) -> Vec<Answer> {
         });
         own.into_iter().chain(others).for_each(|(index, answer)| answers[index] = Some(answer));
     });
-    answers.into_iter().map(|answer| answer.expect("every party was asked on some thread")).collect()
+    answers.into_iter().map(|answer| answer.expect("every party got a request on some thread")).collect()
 }

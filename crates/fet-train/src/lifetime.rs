@@ -1,16 +1,18 @@
-//! A party's lifetime account: the loss of all its runs together, over all settings, seeds and versions of the program.
+//! A party's lifetime account: the loss of all its runs together, over all settings, seeds and versions of
+//! the program.
 //!
-//! The account is a file of JSON lines in the party's own folder, which outlives runs. For each run it holds a list of releases with their
-//! noise. Any version of the program can compose the lists of all runs, without their settings. A party writes a line before the
-//! releases that the line covers leave. The lines:
+//! The account is a file of JSON lines in the party's own folder, which outlives runs. For each run it holds
+//! a list of releases with their noise. Any version of the program can compose the lists of all runs, without
+//! their settings. A party writes a line before the releases that the line covers leave. The lines:
 //!
 //! - `join`: a session begins; it makes the account older, which distinguishes it from an old copy;
 //! - `reserve`: a bound on the loss of all releases of the run, from now on;
 //! - `close`: the loss of all releases of the run at the end of a session;
 //! - `add`: the operator adds releases that the account does not know.
 //!
-//! The last line of a run counts. A run is identified as its ledger is; if that ledger was lost or replaced, the loss that was
-//! written for it stays, and another is added. One process at a time writes the account.
+//! The last line of a run counts. A run has the same identity as its ledger. If that ledger was lost or
+//! replaced, its written loss stays, and that of the new ledger is added. Only one process at a time writes
+//! the account.
 
 mod known;
 
@@ -187,7 +189,7 @@ impl Lifetime {
         self.age
     }
 
-    /// Returns the runs in the order in which they began.
+    /// Returns the runs in the order of their start.
     pub fn runs(&self) -> &[RunLoss] {
         &self.runs
     }
@@ -250,7 +252,7 @@ impl Lifetime {
     }
 
     /// Adds releases that the account does not know: releases in ledgers of former versions, or releases
-    /// missing from an old copy of the account. Releases with noise 0 have no bound. The account becomes
+    /// missing from an old copy of the account. Releases with noise 0 are unbounded. The account becomes
     /// older than `age`, the age that others remember.
     pub fn add(&mut self, releases: NoisyReleases, age: u64) -> Result<(), StateError> {
         let age = self.age.max(age) + 1;
@@ -273,12 +275,12 @@ impl RunLoss {
         self.lost.iter().chain([&self.loss]).for_each(|loss| add(total, loss));
     }
 
-    /// Returns true if the account has no release of the run.
+    /// Returns true if the account contains no release of the run.
     pub fn is_none(&self) -> bool {
         self.lost.iter().chain([&self.loss]).all(Loss::is_none)
     }
 
-    /// Returns the reason why the run has no bound, if it has none.
+    /// Returns the reason why the run's loss is unbounded; `None` if it is bounded.
     pub fn unbounded(&self) -> Option<&str> {
         self.lost.iter().chain([&self.loss]).find_map(|loss| match loss {
             Loss::Unbounded { reason } => Some(reason.as_str()),
@@ -302,7 +304,7 @@ impl RunLoss {
 
     /// Returns the run with a ledger that has this number of records. If earlier releases are not in the
     /// ledger, their loss stays in the account. The loss also stays if a session was killed and the ledger
-    /// has no record of that session: the ledger may be an older copy.
+    /// lacks a record of that session: the ledger may be an older copy.
     pub(crate) fn with_ledger(mut self, records: u64) -> Self {
         let is_older = records == 0 || records < self.ledger || (self.open && records == self.ledger);
         if !self.loss.is_none() && is_older {

@@ -77,7 +77,7 @@ pub struct PreparedPrimary {
     pub labels: Vec<f64>,
     /// Row of each record in the file, from 0; empty if the records have the order of the file.
     pub file_rows: Vec<usize>,
-    /// Columns in which validation and test rows differ from all training rows.
+    /// Columns where validation and test rows differ from all training rows.
     pub departures: Vec<Departure>,
 }
 
@@ -206,7 +206,7 @@ fn objective(data: &PrimaryData, split: &Split) -> Result<Objective, DataError> 
     let (low, high) = data.label_range.map_or((low, high), |[low, high]| (low, high));
     if low >= high {
         let only = data.aside.class_names.get(low as usize).cloned().unwrap_or_else(|| low.to_string());
-        let problem = format!("all training labels are {only}: there is nothing to learn");
+        let problem = format!("all training labels are {only}: a model cannot learn from them");
         return Err(DataError::new(format!("data of {}", data.table.name), problem));
     }
     Ok(Objective { task: data.task, outputs, minimum: low, range: high - low })

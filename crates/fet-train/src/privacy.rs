@@ -23,7 +23,7 @@ pub enum ProtectionError {
     Settings(#[from] Violation),
 }
 
-/// Returns the form of the secure aggregation in which parties hide their parts, if the aggregator uses one.
+/// Returns the form of the secure aggregation that hides the parties' parts, if the aggregator uses one.
 pub(crate) fn secret_sum(aggregator: &dyn Aggregator) -> Option<SecureSum> {
     match aggregator.role() {
         Role::Sum(sum) => Some(sum.form()),

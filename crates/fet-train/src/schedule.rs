@@ -116,7 +116,7 @@ impl Schedule {
         })
     }
 
-    /// Returns the batches in which a split's rows are evaluated after `epoch`, from 0.
+    /// Returns the batches of a split's rows for the evaluation after `epoch`, from 0.
     pub fn evaluation(&self, part: Part, epoch: usize) -> Vec<(Round, Vec<usize>)> {
         let (rows, epoch) = (self.rows_of(part), epoch as u32);
         let round = |batch: usize| match part {
@@ -139,12 +139,12 @@ impl Schedule {
         Some(start..rows.min(start + size))
     }
 
-    /// Returns the number of batches in which the test rows are evaluated.
+    /// Returns the number of batches of an evaluation of the test rows.
     pub fn test_batches(&self) -> usize {
         self.split.test.len().div_ceil(self.settings.evaluation_batch_size)
     }
 
-    /// Returns the batches in which every row is released once, if secondaries are frozen.
+    /// Returns the batches that release every row once, if secondaries are frozen.
     pub fn portions(&self) -> Vec<(Round, Vec<usize>)> {
         let all: Vec<usize> = (0..self.split.rows()).collect();
         let portions = all.chunks(self.settings.evaluation_batch_size).enumerate();
@@ -237,7 +237,7 @@ mod tests {
         }
         all.sort_unstable();
         assert_eq!(all, (0..200).collect::<Vec<_>>());
-        assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has an order of its own");
+        assert_ne!(schedule.batches(3), schedule.batches(4), "each epoch has its own order");
     }
 
     #[test]

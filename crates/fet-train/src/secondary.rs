@@ -1,6 +1,6 @@
 //! A secondary party: its records, links, encoder and randomness. It is reached only through [`Party::ask`].
 //!
-//! It has no labels and sees no other party's features. It builds everything it needs from its own copy of
+//! It sees neither labels nor another party's features. It builds everything it needs from its own copy of
 //! the common settings and the terms that it agreed to. It sends only the output of the privacy mechanism. It
 //! treats a peer's message as data and refuses an invalid request with a reason.
 
@@ -68,13 +68,13 @@ pub struct Secondary {
 pub struct Own {
     /// The party's records.
     pub table: PartyTable,
-    /// Name of the records' file, for messages; the name of the party if the records have no file.
+    /// Name of the records' file, for messages; the name of the party without such a file.
     pub file: String,
     /// The party's copy of the common settings; the primary's must be equal.
     pub settings: CommonSettings,
     /// Seed of the party's randomness.
     pub seed: OwnSeed,
-    /// Identity with which the party signs.
+    /// Identity that signs the party's messages.
     pub identity: Identity,
     /// Identities of all secondaries, in their order. The party must get them by another channel than the
     /// primary.
@@ -92,10 +92,10 @@ pub struct Own {
     pub store: Store,
     /// Place of the lifetime account; `None` in a simulation.
     pub lifetime: Option<LifetimePlace>,
-    /// Finished model with which the party answers prediction requests only; `None` if it takes part in a
+    /// Finished model of a party that answers only prediction requests; `None` if the party takes part in a
     /// run.
     pub model: Option<Finished>,
-    /// Finished model with which training begins; `None` if training begins with initial weights.
+    /// Finished model that training starts from; `None` to start from initial weights.
     pub start: Option<Finished>,
     /// Receives warnings for the party's operator.
     pub tell: Tell,

@@ -28,7 +28,7 @@ pub struct Simulation<'a> {
     pub experiment: &'a Experiment,
     /// The device and threads that all parties share.
     pub machine: &'a Machine,
-    /// Folder in which each party has its own folder for its state; `None` keeps the state in memory.
+    /// Folder with a folder for each party's state; `None` keeps the state in memory.
     pub folder: Option<&'a Path>,
     /// Parties that dropped out of an interrupted run, from 0.
     pub gone: Vec<usize>,
@@ -38,13 +38,13 @@ pub struct Simulation<'a> {
     /// The primary's own seed in a run that begins; `None` draws a new one. With a seed that outlives the
     /// run, a second run on the same labels repeats the answers of the first.
     pub primary: Option<OwnSeed>,
-    /// Finished models with which training begins; `None` if training begins with initial weights.
+    /// Finished models that training starts from; `None` to start from initial weights.
     pub start: Option<Start>,
     /// Receives the parties' warnings.
     pub tell: Tell,
 }
 
-/// The models of a finished run with which another run begins.
+/// The models of a finished run that another run starts from.
 #[derive(Debug, Clone)]
 pub struct Start {
     /// The primary's model.
@@ -114,8 +114,8 @@ impl<'a> Simulation<'a> {
         })
     }
 
-    /// Returns the storage of a party's state, below `folder` or in memory. `number` is 0 for the primary,
-    /// which stores only its seed there, or a secondary's number from 1.
+    /// Returns the storage of a party's state, below `folder` or in memory. `number` is a secondary's number
+    /// from 1, or 0 for the primary; the primary stores only its seed there.
     pub fn store(folder: Option<&Path>, number: usize) -> Store {
         let name = if number == 0 { "primary".to_string() } else { format!("party{number}") };
         folder.map_or_else(|| Store::Memory(Vec::new()), |folder| Store::folder(folder.join(name)))

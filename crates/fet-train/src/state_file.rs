@@ -2,7 +2,7 @@
 //!
 //! Secondaries and the primary both use this format. The metadata of the file has one entry, `fet`. It is
 //! JSON with the header and the SHA-256 of header, names, shapes and values, so that a flipped bit is
-//! detected anywhere. Random streams are keyed by the step, so there is no generator state to save. The
+//! detected anywhere. Random streams are keyed by the step, so a generator's state need not be saved. The
 //! caller decides where to store the bytes.
 
 use std::collections::HashMap;
@@ -175,7 +175,7 @@ impl StateFile {
         let header = "its header is not that of safetensors, or is cut off";
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(|_| damaged(&header))?;
         let entry = metadata.metadata().as_ref().and_then(|map| map.get(ENTRY));
-        let entry = entry.ok_or_else(|| damaged(&"it has no header of this program"))?;
+        let entry = entry.ok_or_else(|| damaged(&"its header is missing"))?;
         let no_entry = "this program did not write its header";
         let Entry { sha256, header } = serde_json::from_str(entry).map_err(|_| damaged(&no_entry))?;
         let tensors =

@@ -142,7 +142,7 @@ impl Trainer {
         watch: &mut dyn FnMut(StepReport) -> bool,
     ) -> Result<Option<&EpochReport>, RunError> {
         match self.whole_epoch(watch) {
-            // During the first epoch there is no earlier model to end with.
+            // The first epoch has not made a model yet.
             Err(error) if error.is_spent() && !self.privacy.is_identity() && self.progress.best.is_some() => {
                 self.end_within_epoch(&error);
                 Ok(None)

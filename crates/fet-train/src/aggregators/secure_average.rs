@@ -23,7 +23,7 @@ pub struct SecureAverageSettings {
     /// run.
     #[schemars(range(min = 1e-3, max = 1_000_000))]
     pub range: f64,
-    /// Number of other parties with which each party shares masks, rounded up to an even number. With 1,
+    /// Number of other parties that each party shares masks with, rounded up to an even number. With 1,
     /// parties hide from each other only in pairs.
     #[schemars(range(min = 2))]
     pub degree: usize,

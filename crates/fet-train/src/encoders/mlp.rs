@@ -1,7 +1,7 @@
 //! `mlp`: encodes each neighbour independently, without attention, as the ablation of the transformer.
 //!
 //! If models see keys, a neighbour is embedded as in `transformer`, including positional encoding. Links are
-//! not weighted against each other, so there is no mask.
+//! not weighted against each other, so a mask is not needed.
 
 use burn::module::Module;
 use burn::tensor::Tensor;

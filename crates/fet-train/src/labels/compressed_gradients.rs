@@ -1,6 +1,6 @@
 //! `compressed-gradients`: sends only the largest values of each row's gradient, and zeros instead of the
-//! others (Fu et al. 2022, section 6.2, "gradient compression"; Lin et al. 2018). It has no bound on the
-//! privacy loss; only an attack measures its protection.
+//! others (Fu et al. 2022, section 6.2, "gradient compression"; Lin et al. 2018). Its privacy loss is
+//! unbounded; only an attack measures its protection.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

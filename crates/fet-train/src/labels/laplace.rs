@@ -66,7 +66,8 @@ impl LabelProtection for Laplace {
         if exposure.task == Task::Regression {
             return Ok(());
         }
-        let rule = "must be \"randomised-response\" or \"noisy-gradients\" for classes, which have no order";
+        let rule =
+            "must be \"randomised-response\" or \"noisy-gradients\" for classes: Laplace noise needs numbers";
         Err(Violation::new("kind", rule, "\"laplace\""))
     }
 

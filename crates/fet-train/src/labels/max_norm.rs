@@ -2,8 +2,8 @@
 //! norm of the batch.
 //!
 //! This is the heuristic of Li et al. 2022, "Label Leakage and Protection in Two-party Split Learning",
-//! section 4.1; their other method, Marvell, needs two classes. It hides the norm, not the direction. It has
-//! no bound on the privacy loss; only an attack measures its protection.
+//! section 4.1; their other method, Marvell, needs two classes. It hides the norm, not the direction. Its
+//! privacy loss is unbounded; only an attack measures its protection.
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;

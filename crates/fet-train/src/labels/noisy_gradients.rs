@@ -1,9 +1,9 @@
 //! `noisy-gradients`: clips the gradient of each row and adds Gaussian noise each time before it is sent.
 //!
-//! A changed label moves the clipped gradient of its own row by at most 2C in each release. But the primary's
-//! model learns from true labels, and through its weights a label may change the gradients of all rows in all
-//! later steps. `counted` treats all of these gradients as moved by 2C. `assumed` counts only the row's own
-//! gradients, as much of the literature does. The noise consists of 32-bit floats, an idealisation.
+//! A changed label moves the clipped gradient of its own row by at most 2C in each release. However, the
+//! primary's model learns from true labels, and through its weights a label may change the gradients of all
+//! rows in all later steps. `counted` treats all of these gradients as moved by 2C. `assumed` counts only the
+//! row's own gradients, as much of the literature does. The noise consists of 32-bit floats, an idealisation.
 
 use rand_distr::{Distribution, StandardNormal};
 use schemars::JsonSchema;
@@ -19,8 +19,8 @@ use fet_privacy::accountant::{Event, gaussian};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoisyGradientsSettings {
-    /// C, the bound to which the L2 norm of a row's gradient is clipped: the gradient of the row's own loss
-    /// with respect to the memory.
+    /// C, the maximum L2 norm of a row's clipped gradient: the gradient of the row's own loss with respect to
+    /// the memory.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
     /// σ, the noise multiplier: each value gets Gaussian noise with the standard deviation σ·C. Computed from

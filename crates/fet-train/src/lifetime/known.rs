@@ -30,7 +30,7 @@ pub struct Older {
 }
 
 impl Known {
-    /// Reads the ages from a file; a missing file has no ages.
+    /// Reads the ages from a file; a missing file is empty.
     pub fn read(path: &Path) -> Result<Self, String> {
         let failed = |error: String| format!("{}: {error}", path.display());
         let ages = match fet_files::read(path) {

@@ -26,7 +26,7 @@ pub(crate) fn unbounded_blocks(representation: &Tensor<3>) -> usize {
     host(unbounded(representation).float()).iter().filter(|&&one| one > 0.0).count()
 }
 
-/// Returns true for each row whose block has no finite norm, [B, 1].
+/// Returns true for each row whose block's norm is not finite, [B, 1].
 fn unbounded(representation: &Tensor<3>) -> Tensor<2, Bool> {
     let [rows, _, _] = representation.dims();
     let flat = representation.clone().reshape([rows as i32, -1]);

@@ -77,8 +77,8 @@ impl Ledger<'_> {
     }
 
     /// Returns the releases as events of the accountant. With frozen secondaries, all releases of a pass are
-    /// one event, in which a record affects only its own rows. That event costs as much as if the fewest
-    /// active parties of any release had taken part in the whole pass.
+    /// one event: a record affects only its own rows. That event costs as much as if the fewest active
+    /// parties of any release had taken part in the whole pass.
     pub(super) fn events(&self, noise: f64, made: &[Tally], seen: Seen) -> Vec<Event> {
         let rate = if self.settings.amplification { self.settings.sample_rate } else { 1.0 };
         let event = |(active, steps)| Event { noise: self.multiplier(noise, active, seen), rate, steps };

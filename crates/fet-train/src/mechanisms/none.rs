@@ -1,4 +1,4 @@
-//! `none`: releases representations unchanged. The report states that there is no privacy guarantee.
+//! `none`: releases representations unchanged. The report states that the run lacks a privacy guarantee.
 
 use burn::tensor::Tensor;
 use schemars::JsonSchema;

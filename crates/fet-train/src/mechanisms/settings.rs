@@ -11,8 +11,8 @@ use fet_core::registry::Violation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoiseSettings {
-    /// C, the bound to which the L2 norm of one row's block, summed over the parties, is clipped: each of |A|
-    /// parties clips its own block to C/|A|.
+    /// C, the maximum L2 norm of one row's clipped block, summed over the parties: each of |A| parties clips
+    /// its own block to C/|A|.
     #[schemars(range(min = 1e-6, max = 1_000_000))]
     pub clip: f64,
     /// σ, the noise multiplier: the noise on the sum has the standard deviation σ·C. Computed from

@@ -82,7 +82,7 @@ impl Recipe<dyn Method> for FetSettings {
             return Err(Violation::new("hidden", "must be even for the positional encoding", self.hidden));
         }
         if self.pe_average_every > 0 && !self.positional_encoding {
-            let rule = "must be 0 if `positional_encoding` is false: there are no parameters to average";
+            let rule = "must be 0 if `positional_encoding` is false: only its parameters are averaged";
             return Err(Violation::new("pe_average_every", rule, self.pe_average_every));
         }
         Ok(())

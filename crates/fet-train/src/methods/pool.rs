@@ -34,7 +34,7 @@ pub struct PoolSettings {
     /// Width of a party's answer.
     #[schemars(range(min = 1, max = MOST_WIDTH), extend("x-rule" = "even if keys are encoded"))]
     pub width: usize,
-    /// Widths of the hidden layers of the primary's model of its own record, in order.
+    /// Widths of the hidden layers, in order, through which the primary's own record passes.
     #[schemars(inner(range(min = 1, max = MOST_WIDTH)), length(min = 1))]
     pub hidden: Vec<usize>,
     /// Width of the hidden layer that sees both the primary's own record and the other parties' answer; with
@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    /// At the start, the output does not depend on the answer: the control variant differs only by what
-    /// others add.
+    /// At the start, the output does not depend on the answer: the control variant differs only by the other
+    /// parties' contribution.
     #[test]
     fn training_begins_at_the_control() {
         let device = Device::flex();

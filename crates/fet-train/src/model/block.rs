@@ -89,8 +89,8 @@ impl BlockChain {
         }
     }
 
-    /// Encodes sequences of records, many of which share a record. The first block computes the parts that
-    /// depend on a single record once per distinct record.
+    /// Encodes sequences of records that may share records. The first block computes the parts that depend on
+    /// a single record once per distinct record.
     ///
     /// # Shapes
     /// - records: [U, H], slots: [B·K], the record of each slot

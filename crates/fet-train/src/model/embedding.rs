@@ -1,5 +1,5 @@
-//! A party's embedding of its records: features and key through one linear map, plus the positional
-//! encoding of the key.
+//! A party's embedding of its records: features and key through one linear map, plus the positional encoding
+//! of the key.
 
 use burn::module::Module;
 use burn::tensor::Tensor;

@@ -1,5 +1,5 @@
-//! Learnable Fourier features as a positional encoding of multi-dimensional keys (Li et al. 2021, one
-//! group; paper, section 4.2).
+//! Learnable Fourier features as a positional encoding of multi-dimensional keys (Li et al. 2021, one group;
+//! paper, section 4.2).
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;

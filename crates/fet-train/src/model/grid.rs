@@ -11,7 +11,7 @@ use fet_core::parameters::host;
 
 use super::Init;
 
-/// Shift of the first grid's corners, in cells: no corner lies on common key values such as 0.
+/// Shift of the first grid's corners, in cells: no corner has a common key value such as 0.
 const SHIFT: f32 = 0.37;
 /// Bound on the distance of keys from the origin, in cells; keys further out are clamped.
 const FARTHEST: f32 = 1e9;
@@ -28,7 +28,7 @@ pub struct GridEncoding {
     /// Number of places of a level, a power of two.
     places: usize,
     width: usize,
-    /// Side of a cell of the first level, in the unit in which models see keys.
+    /// Side of a cell of the first level, in the unit of the models' keys.
     coarsest: f64,
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let difference = |one: &[f32], other: &[f32]| {
             one.iter().zip(other).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
         };
-        // The two keys lie on both sides of a cell border of every level: 0.63 is a border of the first.
+        // The two keys are on both sides of a cell border of every level: 0.63 is a border of the first.
         let (below, above) = (encoded(0.629_999, 0.2), encoded(0.630_001, 0.2));
         assert_eq!(below.len(), GridEncoding::outputs(2, 5, 3));
         assert!(difference(&below, &above) < 1e-3, "{below:?} {above:?}");

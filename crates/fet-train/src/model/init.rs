@@ -1,4 +1,4 @@
-//! Initial weights, drawn on the host in the order in which layers are made.
+//! Initial weights, drawn on the host in the order of the layers' construction.
 
 use burn::module::{Param, ParamId};
 use burn::tensor::{Device, Tensor, TensorData};

@@ -39,7 +39,7 @@ pub struct Grid {
     /// Number of grids; each halves the cell size of the one before.
     #[schemars(range(min = 1, max = 24))]
     pub levels: usize,
-    /// Side of the first grid's cells, in the unit in which models see keys: standard deviations if keys are
+    /// Side of the first grid's cells, in the unit of the models' keys: standard deviations if keys are
     /// standardised.
     #[schemars(extend("exclusiveMinimum" = 0))]
     pub coarsest: f64,

@@ -88,7 +88,7 @@ impl Preparing {
         })
     }
 
-    /// Returns the columns in which some of these rows differ from all fitted rows, or from the declaration.
+    /// Returns the columns where some of these rows differ from all fitted rows, or from the declaration.
     pub fn departures(&self, table: &PartyTable, rows: &[usize]) -> Vec<Departure> {
         let mut found = match &table.keys {
             Keys::Numbers(keys) => {
@@ -228,7 +228,7 @@ impl FeaturePreparation {
         }
     }
 
-    /// Returns the names of the numbers; `None` if the columns have no names.
+    /// Returns the names of the numbers; `None` if the columns lack names.
     pub fn names(&self) -> Option<Vec<String>> {
         match self {
             Self::Columns(preparation) => Some(preparation.names()),
@@ -237,7 +237,7 @@ impl FeaturePreparation {
     }
 }
 
-/// Returns the numeric columns in which some of these rows are outside the ranges.
+/// Returns the numeric columns where some of these rows are outside the ranges.
 fn outside<T: Value>(
     table: &Matrix<T>,
     ranges: &[FittedRange],

@@ -3,7 +3,7 @@
 //!
 //! The account counts the party's own releases by the mechanism that the party agreed to, each with the
 //! number of parties that took part. The party writes a release to the `ledger` before the release leaves.
-//! The limits are on ε: `privacy.target_epsilon`, to which the run's noise was calibrated, and
+//! The limits are on ε: `privacy.target_epsilon`, the target of the run's calibration, and
 //! `policy.most_epsilon`. Without either, the limit is the ε of the planned run: releases with fewer parties
 //! cost more each and exhaust the limit sooner. If a party's policy allows probes, as an attack in a
 //! simulation needs, only `policy.most_epsilon` limits it.
@@ -165,7 +165,7 @@ impl Account {
             return Ok(());
         }
         if !self.is_allowed(&made) {
-            // The run has no limit of its own: the party reserves an eighth more than it has released.
+            // The run's settings have no limit: the party reserves an eighth more than it has released.
             self.allowed = made.clone();
             if !self.counting.frozen {
                 let mut more = Tally::of_all(&made);
@@ -291,7 +291,7 @@ impl Session {
         Ok(ledger.write(entry)?)
     }
 
-    /// Returns the party's ledger, which is read on first use; `None` if the run has no account.
+    /// Returns the party's ledger, which is read on first use; `None` if the run lacks an account.
     pub(super) fn ledger(&mut self) -> Result<Option<&mut Ledger>, SecondaryError> {
         if self.privacy.is_identity() {
             return Ok(None);
@@ -477,7 +477,10 @@ mod tests {
             let mut asked = Tally::default();
             asked.add(left, all[0].releases());
             assert_eq!(asked.releases(), 80);
-            assert!(exact(&asked, &releases, noise, 1e-5) > attack, "{summed}: the attack is worth it");
+            assert!(
+                exact(&asked, &releases, noise, 1e-5) > attack,
+                "{summed}: the attack succeeds without an account"
+            );
             assert!(made.releases() < 80, "{summed}: {made:?}");
             assert!(exact(&made, &releases, noise, 1e-5) <= 1.0 + 1e-6, "{summed}: {made:?}");
             let refused = refused.expect("refused");

@@ -20,7 +20,7 @@ pub enum SecondaryError {
     /// The party has joined a run already.
     #[error("it has joined a run already; a party serves one run")]
     AlreadyJoined,
-    /// The model with which training was to begin belongs to another party.
+    /// The starting model of the training belongs to another party.
     #[error(
         "the model that it should begin with belongs to the party \"{party}\", number {number}: the \
          parties must be those of the earlier run, in the same order"
@@ -95,8 +95,8 @@ pub enum SecondaryError {
     /// Parameters do not fit the party's model.
     #[error(transparent)]
     Parameters(#[from] ParameterError),
-    /// The primary requested similarities, but the linker returns none.
-    #[error("the primary requested similarities, but the linker returns none")]
+    /// The primary requested similarities from a linker without any.
+    #[error("the primary requested similarities, which the linker does not return")]
     NoSimilarities,
     /// Keys were sent a second time, after successful or failed linking.
     #[error("it has linked already, or tried to; a run links once")]
@@ -140,7 +140,7 @@ pub enum SecondaryError {
     /// The operating system returned no randomness for keys.
     #[error("the operating system returned no randomness for keys: {0}")]
     NoRandomness(String),
-    /// Neighbours must be chosen for each batch, but the linker encodes keys.
+    /// Neighbours must be chosen for each batch from keys that the linker encodes.
     #[error(
         "`linker.kind` must be one that sends keys in the clear if `privacy.sample_rate` or \
          `privacy.max_occurrences` requires new neighbours for each batch"

@@ -165,7 +165,7 @@ struct Shared {
     lists: Vec<u32>,
     /// Start of each list in `batches`; empty if no two rows share a list.
     starts: Vec<u32>,
-    /// The batches, validation first, in which each list occurs, ascending.
+    /// The batches, validation first, that use each list, ascending.
     batches: Vec<u32>,
     /// Number of the first test batch.
     first_test: u32,
@@ -211,7 +211,7 @@ impl Shared {
         Self { lists, starts, batches: places, first_test }
     }
 
-    /// Returns the next batch after `now` in which a list occurs.
+    /// Returns the next batch after `now` that uses a list.
     fn next(&self, list: u32, now: u32) -> Option<u32> {
         let [start, end] = [list, list + 1].map(|at| self.starts[at as usize] as usize);
         let batches = &self.batches[start..end];
@@ -287,7 +287,7 @@ mod tests {
                 evaluated.set_block([1, 2]);
                 assert_eq!(evaluated.complete(&plan, fresh), expected, "{round}");
                 let kept = &evaluated.kept;
-                assert!(kept.lists.len() * 2 <= evaluated.room, "no more than there is room for");
+                assert!(kept.lists.len() * 2 <= evaluated.room, "the cache exceeds its room");
                 assert_eq!(kept.lists.len(), kept.next.len());
                 assert_eq!(kept.lists.len() + kept.shelf.free.len(), kept.shelf.places);
             }
@@ -304,7 +304,7 @@ mod tests {
             for epoch in 0..3 {
                 let encoded = run(&mut evaluated, &links, &both, epoch);
                 assert!((20..=most).contains(&encoded), "{encoded} of 60 rows with {bytes} bytes");
-                assert!(evaluated.kept.lists.is_empty(), "nothing is wanted after the last batch");
+                assert!(evaluated.kept.lists.is_empty(), "the cache is empty after the last batch");
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Terms of a run's guarantee under which its ε promises less than a reader of the number expects.
 //!
-//! A party that limits ε (`policy.most_epsilon`, `policy.lifetime_epsilon`) refuses such terms unless its policy names them. A party without a limit
-//! joins, and its operator is warned.
+//! A party that limits ε (`policy.most_epsilon`, `policy.lifetime_epsilon`) refuses such terms unless its
+//! policy names them. A party without a limit joins, and its operator is warned.
 
 use fet_core::policy::Policy;
 use fet_core::privacy::{Learning, Neighbouring, PrivacyMechanism, Releases, Spent};
@@ -57,7 +57,7 @@ pub(super) fn check(
         Term {
             weakness: privacy
                 .is_idealised()
-                .then_some("assumes noise in real numbers, but the released noise is in 32-bit floats"),
+                .then_some("assumes noise in real numbers; the released noise is in 32-bit floats"),
             ..Term::new("privacy.kind", "mechanisms", &kind.to_string(), &policy.mechanisms)
         },
     ];

@@ -307,7 +307,7 @@ mod tests {
             let expected = [expected, vec![(4, 1)]].concat();
             let again = counts(&open(folder.path(), boot));
             let expected = if boot == 0 { vec![(3, 5), (4, 5)] } else { expected };
-            assert_eq!(again, expected, "what was lost counts once, boot {boot}");
+            assert_eq!(again, expected, "lost releases count once, boot {boot}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! A session's part in the party's lifetime account.
 //!
-//! The party opens the account when it joins, and reserves the planned run before the first release leaves. It reserves more before the
-//! run exceeds the reservation, and replaces the reservation by the actual releases when the session ends.
+//! The party opens the account when it joins, and reserves the planned run before the first release leaves.
+//! It reserves more before the run exceeds the reservation, and replaces the reservation by the actual
+//! releases when the session ends.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use super::{LifetimePlace, Own, SecondaryError, Tell, ledger};
 use crate::lifetime::{About, Lifetime, RunLoss, add};
 use crate::report::RESULTS_VERSION;
 
-/// The reason why a rehearsal has no bound.
+/// The reason why a rehearsal is unbounded.
 const REHEARSAL: &str = "it was a rehearsal: its noise follows from the experiment's seed and hides nothing";
 
 /// A session's part in the lifetime account.

@@ -95,7 +95,7 @@ impl Session {
         error.into()
     }
 
-    /// Tells the operator how many of the primary's records have no link, which no other output shows.
+    /// Tells the operator how many of the primary's records lack a link, which no other output shows.
     fn tell_unlinked(&self, links: &Links) {
         let Some(floor) = self.linker.about().floor else { return };
         let unlinked = |row: &usize| best(links, *row).is_some_and(|best| best <= f64::from(floor));

@@ -117,7 +117,7 @@ pub(super) fn forward(message: &Forward) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// Returns a digest of the terms that are the same for all parties.
+/// Returns a digest of the terms that all parties share.
 pub(super) fn common(settings: &str, terms: &Terms) -> [u8; 32] {
     let hash =
         Sha256::new().chain_update(b"fet terms, 2").chain_update(fet_files::sha256(settings.as_bytes()));

@@ -322,7 +322,7 @@ impl Session {
         let mut slots = Tensor::<1, Int>::from_data(TensorData::from(slots.as_slice()), &device);
         if message.round.is_training() {
             // A dropout mask belongs to a place, never to the n-th distinct record. Otherwise an added record
-            // would shift the masks of all other records, and change rows of which it is not a neighbour.
+            // would shift the masks of all other records, and change rows that do not have it as a neighbour.
             (keys, features) = (keys.select(0, slots.clone()), features.select(0, slots));
             slots = Tensor::arange(0..keys.dims()[0] as i64, &device);
         }

@@ -49,7 +49,7 @@ const MODEL: &str = "model.safetensors";
 #[serde(deny_unknown_fields)]
 struct Header {
     epoch: u32,
-    /// Tag by which the primary knows the state.
+    /// Tag that identifies the state to the primary.
     tag: [u8; 32],
     settings_hash: [u8; 32],
     /// Digests of the received messages: of the terms, of terms and keys, and of everything.
@@ -153,7 +153,7 @@ impl Store {
     }
 
     /// Returns the party's own seed: the saved one, or a new one from the operating system. A new seed is
-    /// drawn only if the run has not `begun` and the party's folder has no files that depend on a seed.
+    /// drawn only if the run has not `begun` and the party's folder contains no files that depend on a seed.
     pub fn own_seed(&self, begun: bool) -> Result<OwnSeed, StateError> {
         if let Self::Folder { own: folder, .. } = self {
             let path = folder.join(SEED);

@@ -6,7 +6,7 @@ use fet_privacy::secure_sum::{Commitment, SumError, SumId, Word};
 
 use super::{SecondaryError, Session};
 
-/// A secure aggregation in which the party is asked to take part.
+/// A request to take part in a secure aggregation.
 pub(super) struct Attempt<'a> {
     pub(super) round: Round,
     pub(super) active: &'a [u32],

@@ -26,7 +26,7 @@ impl NewRecords {
         self.records.raw_keys.rows()
     }
 
-    /// Returns the secondaries with which the records are linked, from 0.
+    /// Returns the secondaries that the records are linked with, from 0.
     pub fn parties(&self) -> Vec<usize> {
         self.parties.iter().map(|(party, _)| *party).collect()
     }

@@ -279,8 +279,8 @@ impl Trainer {
         Matrix::new(own.keys.columns() + own.features.columns(), values)
     }
 
-    /// Averages the parameters whose names begin with `prefix` over all parties and the primary: the positional
-    /// encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
+    /// Averages the parameters whose names begin with `prefix` over all parties and the primary: the
+    /// positional encodings of the Federated Transformer (paper, 4.2). Optimisers keep their moments.
     pub(super) fn average_parameters(&mut self, prefix: &str, epoch: usize) -> Result<(), RunError> {
         let own = self.primary.learner().parameters().with_prefix(prefix);
         let round = Round::Average { epoch: epoch as u32 };

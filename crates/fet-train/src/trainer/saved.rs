@@ -167,7 +167,7 @@ impl Trainer {
         } = model.header.clone();
         let [key_columns, feature_columns] = columns;
         let mut experiment = experiment.clone();
-        // There are no labels: neither class weights nor a label protection apply.
+        // Without labels, neither class weights nor a label protection apply.
         experiment.train.class_weights = TrainSettings::default().class_weights;
         experiment.labels = Slot::of("none").map_err(|error| RunError::Data(error_of(&error)))?;
         let method = experiment.method.build(&())?;

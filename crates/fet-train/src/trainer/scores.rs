@@ -46,7 +46,7 @@ impl Trainer {
         self.metric
     }
 
-    /// Returns the outputs for a split's rows: all parties take part, and there is no dropout.
+    /// Returns the outputs for a split's rows: all parties take part, without dropout.
     pub(super) fn evaluate(&mut self, part: Part, epoch: usize) -> Result<Outcome, RunError> {
         let mut outputs = Vec::new();
         let mut watch = Watch::start();

@@ -36,7 +36,7 @@ pub struct Beginning {
     /// Seed that only the primary knows, as a deployment needs. The experiment's seed is in the terms: a
     /// party that knows it could draw the noise on labels again.
     pub own: OwnSeed,
-    /// Finished model with which training begins; `None` if training begins with initial weights.
+    /// Finished model that training starts from; `None` to start from initial weights.
     pub model: Option<SavedModel>,
 }
 
@@ -124,7 +124,7 @@ impl Trainer {
     }
 
     /// Makes the primary's side without contacting the parties.
-    #[expect(clippy::too_many_arguments, reason = "a run and a finished model have nothing else in common")]
+    #[expect(clippy::too_many_arguments, reason = "a run and a finished model share only these values")]
     pub(super) fn assemble(
         experiment: &Experiment,
         mut prepared: PreparedPrimary,
@@ -156,7 +156,7 @@ impl Trainer {
         let weights = match prepared.objective.task {
             Task::Regression if settings.class_weights == Weighting::Rule(WeightingRule::None) => None,
             Task::Regression => {
-                let rule = "must be \"none\" for a regression, which has no classes";
+                let rule = "must be \"none\" for a regression: weights need classes";
                 return Err(Violation::new("train.class_weights", rule, &settings.class_weights).into());
             }
             Task::Binary | Task::Multiclass => {

@@ -5,8 +5,8 @@ use fet_core::privacy::{Randomness, Releases, Tally};
 use super::{Progress, RunError, Trainer};
 
 impl Trainer {
-    /// Counts releases of the current epoch in which `active` parties took part. Releases after the last
-    /// epoch belong to that epoch.
+    /// Counts releases of the current epoch with `active` parties. Releases after the last epoch belong to
+    /// that epoch.
     pub(super) fn charge(&mut self, active: usize, releases: u64) {
         let epoch = self.progress.epochs.len();
         let after = self.is_done() && epoch > 0;

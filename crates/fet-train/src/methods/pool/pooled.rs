@@ -178,7 +178,7 @@ mod tests {
         assert!(found.iter().zip(wanted).all(|(a, b)| (a - b).abs() < 1e-4), "{found:?} is not {wanted:?}");
     }
 
-    /// Computed by hand: logarithms of probabilities become the weights, repeated neighbours have no weight,
+    /// Computed by hand: logarithms of probabilities become the weights, repeated neighbours have weight 0,
     /// and without similarities all weights are equal.
     #[test]
     fn a_row_is_the_mean_of_its_neighbours_by_their_probabilities() {

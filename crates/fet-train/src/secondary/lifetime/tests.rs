@@ -41,7 +41,7 @@ const RELEASES: Releases = Releases {
 /// Settings of one run.
 #[derive(Debug, Clone)]
 struct Run {
-    /// Stands for all other content of a run's name: seed, epochs, K, version of the results.
+    /// Represents all other content of a run's name: seed, epochs, K, version of the results.
     hash: [u8; 32],
     settings: String,
 }
@@ -303,7 +303,7 @@ fn an_old_copy_of_the_account_is_refused_until_its_releases_are_added() {
     }
     let mut account = Lifetime::open(folder.path()).expect("sound");
     account.add(NoisyReleases { noise: 4.0, rate: 1.0, count: 1 }, known).expect("written");
-    see(session(20)).expect("what was forgotten is added");
+    see(session(20)).expect("the missing release is added");
 }
 
 /// A refused party, or one whose account was copied for another table, has an account before it has a seed.

@@ -197,7 +197,7 @@ fn no_sequence_of_runs_is_accounted_below_its_exact_loss() {
                         seen[1] += 1;
                     }
                     Ok(()) => {
-                        assert_eq!(all, releases, "{place}: releases were forgotten, and nobody has noticed")
+                        assert_eq!(all, releases, "{place}: missing releases were not detected")
                     }
                 }
                 party.check(&place);
